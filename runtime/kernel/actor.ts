@@ -1,0 +1,101 @@
+/** What an actor is: a protocol, its lanes and bounds, and a factory for its handlers. */
+import type { Logger } from './log.js'
+import type { Address, Protocol } from './protocol.js'
+
+/** What a handler knows about the message in hand. It is also an `AskOptions`: pass it on. */
+export interface Turn {
+  /** Aborted when the caller gave up, disconnected or the deadline passed. */
+  readonly signal: AbortSignal
+  /** Milliseconds on the monotonic clock after which nobody waits for the answer. */
+  readonly deadlineMs: number
+  /** The x-request-id of the request this message serves, where there is one. */
+  readonly requestId: string | undefined
+  /** Logs with the request id and the actor's name. */
+  readonly log: Logger
+}
+
+export interface AskOptions {
+  /** From now; the earlier of this and `deadlineMs` counts. Default 30,000. */
+  readonly timeoutMs?: number | undefined
+  readonly deadlineMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly requestId?: string | undefined
+}
+
+export type Handlers<P extends Protocol> = {
+  [K in keyof P]: (message: P[K]['message'], turn: Turn) => Promise<P[K]['reply']>
+}
+
+type AskKind<P extends Protocol> = {
+  [K in keyof P]: P[K]['reply'] extends undefined ? never : K
+}[keyof P] &
+  string
+
+type TellKind<P extends Protocol> = Exclude<keyof P, AskKind<P>> & string
+
+/** A handle on an actor, the same wherever the actor runs. */
+export interface ActorRef<P extends Protocol> {
+  readonly name: string
+  /**
+   * Sends a message and waits for its outcome.
+   * @throws {ActorUnavailable} when there will be no outcome; the reason says why.
+   */
+  ask<K extends AskKind<P>>(
+    kind: K,
+    message: P[K]['message'],
+    options?: AskOptions,
+  ): Promise<P[K]['reply']>
+  /** Sends a message nobody waits for. A full mailbox drops it and counts the drop. */
+  tell<K extends TellKind<P>>(kind: K, message: P[K]['message'], options?: AskOptions): void
+}
+
+/** Why an ask has no outcome. */
+export type UnavailableReason =
+  | 'mailbox_full'
+  | 'deadline'
+  | 'cancelled'
+  | 'restarted'
+  | 'failed'
+  | 'stopped'
+
+/** Thrown by `ask` when the actor gives no outcome. The gateway maps the reason to 503 or 500. */
+export class ActorUnavailable extends Error {
+  override readonly name = 'ActorUnavailable'
+  readonly actor: string
+  readonly kind: string
+  readonly reason: UnavailableReason
+
+  constructor(actor: string, kind: string, reason: UnavailableReason) {
+    super(`${actor}.${kind}: ${reason}`)
+    this.actor = actor
+    this.kind = kind
+    this.reason = reason
+  }
+}
+
+/** Every actor that `Needs` refers to, as an address: what the definition must list in `asks`. */
+export type Asked<Needs> = {
+  [K in keyof Needs as Needs[K] extends { ask: unknown } ? K : never]: Needs[K] extends ActorRef<
+    infer P
+  >
+    ? Address<P>
+    : never
+}
+
+export interface ActorDefinition<P extends Protocol, Needs> {
+  readonly address: Address<P>
+  /** Every actor this one may ask. Complete by type, checked for cycles and stranded asks at start. */
+  readonly asks: Asked<Needs>
+  /** `capacity` messages may wait, `inflightMax` run side by side. */
+  readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
+  /** Messages of one lane run in turn; `undefined` means the message needs no turn. */
+  readonly lane: { [K in keyof P]: (message: P[K]['message']) => string | undefined }
+  /** A fresh instance; called again after a restart. */
+  readonly create: (needs: Needs) => Handlers<P>
+}
+
+export function defineActor<P extends Protocol, Needs>(
+  definition: ActorDefinition<P, Needs>,
+): ActorDefinition<P, Needs> {
+  return definition
+}

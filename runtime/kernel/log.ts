@@ -1,0 +1,43 @@
+/** Structured logs: one JSON object a line, with the request id, never with a secret. */
+import { type DestinationStream, type Logger, pino } from 'pino'
+
+export type { Logger }
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+
+/** Members that are cut out wherever they appear in the first three levels of a log object. */
+const SECRET_MEMBERS = [
+  'access_token',
+  'refresh_token',
+  'id_token',
+  'client_secret',
+  'device_code',
+  'password',
+  'secret',
+  'private_key',
+  'code',
+  'code_verifier',
+  'key_ownership_proof',
+  'signature',
+  'authorization',
+  'cookie',
+] as const
+
+export interface LogOptions {
+  readonly level: LogLevel
+  readonly destination?: DestinationStream | undefined
+}
+
+export function createLogger({ level, destination }: LogOptions): Logger {
+  const paths = SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
+  const options = {
+    level,
+    base: { service: 'svc' },
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    redact: { paths, censor: '[secret]' },
+  }
+  return destination ? pino(options, destination) : pino(options)
+}
+
+/** A logger that says nothing, for tests and tools. */
+export const silentLogger: Logger = pino({ level: 'silent' })

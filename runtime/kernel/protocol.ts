@@ -1,0 +1,26 @@
+/** The vocabulary in which actors state what they can be asked. Types only, plus one constructor. */
+
+/** A message that is answered with one of the tagged outcomes of `Reply`. */
+export type Ask<Message, Reply extends { tag: string }> = { message: Message; reply: Reply }
+
+/** A message without an answer. Delivered at most once. */
+export type Tell<Message> = { message: Message; reply: undefined }
+
+/** Message name -> what it carries and what comes back. */
+export type Protocol = Record<string, { message: unknown; reply: unknown }>
+
+/** The name of an actor, carrying its protocol as a phantom type. */
+export type Address<P extends Protocol> = {
+  readonly name: string
+  /** Messages that may safely be sent again after the actor restarted with the first in flight. */
+  readonly idempotent: readonly (keyof P & string)[]
+  readonly protocol?: P
+}
+
+/** Names an actor. `idempotent` lists the messages that a caller may repeat after a restart. */
+export function address<P extends Protocol>(
+  name: string,
+  idempotent: readonly (keyof P & string)[] = [],
+): Address<P> {
+  return { name, idempotent }
+}

@@ -1,0 +1,45 @@
+/** What a repository needs of a connection: named, bound statements inside a transaction. */
+
+export interface Statement {
+  /** Unique name; the statement is prepared once per connection under it. */
+  readonly name: string
+  readonly text: string
+  readonly values?: readonly unknown[]
+}
+
+export interface Rows<Row> {
+  readonly rows: Row[]
+  readonly rowCount: number
+}
+
+/** One open transaction. `tenantId` is what row-level security lets it see; null sees all tenants. */
+export interface Transaction {
+  readonly tenantId: string | null
+  query<Row = Record<string, unknown>>(statement: Statement): Promise<Rows<Row>>
+}
+
+/** Which pool serves a transaction (interface.md, [database]). */
+export type PoolPurpose = 'identity' | 'plane' | 'background' | 'maintenance'
+
+export interface TransactionOptions {
+  /** Default `plane`. */
+  readonly pool?: PoolPurpose | undefined
+  /** Cancels the running statement on the server and rolls back. */
+  readonly signal?: AbortSignal | undefined
+  readonly isolation?: 'read committed' | 'serializable' | undefined
+}
+
+/** The database as actors see it. */
+export interface Database {
+  /** Runs `work` in a transaction that sees and writes the rows of one tenant only. */
+  tenant<T>(
+    tenantId: string,
+    work: (tx: Transaction) => Promise<T>,
+    options?: TransactionOptions,
+  ): Promise<T>
+  /** Runs `work` in a transaction that crosses tenants. Say why where it is called. */
+  system<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /** Throws when the database does not answer. */
+  ping(signal?: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
