@@ -1,0 +1,122 @@
+/** OAuth clients of a tenant: listed, read, created. decisions.md 7.4. */
+import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { ApplicationId, TenantId } from '../domain/ids.js'
+import type { Principal } from '../domain/principal.js'
+
+export type ApplicationsProtocol = {
+  list: Ask<ListApplications, ApplicationsListed>
+  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
+  create: Ask<
+    CreateApplication,
+    ApplicationCreated | ApplicationInvalid | ApplicationForbidden | IdempotencyRefused
+  >
+}
+
+export type ApplicationStatus = 'active' | 'disabled'
+export type ClientType = 'public' | 'confidential'
+export type TokenEndpointAuthMethod =
+  | 'none'
+  | 'client_secret_basic'
+  | 'client_secret_post'
+  | 'private_key_jwt'
+
+/** A set of public keys (RFC 7517 section 5), as the client gave it. */
+export type ClientJwks = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
+
+export type Application = {
+  readonly id: ApplicationId
+  /** Same as the id: an application is its own OAuth client. */
+  readonly clientId: string
+  readonly tenantId: TenantId
+  readonly name: string
+  readonly status: ApplicationStatus
+  readonly clientType: ClientType
+  readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
+  readonly audience: string
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  readonly allowedOrigins: readonly string[]
+  readonly grantTypes: readonly string[]
+  readonly responseTypes: readonly string[]
+  readonly scopes: readonly string[]
+  readonly jwks: ClientJwks | null
+  readonly dpopBoundAccessTokens: boolean
+  readonly requirePushedAuthorizationRequests: boolean
+  readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  readonly logoUri: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** Place in a list ordered by creation, newest first: the last row seen. */
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+
+export type ListApplications = {
+  readonly tenantId: TenantId
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type ApplicationsListed = {
+  readonly tag: 'listed'
+  readonly applications: readonly Application[]
+  /** Where the next page starts; null on the last page. */
+  readonly next: ListCursor | null
+}
+
+export type ReadApplication = { readonly tenantId: TenantId; readonly applicationId: string }
+export type ApplicationFound = { readonly tag: 'found'; readonly application: Application }
+export type ApplicationUnknown = { readonly tag: 'unknown' }
+
+/** What a creator says; what is left out takes the default of decisions.md 7.4. */
+export type ApplicationDraft = {
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly clientType?: ClientType | undefined
+  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
+  readonly audience?: string | undefined
+  readonly postLogoutRedirectUris?: readonly string[] | undefined
+  readonly allowedOrigins?: readonly string[] | undefined
+  readonly grantTypes?: readonly string[] | undefined
+  readonly responseTypes?: readonly string[] | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly jwks?: ClientJwks | undefined
+  readonly dpopBoundAccessTokens?: boolean | undefined
+  readonly requirePushedAuthorizationRequests?: boolean | undefined
+  readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined
+  readonly logoUri?: string | undefined
+}
+export type CreateApplication = {
+  readonly principal: Principal
+  readonly draft: ApplicationDraft
+  readonly idempotency: {
+    readonly scope: string
+    readonly key: string
+    readonly fingerprint: string
+  } | null
+}
+export type ApplicationCreated = {
+  readonly tag: 'created'
+  readonly application: Application
+  /** Shown once: null for a client without a secret, and on a replay. */
+  readonly clientSecret: string | null
+  readonly replayed: boolean
+}
+/** One member of the draft is not acceptable. */
+export type ApplicationInvalid = {
+  readonly tag: 'invalid'
+  readonly error: 'bad_request' | 'invalid_redirect_uri' | 'invalid_scope'
+  /** JSON pointer into the request body, in the spelling of the wire. */
+  readonly pointer: string
+  readonly detail: string
+}
+/** The draft gives the application more than its creator holds. */
+export type ApplicationForbidden = {
+  readonly tag: 'forbidden'
+  readonly scopes: readonly string[]
+}
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const applications = address<ApplicationsProtocol>('applications', ['list', 'read'])

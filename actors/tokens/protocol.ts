@@ -1,0 +1,159 @@
+/** Access and refresh tokens: granted, refreshed, presented, introspected. decisions.md 7.2, 7.3. */
+import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
+import type { AgentId, OrganizationId, SessionId, TenantId } from '../domain/ids.js'
+import type { Principal, SubjectType } from '../domain/principal.js'
+
+export type TokensProtocol = {
+  /** Judges the credentials of a request on a bearer route. */
+  authenticate: Ask<Authenticate, Authenticated | Unauthenticated>
+  /** Checks a DPoP proof that comes without an access token, and uses it up. */
+  proveKey: Ask<PresentedProof, KeyProven | ProofRefused>
+  /** Opens an agent session and issues its first tokens. Whoever asks has authenticated the agent. */
+  grantAgent: Ask<GrantAgent, Granted>
+  /** Runs one request of the token endpoint, whatever its grant. */
+  exchange: Ask<TokenRequest, Issued | ProofRefused | OAuthRefused>
+  introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
+  /** Something revoked or suspended: what is remembered about these ids is dropped. */
+  standingChanged: Tell<StandingChanged>
+}
+
+/** The grants that the token endpoint answers in this build; discovery lists exactly these. */
+export const GRANT_TYPES = ['client_credentials', 'refresh_token'] as const
+export type GrantType = (typeof GRANT_TYPES)[number]
+
+/** How a client may authenticate; discovery lists exactly these (RFC 8414 section 2). */
+export const CLIENT_AUTH_METHODS = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'none',
+] as const
+export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
+
+/** Algorithms of client assertions and of DPoP proofs. */
+export const PROOF_ALGORITHMS = ['ES256', 'EdDSA'] as const
+
+export type Authenticate = {
+  readonly token: string
+  readonly scheme: 'Bearer' | 'DPoP'
+  /** The DPoP header as sent; null when absent. */
+  readonly dpopProof: string | null
+  readonly httpMethod: string
+  /** Absolute public URL of the request; its query and fragment do not count (RFC 9449 section 4.3). */
+  readonly httpUrl: string
+}
+export type Authenticated = { readonly tag: 'authenticated'; readonly principal: Principal }
+export type Unauthenticated = {
+  readonly tag: 'refused'
+  readonly error:
+    | 'unauthorized'
+    | 'token_expired'
+    | 'token_revoked'
+    | 'invalid_dpop_proof'
+    | 'use_dpop_nonce'
+  readonly description: string
+  /** For the DPoP-Nonce header, where the refusal carries one. */
+  readonly dpopNonce?: string | undefined
+}
+
+export type PresentedProof = {
+  readonly proof: string
+  readonly httpMethod: string
+  readonly httpUrl: string
+}
+export type KeyProven = { readonly tag: 'proven'; readonly jkt: string }
+export type ProofRefused = {
+  readonly tag: 'proof_refused'
+  readonly error: 'invalid_dpop_proof' | 'use_dpop_nonce'
+  readonly description: string
+  readonly dpopNonce?: string | undefined
+}
+
+export type GrantAgent = {
+  /** The tenant the tokens are for; an agent may be at home in another one. */
+  readonly tenantId: TenantId
+  readonly organizationId: OrganizationId | null
+  readonly agentId: AgentId
+  /** Already checked against what the agent may have in the tenant. */
+  readonly scopes: readonly string[]
+  /** Fingerprint of the key that signed the challenge. */
+  readonly keyFingerprint: string
+  /** From `proveKey` when the request came with a DPoP proof: the tokens are bound to it. */
+  readonly jkt: string | null
+}
+export type Granted = {
+  readonly tag: 'granted'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
+  readonly refreshToken: string
+  readonly scopes: readonly string[]
+  readonly sessionId: SessionId
+}
+
+/** A form as it came: names may repeat, and a repeated one is judged, not merged. */
+export type FormFields = readonly (readonly [name: string, value: string])[]
+
+export type TokenRequest = {
+  readonly form: FormFields
+  /** The Authorization header as sent; null when absent. */
+  readonly authorization: string | null
+  readonly dpopProof: string | null
+  readonly httpMethod: string
+  readonly httpUrl: string
+}
+export type Issued = {
+  readonly tag: 'issued'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
+  readonly scopes: readonly string[]
+  readonly refreshToken: string | null
+}
+/** A refusal in the words of RFC 6749 section 5.2; the status is in the error map of decisions.md 7.3. */
+export type OAuthRefused = {
+  readonly tag: 'oauth_refused'
+  readonly error: OAuthError
+  readonly description: string
+  /** The client tried HTTP Basic: the answer names that scheme (RFC 6749 section 5.2). */
+  readonly basicTried: boolean
+}
+export type OAuthError =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'invalid_scope'
+  | 'invalid_target'
+  | 'insufficient_scope'
+
+export type IntrospectRequest = TokenRequest
+export type Introspected = { readonly tag: 'introspected'; readonly answer: Introspection }
+export type Introspection = InactiveToken | ActiveToken
+export type InactiveToken = { readonly active: false }
+export type ActiveToken = {
+  readonly active: true
+  readonly tokenType: 'Bearer' | 'DPoP' | 'refresh_token'
+  readonly scope: string
+  readonly clientId: string
+  readonly subject: string
+  readonly subjectType: SubjectType
+  readonly tenantId: TenantId
+  readonly issuer: string
+  readonly audience: readonly string[]
+  readonly expiresAtSecs: number
+  readonly issuedAtSecs: number
+  readonly notBeforeSecs: number
+  readonly tokenId: string
+  readonly organizationId: OrganizationId | null
+  readonly sessionId: SessionId | null
+  readonly jkt: string | null
+  readonly amr: readonly string[]
+  readonly authTimeSecs: number | null
+}
+
+/** Ids of sessions, agents, applications or tenants. */
+export type StandingChanged = { readonly ids: readonly string[] }
+
+export const tokens = address<TokensProtocol>('tokens', ['authenticate', 'introspect'])
