@@ -1,0 +1,73 @@
+/** The event catalogue: every type that may be written to the outbox (interface.md, Event types). */
+
+export const EVENT_CATALOGUE = {
+  Authentication: [
+    'auth.login.success',
+    'auth.login.failure',
+    'auth.logout',
+    'auth.token.issued',
+    'auth.token.revoked',
+  ],
+  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify', 'auth.adaptive_mfa.triggered'],
+  'Tenant users': [
+    'tenant_user.invited',
+    'tenant_user.activated',
+    'tenant_user.suspended',
+    'tenant_user.removed',
+  ],
+  Administration: ['admin.user.created', 'admin.agent.registered', 'admin.delegation.revoked'],
+  Vault: [
+    'vault.credential.created',
+    'vault.grant.revoked',
+    'vault.credential.accessed',
+    'egress.stream.closed',
+  ],
+  Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
+  Chain: ['chain.ownership.changed', 'chain.reputation.updated', 'chain.metadata.changed'],
+  SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
+  Organizations: ['org.created', 'org.member.added', 'org.member.role_changed'],
+  Security: [
+    'security.brute_force.detected',
+    'security.refresh_token.reuse',
+    'security.suspicious_activity',
+  ],
+  'Commerce payment': [
+    'commerce.payment.pending',
+    'commerce.payment.succeeded',
+    'commerce.payment.failed',
+    'commerce.payment.refunded',
+  ],
+  'Commerce settlement': [
+    'commerce.settlement.created',
+    'commerce.settlement.held',
+    'commerce.settlement.released',
+  ],
+  'Commerce dispute': ['commerce.dispute.opened', 'commerce.dispute.closed'],
+  'Commerce payout': [
+    'commerce.payout.submitted',
+    'commerce.payout.paid',
+    'commerce.payout.failed',
+  ],
+  'Commerce statement': ['commerce.statement.created'],
+  Webhooks: ['webhook.test'],
+} as const
+
+export type EventCategory = keyof typeof EVENT_CATALOGUE
+export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
+
+export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
+
+/** What an event that is not a payment tells first (decisions.md section 9, other events). */
+export type EventSubject = {
+  readonly actor: { readonly type: string; readonly id: string }
+  readonly resource: { readonly type: string; readonly id: string }
+  readonly requestId: string | undefined
+}
+
+/** The `data` of such an event: who, what, for which request, then the resource's public fields. */
+export function eventData(
+  { actor, resource, requestId }: EventSubject,
+  fields: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  return { actor, resource, request_id: requestId ?? null, ...fields }
+}

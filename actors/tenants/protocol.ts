@@ -1,0 +1,24 @@
+/** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
+import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
+import type { Tenant, TenantSelector } from '../domain/tenancy.js'
+
+export type TenantsProtocol = {
+  /** Explicit id or slug, else `[tenant].default_tenant_slug`, else the host, else control plane. */
+  resolve: Ask<TenantSelector, TenantResolved | TenantUnknown | TenantConflict>
+  /** Creates the control-plane tenant at the first start of all; afterwards only reads it. */
+  ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
+  /** Drops what is remembered of a tenant that changed, here or in another process. */
+  forget: Tell<{ tenantId: string }>
+}
+
+export type TenantResolved = {
+  tag: 'resolved'
+  tenant: Tenant
+  /** `default` and `control_plane`: the request itself named no tenant. */
+  by: 'explicit' | 'host' | 'default' | 'control_plane'
+}
+export type TenantUnknown = { tag: 'unknown_tenant' }
+/** Both `tenant_id` and `tenant_slug` were sent. */
+export type TenantConflict = { tag: 'conflicting_tenant' }
+
+export const tenants = address<TenantsProtocol>('tenants', ['resolve', 'ensureControlPlane'])
