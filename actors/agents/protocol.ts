@@ -3,6 +3,7 @@ import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../domain/ids.js'
 import type { TenantSelector } from '../domain/tenancy.js'
 import type { TenantConflict, TenantUnknown } from '../tenants/protocol.js'
+import type { ProofRefused } from '../tokens/protocol.js'
 
 export type AgentsProtocol = {
   /** Issues a proof-of-work challenge for a key whose ownership was proven. */
@@ -136,10 +137,7 @@ export type AgentVerified = {
 }
 export type VerifyRefused =
   /** Never says which check failed. */
-  | { tag: 'invalid_grant' }
-  | { tag: 'invalid_scope' }
-  | { tag: 'invalid_dpop_proof'; detail: string; nonce: string | null }
-  | { tag: 'use_dpop_nonce'; nonce: string }
+  { tag: 'invalid_grant' } | { tag: 'invalid_scope' } | ProofRefused
 
 /** decisions.md 1.6. */
 export type AgentRecord = {
