@@ -126,6 +126,8 @@ create table agent_anchors (
   agent_id uuid not null,
   type text not null check (type in ('did_key', 'did_web', 'erc8004', 'client_credentials')),
   value text not null,
+  -- The key that a did:key names.
+  fingerprint text,
   status text not null default 'active' check (status in ('active', 'revoked')),
   verified_at timestamptz not null,
   revoked_at timestamptz,

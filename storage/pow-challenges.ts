@@ -1,0 +1,134 @@
+/**
+ * Proof-of-work challenges: issued -> consumed, or issued -> expired (by time or by too many wrong
+ * proofs). Ages and expiry are by the clock of the database, which every process shares.
+ *
+ * A challenge is found by its id before its tenant is known: these run where tenants may be crossed.
+ */
+import type { KeyAlgorithm } from './agents.js'
+import type { Transaction } from './sql.js'
+
+export type PowChallengeRow = {
+  id: string
+  tenantId: string
+  kind: 'agent' | 'workspace'
+  status: 'issued' | 'consumed' | 'expired'
+  challengeToken: string
+  difficultyBits: number
+  minDurationSecs: number
+  name: string
+  did: string
+  keyAlgorithm: KeyAlgorithm
+  publicKey: Uint8Array
+  fingerprint: string
+  /** Milliseconds since it was issued, by the clock of the database. */
+  ageMs: number
+  /** Its time is over, whatever its status says. */
+  outlived: boolean
+}
+
+export type NewPowChallenge = Omit<PowChallengeRow, 'status' | 'ageMs' | 'outlived'> & {
+  ttlSecs: number
+}
+
+export async function insertPowChallenge(
+  tx: Transaction,
+  challenge: NewPowChallenge,
+): Promise<{ expiresAt: Date }> {
+  const c = challenge
+  const { rows } = await tx.query<{ expiresAt: Date }>({
+    name: 'pow_challenge.insert',
+    text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
+             min_duration_secs, name, did, key_algorithm, public_key, fingerprint, created_at,
+             expires_at)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock.now,
+             clock.now + make_interval(secs => $12)
+           from (select clock_timestamp() as now) clock
+           returning expires_at as "expiresAt"`,
+    values: [
+      c.tenantId,
+      c.id,
+      c.kind,
+      c.challengeToken,
+      c.difficultyBits,
+      c.minDurationSecs,
+      c.name,
+      c.did,
+      c.keyAlgorithm,
+      Buffer.from(c.publicKey),
+      c.fingerprint,
+      c.ttlSecs,
+    ],
+  })
+  return rows[0]!
+}
+
+export async function findPowChallenge(
+  tx: Transaction,
+  id: string,
+): Promise<PowChallengeRow | undefined> {
+  const { rows } = await tx.query<PowChallengeRow>({
+    name: 'pow_challenge.find',
+    text: `select id, tenant_id as "tenantId", kind, status, challenge_token as "challengeToken",
+             difficulty_bits as "difficultyBits", min_duration_secs as "minDurationSecs", name, did,
+             key_algorithm as "keyAlgorithm", public_key as "publicKey", fingerprint,
+             floor(extract(epoch from clock.now - created_at) * 1000)::float8 as "ageMs",
+             expires_at <= clock.now as outlived
+           from pow_challenges, (select clock_timestamp() as now) clock
+           where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** Counts a wrong proof; the one that reaches the limit ends the challenge. */
+export async function countInvalidProof(tx: Transaction, id: string, max: number): Promise<void> {
+  await tx.query({
+    name: 'pow_challenge.count_invalid',
+    text: `update pow_challenges set invalid_proofs = invalid_proofs + 1,
+             status = case when invalid_proofs + 1 >= $2 then 'expired' else status end
+           where id = $1 and status = 'issued'`,
+    values: [id, max],
+  })
+}
+
+/**
+ * Takes the challenge for the rest of the transaction, so that registering and consuming are one
+ * step to everybody else. False when it is no longer to be had.
+ */
+export async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.hold',
+    text: `select from pow_challenges
+           where id = $1 and status = 'issued' and expires_at > clock_timestamp() for update`,
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** issued -> consumed, once across all processes; true for the one caller that won. */
+export async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.consume',
+    text: `update pow_challenges set status = 'consumed', consumed_at = clock_timestamp()
+           where id = $1 and status = 'issued'`,
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` challenges that ended more than `retentionSecs` ago; how many there were. */
+export async function deleteEndedPowChallenges(
+  tx: Transaction,
+  retentionSecs: number,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.delete_ended',
+    text: `delete from pow_challenges where id in (
+             select id from pow_challenges
+             where expires_at < clock_timestamp() - make_interval(secs => $1)
+             limit $2 for update skip locked)`,
+    values: [retentionSecs, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,98 @@
+/** Tenants: one environment of an organization each, and the one control plane. */
+import type { Transaction } from './sql.js'
+
+export type TenantRow = {
+  id: string
+  organizationId: string | null
+  name: string
+  slug: string
+  environment: 'sandbox' | 'production'
+  status: 'active' | 'suspended'
+  controlPlane: boolean
+  admitAgents: boolean
+  directAgentRegistration: boolean
+  credentialIssuerEnabled: boolean
+  supportContact: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type NewTenant = Pick<
+  TenantRow,
+  'id' | 'organizationId' | 'name' | 'slug' | 'environment' | 'admitAgents' | 'createdAt'
+>
+
+/** Inserts a tenant; undefined when the slug is taken, with nothing written. */
+export async function insertTenant(
+  tx: Transaction,
+  tenant: NewTenant,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.insert',
+    text: `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
+             created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $7)
+           on conflict (slug) do nothing
+           returning ${COLUMNS}`,
+    values: [
+      tenant.id,
+      tenant.organizationId,
+      tenant.name,
+      tenant.slug,
+      tenant.environment,
+      tenant.admitAgents,
+      tenant.createdAt,
+    ],
+  })
+  return rows[0]
+}
+
+/** Inserts the control plane unless there is one. Of racing first starts exactly one inserts. */
+export async function insertControlPlane(
+  tx: Transaction,
+  tenant: Pick<NewTenant, 'id' | 'name' | 'slug' | 'createdAt'>,
+): Promise<void> {
+  await tx.query({
+    name: 'tenant.insert_control_plane',
+    text: `insert into tenants (id, name, slug, environment, control_plane, admit_agents,
+             created_at, updated_at)
+           values ($1, $2, $3, 'production', true, true, $4, $4)
+           on conflict do nothing`,
+    values: [tenant.id, tenant.name, tenant.slug, tenant.createdAt],
+  })
+}
+
+export async function findControlPlane(tx: Transaction): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.control_plane',
+    text: `select ${COLUMNS} from tenants where control_plane`,
+  })
+  return rows[0]
+}
+
+export async function findTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.find',
+    text: `select ${COLUMNS} from tenants where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+export async function findTenantBySlug(
+  tx: Transaction,
+  slug: string,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.by_slug',
+    text: `select ${COLUMNS} from tenants where slug = $1`,
+    values: [slug],
+  })
+  return rows[0]
+}
+
+const COLUMNS = `id, organization_id as "organizationId", name, slug, environment, status,
+  control_plane as "controlPlane", admit_agents as "admitAgents",
+  direct_agent_registration as "directAgentRegistration",
+  credential_issuer_enabled as "credentialIssuerEnabled", support_contact as "supportContact",
+  created_at as "createdAt", updated_at as "updatedAt"`
