@@ -1,0 +1,46 @@
+/** [commerce] and [[chains]]: public buyer commerce and x402. decisions.md sections 10, 11, 15. */
+import { z } from 'zod'
+import { count, flag, list, notes, seconds, url } from '../../runtime/kernel/config/kinds.js'
+import { section, sectionList, type SettingsOf } from '../../runtime/kernel/config/section.js'
+
+export const commerceSettings = section(
+  'commerce',
+  {
+    enabled: flag(false).describe('Payment links, checkout and subscriptions.'),
+    checkout_ttl_secs: seconds(86_400).describe('Lifetime of a checkout session.'),
+    redirect_hosts: list(z.string().min(1))
+      .default([])
+      .describe('Hosts a checkout may send the buyer back to.'),
+    x402_enabled: flag(false).describe('x402 payments.'),
+    x402_v1_compat: flag(false).describe('Speak the first protocol version too.'),
+    x402_facilitator_url: url(['https:', 'http:'], 'an https URL', 'https://x402.example.com')
+      .optional()
+      .describe('The facilitator. Production: https.'),
+    x402_max_timeout_secs: seconds(60, 3_600).describe('How long a payment stays payable.'),
+  },
+  { about: 'Public buyer commerce.' },
+)
+
+export const chainsSettings = sectionList(
+  'chains',
+  {
+    id: z
+      .string()
+      .regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/)
+      .register(notes, { words: 'a CAIP-2 chain id', example: 'eip155:8453' })
+      .describe('CAIP-2 id of the chain.'),
+    rpc_url: url(['https:', 'http:'], 'an http or https URL')
+      .register(notes, { words: 'an http or https URL', secret: true })
+      .optional()
+      .describe('Needed by the chain monitor only. Often carries a key, so it is not shown.'),
+    asset: z.string().min(1).describe('Contract address of the asset.'),
+    asset_name: z.string().min(1).describe('EIP-712 name of the asset.'),
+    asset_version: z.string().min(1).describe('EIP-712 version of the asset.'),
+    asset_decimals: count(6, 0, 36).describe('Decimals of the asset.'),
+    pay_to: z.string().min(1).optional().describe('Address that receives payments.'),
+  },
+  { about: 'One table per chain; adds to and overrides the chains built in.' },
+)
+
+export type CommerceSettings = SettingsOf<typeof commerceSettings>
+export type ChainsSettings = SettingsOf<typeof chainsSettings>

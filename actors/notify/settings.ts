@@ -1,0 +1,62 @@
+/** [email] and [phone]: how messages leave. decisions.md section 23, email and phone. */
+import { z } from 'zod'
+import { flag, notes, secret, url } from '../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+
+export const emailSettings = section(
+  'email',
+  {
+    provider: z
+      .enum(['log', 'smtp'])
+      .default('log')
+      .describe('log writes messages to the log; production needs smtp.'),
+    smtp_host: z.string().min(1).optional().describe('Mail server.'),
+    smtp_port: z.int().min(1).max(65_535).default(587).describe('Its port.'),
+    smtp_username: z.string().min(1).optional().describe('Account, where the server wants one.'),
+    smtp_password: secret().optional().describe('Its password.'),
+    smtp_starttls: flag(true).describe('Insist on STARTTLS. Production needs it.'),
+    from: z
+      .string()
+      .regex(/^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/)
+      .register(notes, { words: 'a mail address', example: 'svc <no-reply@example.com>' })
+      .optional()
+      .describe('Sender.'),
+  },
+  {
+    about: 'Outgoing mail.',
+    rules: (['smtp_host', 'from'] as const).map((key) => ({
+      keys: [key, 'provider'] as [string, string],
+      holds: (email) => email.provider !== 'smtp' || email[key] !== undefined,
+      rule: 'be set when email.provider is smtp',
+      fix: `set email.${key}`,
+    })),
+  },
+)
+
+export const phoneSettings = section(
+  'phone',
+  {
+    enabled: flag(false).describe('Sign-in and codes by phone.'),
+    provider: z
+      .enum(['log', 'http'])
+      .default('log')
+      .describe('log writes messages to the log; production needs http.'),
+    http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
+      .optional()
+      .describe('Receives a signed POST for each text message.'),
+  },
+  {
+    about: 'Outgoing text messages.',
+    rules: [
+      {
+        keys: ['http_url', 'provider'],
+        holds: (phone) => phone.provider !== 'http' || phone.http_url !== undefined,
+        rule: 'be set when phone.provider is http',
+        fix: 'set phone.http_url',
+      },
+    ],
+  },
+)
+
+export type EmailSettings = SettingsOf<typeof emailSettings>
+export type PhoneSettings = SettingsOf<typeof phoneSettings>

@@ -1,0 +1,41 @@
+/** [challenge]: proof of work, captcha, breached passwords. decisions.md sections 15 and 23. */
+import { z } from 'zod'
+import { count, flag, secret, seconds } from '../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+
+export const challengeSettings = section(
+  'challenge',
+  {
+    captcha_enabled: flag(false).describe('Ask humans for a CAPTCHA. Production needs it.'),
+    captcha_secret: secret().optional().describe('Secret shared with the CAPTCHA provider.'),
+    fail_mode: z
+      .enum(['fail-closed', 'fail-degraded', 'fail-open'])
+      .default('fail-closed')
+      .describe('When the CAPTCHA provider does not answer. Production refuses fail-open.'),
+    hibp_enabled: flag(false).describe('Refuse breached passwords. Production needs it.'),
+    pow_difficulty_bits: count(20, 1, 28).describe('Leading zero bits of a proof of work.'),
+    pow_min_duration_secs: count(2, 0, 60).describe('A proof that comes sooner is refused.'),
+    pow_ttl_secs: seconds(300, 3_600).describe('Lifetime of a proof-of-work challenge.'),
+    pow_max_invalid: count(10, 1, 1_000).describe('Wrong answers that end a challenge.'),
+    agent_challenge_ttl_secs: seconds(120, 600).describe('Lifetime of a login challenge.'),
+  },
+  {
+    about: 'Controls on automated abuse.',
+    rules: [
+      {
+        keys: ['captcha_secret', 'captcha_enabled'],
+        holds: (challenge) => !challenge.captcha_enabled || challenge.captcha_secret !== undefined,
+        rule: 'be set when challenge.captcha_enabled is true',
+        fix: 'set SVC_CHALLENGE__CAPTCHA_SECRET',
+      },
+      {
+        keys: ['pow_min_duration_secs', 'pow_ttl_secs'],
+        holds: (challenge) => challenge.pow_min_duration_secs < challenge.pow_ttl_secs,
+        rule: 'be less than challenge.pow_ttl_secs',
+        fix: 'lower pow_min_duration_secs or raise pow_ttl_secs',
+      },
+    ],
+  },
+)
+
+export type ChallengeSettings = SettingsOf<typeof challengeSettings>

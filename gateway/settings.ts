@@ -1,0 +1,126 @@
+/** [server] and [openapi]: the HTTP surface. interface.md, Deployment configuration 4. */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import {
+  baseUrl,
+  flag,
+  list,
+  notes,
+  origin,
+  originOrNone,
+  path,
+  secret,
+  timerSeconds,
+} from '../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../runtime/kernel/config/section.js'
+
+/** A host name or address, with or without a port. */
+const host = () =>
+  z
+    .string()
+    .regex(
+      /^(\*\.)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?$/,
+    )
+    .register(notes, { words: 'a host name, with or without a port' })
+
+const addressOrCidr = () =>
+  z
+    .string()
+    .refine(isAddressOrCidr)
+    .register(notes, { words: 'an IP address or a CIDR such as 10.0.0.0/8' })
+
+export const serverSettings = section(
+  'server',
+  {
+    host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .default(8080)
+      .describe('Port to listen on; 0 picks a free one.'),
+    transport: z
+      .enum(['plain_http', 'tls_h2_only'])
+      .default('plain_http')
+      .describe(
+        'plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS and nothing else.',
+      ),
+    tls: z
+      .object({
+        cert_pem_path: path().describe('Certificate chain, PEM.'),
+        key_pem_path: path().describe('Private key, PEM.'),
+        ca_pem_path: path().optional().describe('CA for local health checks, PEM.'),
+      })
+      .optional()
+      .describe('Required by tls_h2_only.'),
+    base_domain: host()
+      .default('localhost')
+      .describe('Cookie scope; tenants answer at {slug}.{base_domain}.'),
+    identity_app_origin: originOrNone().default('').describe('Origin of a separate identity app.'),
+    dashboard_app_origin: originOrNone().default('').describe('Origin of a separate dashboard.'),
+    cors_allowed_origins: list(origin())
+      .default([])
+      .describe('Origins that browsers may call from; empty means the issuer origin only.'),
+    allowed_hosts: list(host())
+      .default([])
+      .describe('Host header values served; empty allows all, outside production only.'),
+    trusted_proxies: list(addressOrCidr())
+      .default([])
+      .describe('Addresses and CIDRs whose X-Forwarded-For is believed.'),
+    direct_client_exposure: flag(false).describe('Clients connect without a proxy.'),
+    metrics_bearer_token: secret('a string of at least 16 characters', 16)
+      .optional()
+      .describe('Bearer token for GET /metrics.'),
+    endpoint_throttle: z.object({
+      enabled: flag(true).describe('false turns the quotas off for load tests; not in production.'),
+    }),
+    request_timeout_secs: timerSeconds(30, 0).describe(
+      'A request is answered within this time; 0 is no limit, outside production only.',
+    ),
+    shutdown_deadline_secs: timerSeconds(30, 0).describe(
+      'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
+    ),
+    egress_url: baseUrl().describe('Address of the egress proxy. Default: the issuer.'),
+    errors_base_url: baseUrl().describe('Base of problem type URIs. Default: the issuer.'),
+  },
+  {
+    about: 'The listener and who may talk to it.',
+    rules: [
+      {
+        keys: ['transport', 'tls'],
+        holds: ({ transport, tls }) => transport !== 'tls_h2_only' || tls !== undefined,
+        rule: 'come with [server.tls] when it is tls_h2_only',
+        fix: 'set server.tls.cert_pem_path and server.tls.key_pem_path',
+      },
+    ],
+  },
+)
+
+export const openapiSettings = section(
+  'openapi',
+  {
+    enabled: flag(true).describe('Serve GET /openapi.json and its page.'),
+    exposure: z
+      .enum(['public', 'internal'])
+      .default('public')
+      .describe('public is the integrator subset; internal adds the operator surface.'),
+    docs_path: z
+      .string()
+      .regex(/^(\/[A-Za-z0-9._~-]+)+$/)
+      .register(notes, { words: 'a path such as "/api/docs"' })
+      .default('/api/docs')
+      .describe('Where the interactive page is.'),
+  },
+  { about: 'The description of the API.' },
+)
+
+export type ServerSettings = SettingsOf<typeof serverSettings>
+export type OpenapiSettings = SettingsOf<typeof openapiSettings>
+
+function isAddressOrCidr(value: string): boolean {
+  const [address = '', bits, ...rest] = value.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  if (bits === undefined) return true
+  return /^[0-9]{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
+}

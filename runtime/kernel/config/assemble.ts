@@ -1,0 +1,53 @@
+/** All sections of a process as one schema. */
+import type { Section, SectionRule, SettingsOf, Shape } from './section.js'
+
+export type AnySection = Section<string, Shape>
+
+/** The settings tree: section name -> its settings; `when_set` sections may be undefined. */
+export type SettingsTree<Sections extends readonly AnySection[]> = {
+  readonly [S in Sections[number] as S['name']]: S extends Section<string, Shape, infer Presence>
+    ? Presence extends 'when_set'
+      ? SettingsOf<S> | undefined
+      : SettingsOf<S>
+    : never
+}
+
+/** A key that takes the value of another key, or one computed from others, when it is not given. */
+export interface Fallback<Settings> {
+  /** Dotted, with the section: `server.egress_url`. */
+  readonly key: string
+  /** Where the value comes from, in words or as a key; shown as its source. */
+  readonly from: string
+  /** Undefined leaves the key unset. Called with every earlier fallback already in place. */
+  readonly value: (settings: Settings) => unknown
+}
+
+export interface AssemblyOptions<Settings> {
+  readonly fallbacks?: readonly Fallback<Settings>[]
+  /** Rules between sections; their keys carry the section's name. */
+  readonly rules?: readonly SectionRule<Settings>[]
+}
+
+export interface Assembly<Sections extends readonly AnySection[] = readonly AnySection[]> {
+  readonly sections: Sections
+  readonly fallbacks: readonly Fallback<never>[]
+  readonly rules: readonly SectionRule<never>[]
+}
+
+export type SettingsOfAssembly<A> =
+  A extends Assembly<infer Sections> ? SettingsTree<Sections> : never
+
+/** @throws when two sections share a name. */
+export function assemble<const Sections extends readonly AnySection[]>(
+  sections: Sections,
+  options: AssemblyOptions<SettingsTree<Sections>> = {},
+): Assembly<Sections> {
+  const names = sections.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new Error(`section [${twice}] is declared twice`)
+  return {
+    sections,
+    fallbacks: (options.fallbacks ?? []) as readonly Fallback<never>[],
+    rules: (options.rules ?? []) as readonly SectionRule<never>[],
+  }
+}

@@ -1,0 +1,105 @@
+/** The kinds of value that settings are made of, each with its range and the words for it. */
+import { z } from 'zod'
+
+/** What the loader and the reference page know of a value beyond its schema. */
+export interface Note {
+  /** Shown as `[secret]` wherever it is printed. */
+  readonly secret?: boolean
+  /** What a valid value is, as it follows the word "must be". */
+  readonly words?: string
+  /** A value for the example file where there is no default. */
+  readonly example?: unknown
+}
+
+export const notes = z.registry<Note>()
+
+/** PostgreSQL integers and 32-bit timers hold no more; a larger number of seconds is a mistake. */
+const INTEGER_MAX = 2_147_483_647
+/** Node's timers hold 2^31 - 1 milliseconds, which is this many whole seconds. */
+const TIMER_SECS_MAX = 2_147_483
+
+/** A lifetime or window: whole seconds, at least one. decisions.md section 21, ranges. */
+export function seconds(defaultSecs: number, max = INTEGER_MAX) {
+  return z.int().min(1).max(max).default(defaultSecs)
+}
+
+/** A duration that becomes a timer: whole seconds that a timer can hold. */
+export function timerSeconds(defaultSecs: number, min = 1) {
+  return z.int().min(min).max(TIMER_SECS_MAX).default(defaultSecs)
+}
+
+export function count(defaultCount: number, min = 1, max = INTEGER_MAX) {
+  return z.int().min(min).max(max).default(defaultCount)
+}
+
+export function flag(defaultValue: boolean) {
+  return z.boolean().default(defaultValue)
+}
+
+/** A value that is never printed. */
+export function secret(words = 'a string that is not empty', length = 1) {
+  return z.string().min(length).register(notes, { secret: true, words })
+}
+
+/** A file path. Relative paths start at the working directory. */
+export function path() {
+  return z
+    .string()
+    .min(1)
+    .refine((value) => !value.includes('\0'))
+    .register(notes, { words: 'a file path' })
+}
+
+/** An absolute URL of one of the protocols (given with their colon), without a fragment. */
+export function url(protocols: readonly string[], words: string, example?: string) {
+  return z
+    .string()
+    .refine((value) => {
+      if (!URL.canParse(value)) return false
+      const parsed = new URL(value)
+      return protocols.includes(parsed.protocol) && parsed.hash === ''
+    })
+    .register(notes, { words, ...(example === undefined ? {} : { example }) })
+}
+
+/**
+ * The base of addresses that are built by appending a path: http or https, no credentials, query,
+ * fragment, and no slash at the end, so that `base + '/path'` is right.
+ */
+export function baseUrl() {
+  return z.string().refine(isBaseUrl).register(notes, {
+    words: 'an http or https URL without credentials, query, fragment or closing slash',
+    example: 'https://id.example.com',
+  })
+}
+
+/** A web origin: scheme, host and port only. The empty string stands for none. */
+export function originOrNone() {
+  return z
+    .string()
+    .refine((value) => value === '' || isOrigin(value))
+    .register(notes, { words: 'an origin such as "https://app.example.com", or ""' })
+}
+
+export function origin() {
+  return z
+    .string()
+    .refine(isOrigin)
+    .register(notes, { words: 'an origin such as "https://app.example.com"' })
+}
+
+/** A list of strings; in the environment a TOML array or separated by commas. */
+export function list<T extends z.ZodType>(item: T) {
+  return z.array(item)
+}
+
+function isOrigin(value: string): boolean {
+  return URL.canParse(value) && /^https?:\/\//.test(value) && new URL(value).origin === value
+}
+
+function isBaseUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, username, password, search, hash } = new URL(value)
+  if (protocol !== 'http:' && protocol !== 'https:') return false
+  return username + password + search + hash === '' && !/[/?#]$/.test(value)
+}

@@ -1,0 +1,69 @@
+/**
+ * Features that interface.md has settings for and this build does not have. Turning one on stops
+ * the start; it is never silently ignored. Whoever builds a feature deletes its row here.
+ */
+import { z } from 'zod'
+import { flag } from './kernel/config/kinds.js'
+import { type Section, section } from './kernel/config/section.js'
+
+type EnabledOnly<Name extends string> = Section<
+  Name,
+  { enabled: ReturnType<typeof flag> },
+  'always'
+>
+
+function named<const Name extends string>(name: Name, about: string): EnabledOnly<Name> {
+  const enabled = flag(false).describe('Not available in this build.')
+  return section(name, { enabled }, { about })
+}
+
+/** Sections of which this build knows the name and the switch only. */
+export const unavailableSections = [
+  named('access_control', 'Access control policies.'),
+  named('adaptive_mfa', 'Second factors by risk.'),
+  named('admin', 'Administration of the deployment.'),
+  named('anonymous', 'Anonymous users.'),
+  named('api_keys', 'API keys of tenants.'),
+  named('billing', 'Plans and billing.'),
+  named('email_otp', 'Sign-in with a code by mail.'),
+  named('enterprise_sso', 'Sign-in through an enterprise identity provider.'),
+  named('generic_oauth', 'Sign-in through any OAuth provider.'),
+  named('i18n', 'Languages of the hosted pages.'),
+  named('invitations', 'Invitations to an organization.'),
+  named('magic_link', 'Sign-in with a link by mail.'),
+  named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
+  named('organizations', 'Policies of organizations.'),
+  named('passkey', 'Sign-in with a passkey.'),
+  named('proxy', 'An outbound proxy.'),
+  named('refresh_family_cache', 'Cache of refresh token families.'),
+  named('session_cookie', 'Browser sessions.'),
+  named('siwe', 'Sign-in with Ethereum.'),
+  named('sms', 'Text messages.'),
+  section(
+    'social',
+    {
+      enabled: flag(false).describe('Not available in this build.'),
+      account_linking: z.object({
+        enabled: flag(false).describe('Not available in this build.'),
+      }),
+    },
+    { about: 'Sign-in through a social provider.' },
+  ),
+  named('telemetry', 'Traces to a collector.'),
+  named('two_factor', 'Second factors.'),
+  named('user_self_service', 'Account pages.'),
+  named('verified_domains', 'Domains that an organization proved to own.'),
+  named('wallet', 'Wallets and budgets.'),
+] as const
+
+/** Switches of sections declared elsewhere whose feature this build does not have. */
+export const unavailableSwitches = [
+  'commerce.enabled',
+  'commerce.x402_enabled',
+  'deployment.embedded_chain_monitor',
+  'oidc.dynamic_registration_enabled',
+  'phone.enabled',
+  'scim.enabled',
+  'social.account_linking.enabled',
+  'tenant_assets.enabled',
+] as const

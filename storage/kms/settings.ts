@@ -1,0 +1,20 @@
+/** [kms]: the client end of the key management process. interface.md, Deployment configuration 6. */
+import { path } from '../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+
+export const kmsSettings = section(
+  'kms',
+  {
+    socket_path: path().describe('Unix socket of the kms process.'),
+    server_public_key_path: path().describe('The public key the kms process must prove to hold.'),
+    client_private_key_path: path().describe('Our private key; unreadable by others (mode 0600).'),
+  },
+  {
+    presence: 'when_set',
+    about:
+      'Key management. All three keys, or none: then only a non-production run against a fresh ' +
+      'database may use ephemeral keys. `svc kms keygen --dir D` writes the key files.',
+  },
+)
+
+export type KmsSettings = SettingsOf<typeof kmsSettings>

@@ -1,0 +1,173 @@
+/** [database], [redis], [memcached]: where state is kept. interface.md, Deployment configuration. */
+import { z } from 'zod'
+import { count, flag, notes, timerSeconds, url } from '../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../runtime/kernel/config/section.js'
+
+const databaseUrl = () =>
+  url(
+    ['postgres:', 'postgresql:'],
+    'a postgres:// or postgresql:// URL',
+    'postgres://svc@127.0.0.1:5432/svc',
+  )
+
+const planePool = (plane: string) =>
+  z
+    .object({
+      max_connections: z.int().min(1).max(10_000).optional(),
+      min_connections: z.int().min(0).max(10_000).optional(),
+      identity_max_connections: z.int().min(1).max(10_000).optional(),
+    })
+    .describe(`Overrides of the pool sizes in the ${plane} plane.`)
+
+export const databaseSettings = section(
+  'database',
+  {
+    url: databaseUrl()
+      .optional()
+      .describe('The runtime database. Without it the embedded PostgreSQL.'),
+    identity_url: databaseUrl()
+      .optional()
+      .describe('Identity pool. Required in production; otherwise falls back to url.'),
+    listener_url: databaseUrl()
+      .optional()
+      .describe('Session-pooled, for LISTEN. Required in production; otherwise falls back to url.'),
+    auth_url: databaseUrl()
+      .optional()
+      .describe('Runtime URL of the auth plane. Falls back to url.'),
+    control_url: databaseUrl()
+      .optional()
+      .describe('Runtime URL of the control plane. Falls back to url.'),
+    async_url: databaseUrl()
+      .optional()
+      .describe('Runtime URL of the async plane. Falls back to url.'),
+    migration_url: databaseUrl()
+      .optional()
+      .describe('Used by `svc migrate` only. Falls back to url.'),
+    maintenance_url: databaseUrl()
+      .optional()
+      .describe('Long maintenance statements. Falls back to migration_url, then url.'),
+    max_connections: count(20, 1, 10_000).describe('Connections of the runtime pool at most.'),
+    min_connections: count(2, 0, 10_000).describe('Connections the runtime pool keeps open.'),
+    identity_max_connections: count(10, 1, 10_000).describe(
+      'Connections of the identity pool at most.',
+    ),
+    connect_timeout_secs: timerSeconds(5).describe('How long opening a connection may take.'),
+    idle_timeout_secs: timerSeconds(600).describe(
+      'An idle connection above the minimum is closed.',
+    ),
+    max_lifetime_secs: timerSeconds(1800).describe('A connection older than this is replaced.'),
+    statement_cache_capacity: count(100, 1, 2048).describe('Prepared statements per connection.'),
+    test_before_acquire: flag(true).describe('Test an idle connection before it is handed out.'),
+    statement_timeout_secs: timerSeconds(10).describe('Limit of one statement of a request.'),
+    background_statement_timeout_secs: timerSeconds(60).describe(
+      'Limit of one statement of background work.',
+    ),
+    idle_in_transaction_timeout_secs: timerSeconds(30).describe(
+      'A transaction that does nothing for this long is ended.',
+    ),
+    maintenance_statement_timeout_secs: timerSeconds(600).describe(
+      'Limit of one maintenance statement.',
+    ),
+    require_ssl: flag(false).describe('Refuse connections without TLS. Production needs it.'),
+    auth_pool: planePool('auth'),
+    control_pool: planePool('control'),
+    async_pool: planePool('async'),
+  },
+  {
+    about: 'PostgreSQL. Without a URL, and outside production, an embedded PostgreSQL is used.',
+    rules: [
+      {
+        keys: ['min_connections', 'max_connections'],
+        holds: ({ min_connections, max_connections }) => min_connections <= max_connections,
+        rule: 'be at most database.max_connections',
+        fix: 'lower min_connections or raise max_connections',
+      },
+      ...(['auth_pool', 'control_pool', 'async_pool'] as const).map((pool) => ({
+        keys: [`${pool}.min_connections`, `${pool}.max_connections`] as [string, string],
+        holds: (settings: PoolSizes) =>
+          (settings[pool].min_connections ?? settings.min_connections) <=
+          (settings[pool].max_connections ?? settings.max_connections),
+        rule: `be at most the max_connections of database.${pool}`,
+        fix: `lower ${pool}.min_connections or raise ${pool}.max_connections`,
+      })),
+    ],
+  },
+)
+
+type PlanePool = {
+  readonly min_connections?: number | undefined
+  readonly max_connections?: number | undefined
+}
+type PoolSizes = {
+  readonly min_connections: number
+  readonly max_connections: number
+  readonly auth_pool: PlanePool
+  readonly control_pool: PlanePool
+  readonly async_pool: PlanePool
+}
+
+export const redisSettings = section(
+  'redis',
+  {
+    url: url(['redis:', 'rediss:'], 'a redis:// or rediss:// URL', 'redis://127.0.0.1:6379')
+      .optional()
+      .describe('Required when deployment.coordination_backend is redis.'),
+    pool_size: count(10, 1, 1000).describe('Connections.'),
+  },
+  { about: 'Used when deployment.coordination_backend is "redis".' },
+)
+
+export const memcachedSettings = section(
+  'memcached',
+  {
+    address: z
+      .string()
+      .regex(/^(\[[0-9a-fA-F:.]+\]|[^\s:/,[\]]+):[0-9]{1,5}$/)
+      .register(notes, { words: 'host:port', example: '127.0.0.1:11211' })
+      .optional()
+      .describe('host:port. Required when deployment.coordination_backend is memcached.'),
+    pool_size: count(10, 1, 1000).describe('Connections.'),
+    max_idle: count(10, 0, 1000).describe('Idle connections kept.'),
+    connect_timeout_secs: timerSeconds(2).describe('How long opening a connection may take.'),
+    command_timeout_secs: timerSeconds(2).describe('How long one command may take.'),
+  },
+  { about: 'Used when deployment.coordination_backend is "memcached".' },
+)
+
+export type DatabaseSettings = SettingsOf<typeof databaseSettings>
+export type RedisSettings = SettingsOf<typeof redisSettings>
+export type MemcachedSettings = SettingsOf<typeof memcachedSettings>
+
+export type DatabaseUrls = {
+  readonly runtime: string
+  readonly identity: string
+  readonly listener: string
+  readonly auth: string
+  readonly control: string
+  readonly async: string
+  readonly migration: string
+  readonly maintenance: string
+}
+
+/**
+ * Every URL with its fallbacks applied; `embeddedUrl` fills what is not set.
+ * decisions.md section 23, database URLs. Undefined when there is neither.
+ */
+export function databaseUrls(
+  settings: DatabaseSettings,
+  embeddedUrl?: string,
+): DatabaseUrls | undefined {
+  const runtime = settings.url ?? embeddedUrl
+  if (runtime === undefined) return undefined
+  const migration = settings.migration_url ?? runtime
+  return {
+    runtime,
+    identity: settings.identity_url ?? runtime,
+    listener: settings.listener_url ?? runtime,
+    auth: settings.auth_url ?? runtime,
+    control: settings.control_url ?? runtime,
+    async: settings.async_url ?? runtime,
+    migration,
+    maintenance: settings.maintenance_url ?? migration,
+  }
+}
