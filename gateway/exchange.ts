@@ -1,0 +1,76 @@
+/**
+ * One HTTP request as a snapshot and its answer, which can be given once. All that the pipeline
+ * sees of a transport; the native objects stay behind it.
+ */
+
+/** Header names are lower case. A name that came several times is joined with ", " unless noted. */
+export type HeaderFields = ReadonlyMap<string, string>
+
+export interface RequestHead {
+  /** As sent, upper case; one of those the guard lets through. */
+  readonly method: string
+  /** The path alone, undecoded, beginning with "/". */
+  readonly path: string
+  /** Without the question mark; empty when there is none. */
+  readonly query: string
+  readonly headers: HeaderFields
+  /** Host header or :authority, lower case, with its port where it names one. */
+  readonly host: string
+  /** Address of the peer of the socket: textual IPv4 or IPv6, no brackets, no mapped form. */
+  readonly peerAddress: string
+  readonly secure: boolean
+  /** False when the request cannot carry a body or announced none. */
+  readonly hasBody: boolean
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | Uint8Array | null
+}
+
+/** Why a body could not be read. */
+export type BodyFailure = 'too_large' | 'timeout' | 'aborted'
+
+/** Thrown by `readBody`. */
+export class BodyUnreadable extends Error {
+  override readonly name = 'BodyUnreadable'
+  readonly reason: BodyFailure
+
+  constructor(reason: BodyFailure) {
+    super(`request body: ${reason}`)
+    this.reason = reason
+  }
+}
+
+export interface Exchange extends RequestHead {
+  /**
+   * The whole body. Counts bytes while they arrive and stops reading at the limit.
+   * @throws {BodyUnreadable}
+   */
+  readBody(maxBytes: number): Promise<Uint8Array>
+  /**
+   * Sends the answer. A second call and a call after the client left do nothing. For HEAD the
+   * headers go out with the length of the body that GET would have had, and no body.
+   */
+  send(answer: Answer): void
+  /** Runs once when the client leaves before the answer was sent. */
+  onAborted(listener: () => void): void
+  /** True once an answer was sent or the client left. */
+  readonly done: boolean
+}
+
+/** What a transport hands its exchanges to. Must not throw. */
+export type ExchangeHandler = (exchange: Exchange) => void
+
+export interface Listener {
+  /** Base URL of the socket, for logs and tests. */
+  readonly url: string
+  readonly port: number
+  /** Name of the transport in use: uws, http1 (the fallback) or http2. */
+  readonly transport: 'uws' | 'http1' | 'http2'
+  /** Stops accepting; resolves when the last open exchange was answered or the deadline passed. */
+  drain(deadlineMs: number): Promise<void>
+  /** Cuts every connection. */
+  close(): Promise<void>
+}

@@ -1,0 +1,217 @@
+/** How an outcome becomes an answer: the right-hand sides of a route's `replies`. */
+import type { z } from 'zod'
+import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
+
+/** What a mapping may know of the request besides the outcome. */
+export type ReplyContext = {
+  readonly requestId: string
+  /** Public base address of the service, without a trailing slash. */
+  readonly baseUrl: string
+  readonly path: string
+  /** Without the question mark. */
+  readonly query: string
+}
+
+/** An answer before the pipeline adds its own headers. */
+export type Rendered =
+  | {
+      readonly form: 'body'
+      readonly status: number
+      readonly contentType: string | null
+      readonly body: string | Uint8Array | null
+      readonly headers?: Readonly<Record<string, string>> | undefined
+      /** Strong entity tag in its quotes; a matching If-None-Match turns the answer into 304. */
+      readonly etag?: string | undefined
+      /** Replaces the route's Cache-Control. */
+      readonly cacheControl?: string | undefined
+    }
+  | { readonly form: 'problem'; readonly problem: Problem }
+  | {
+      readonly form: 'oauth'
+      readonly status: number
+      readonly error: string
+      readonly description: string | undefined
+      readonly headers?: Readonly<Record<string, string>> | undefined
+    }
+
+/** One possible response, for the OpenAPI document. */
+export type ResponseDoc = {
+  readonly status: number
+  readonly contentType: string | null
+  readonly schema: z.ZodType | null
+  readonly description?: string | undefined
+  readonly problem?: ProblemName | undefined
+  readonly oauthError?: string | undefined
+}
+
+export interface ReplyRule<in Outcome> {
+  readonly docs: readonly ResponseDoc[]
+  readonly render: (outcome: Outcome, context: ReplyContext) => Rendered
+}
+
+type Headers<Outcome> = (
+  outcome: Outcome,
+  context: ReplyContext,
+) => Readonly<Record<string, string>>
+
+/** A JSON body. `map` gives what `schema` describes; the compiler holds the two together. */
+export function reply<Outcome, Schema extends z.ZodType>(
+  status: number,
+  schema: Schema,
+  map: (outcome: Outcome, context: ReplyContext) => z.input<Schema>,
+  headers?: Headers<Outcome>,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'application/json', schema }],
+    render: (outcome, context) => ({
+      form: 'body',
+      status,
+      contentType: 'application/json',
+      body: JSON.stringify(map(outcome, context)),
+      headers: headers?.(outcome, context),
+    }),
+  }
+}
+
+/** The same JSON every time, encoded once. */
+export function constant<Schema extends z.ZodType>(
+  status: number,
+  schema: Schema,
+  value: z.input<Schema>,
+): ReplyRule<unknown> {
+  const rendered: Rendered = {
+    form: 'body',
+    status,
+    contentType: 'application/json',
+    body: JSON.stringify(value),
+  }
+  return {
+    docs: [{ status, contentType: 'application/json', schema }],
+    render: () => rendered,
+  }
+}
+
+export type ReadyBytes = {
+  readonly body: string | Uint8Array
+  /** Strong, with its quotes; answers conditional requests with 304. */
+  readonly etag?: string | undefined
+  readonly maxAgeSecs?: number | undefined
+}
+
+/** A body that is ready to send, with entity tag and lifetime. `schema` is for the documents. */
+export function bytes<Outcome>(
+  status: number,
+  contentType: string,
+  map: (outcome: Outcome, context: ReplyContext) => ReadyBytes,
+  schema: z.ZodType | null = null,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType, schema }],
+    render: (outcome, context) => {
+      const { body, etag, maxAgeSecs } = map(outcome, context)
+      return {
+        form: 'body',
+        status,
+        contentType,
+        body,
+        etag,
+        cacheControl: maxAgeSecs === undefined ? undefined : `public, max-age=${maxAgeSecs}`,
+      }
+    },
+  }
+}
+
+/** A page. The pipeline adds the strict content security policy. */
+export function html<Outcome>(
+  status: number,
+  map: (outcome: Outcome, context: ReplyContext) => string,
+  headers?: Headers<Outcome>,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'text/html', schema: null }],
+    render: (outcome, context) => ({
+      form: 'body',
+      status,
+      contentType: 'text/html; charset=utf-8',
+      body: map(outcome, context),
+      headers: headers?.(outcome, context),
+    }),
+  }
+}
+
+/** No body: 204, 202 and redirects. */
+export function empty<Outcome>(status: number, headers?: Headers<Outcome>): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: null, schema: null }],
+    render: (outcome, context) => ({
+      form: 'body',
+      status,
+      contentType: null,
+      body: null,
+      headers: headers?.(outcome, context),
+    }),
+  }
+}
+
+type Details<Outcome, Value> = Value | ((outcome: Outcome, context: ReplyContext) => Value)
+
+function resolve<Outcome, Value extends object>(
+  details: Details<Outcome, Value> | undefined,
+  outcome: Outcome,
+  context: ReplyContext,
+): Value | undefined {
+  return typeof details === 'function' ? details(outcome, context) : details
+}
+
+/**
+ * A problem document of the catalogue. The status must be the catalogue's; it is written out so
+ * that a reader of the route sees it.
+ */
+export function problem<Outcome, Name extends ProblemName>(
+  status: (typeof PROBLEM_TYPES)[Name]['status'],
+  name: Name,
+  details?: Details<Outcome, ProblemDetails>,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'application/problem+json', schema: null, problem: name }],
+    render: (outcome, context) => ({
+      form: 'problem',
+      problem: { name, ...resolve(details, outcome, context) },
+    }),
+  }
+}
+
+export type OAuthErrorDetails = {
+  readonly description?: string | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** A protocol error body: `{"error", "error_description"}` (RFC 6749 section 5.2). */
+export function oauthError<Outcome>(
+  status: number,
+  code: string,
+  details?: Details<Outcome, OAuthErrorDetails>,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'application/json', schema: null, oauthError: code }],
+    render: (outcome, context) => {
+      const { description, headers } = resolve(details, outcome, context) ?? {}
+      return { form: 'oauth', status, error: code, description, headers }
+    },
+  }
+}
+
+/**
+ * One outcome, several answers: picks the rule by a member of the outcome. The keys are complete
+ * by type, as the tags of `replies` are.
+ */
+export function choice<Outcome, Key extends string>(
+  pick: (outcome: Outcome) => Key,
+  rules: { readonly [K in Key]: ReplyRule<Outcome> },
+): ReplyRule<Outcome> {
+  const all: readonly ReplyRule<Outcome>[] = Object.values(rules)
+  return {
+    docs: all.flatMap(({ docs }) => docs),
+    render: (outcome, context) => rules[pick(outcome)].render(outcome, context),
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The declaration of a route: router, validation, security, throttle, OpenAPI and capabilities all
+ * come out of it. No route exists outside of one. Route files are tables of these.
+ */
+import type { z } from 'zod'
+import type { Principal, SubjectType } from '../actors/domain/principal.js'
+import type { PolicyName } from '../actors/throttle/protocol.js'
+import type { Address, Protocol } from '../runtime/kernel/protocol.js'
+import type { ReplyContext, ReplyRule } from './replies.js'
+
+export { bytes, choice, constant, empty, html, oauthError, problem, reply } from './replies.js'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Who may call. */
+export type Security =
+  /** Nobody is asked who they are. */
+  | { readonly scheme: 'anonymous' }
+  /** An access token (Bearer or DPoP), judged before the message is built. */
+  | {
+      readonly scheme: 'bearer'
+      /** Any one of these suffices; none means any valid token. */
+      readonly scopes?: readonly string[] | undefined
+      /** Default: all kinds. */
+      readonly subjects?: readonly SubjectType[] | undefined
+      /** Whether the token may carry an act chain. Default `either`. */
+      readonly direct?: 'required' | 'forbidden' | 'either' | undefined
+    }
+  /** A token is judged when present; without one the principal is null. */
+  | { readonly scheme: 'optional' }
+  /** OAuth client authentication: the actor judges `credentials` and the form itself. */
+  | { readonly scheme: 'client' }
+  /** The metrics endpoint: the configured bearer token or a service token with metrics:read. */
+  | { readonly scheme: 'metrics' }
+
+export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
+  ? Principal
+  : S extends { scheme: 'optional' | 'metrics' }
+    ? Principal | null
+    : null
+
+/** What a create hands to the actor so that a repeated request has one effect. decisions.md 14. */
+export type IdempotencyClaim = {
+  /** tenant + caller + method + path. */
+  readonly scope: string
+  readonly key: string
+  /** SHA-256 of the body as it came, hex. */
+  readonly fingerprint: string
+}
+
+/** Credentials as sent, for actors that judge them themselves. */
+export type Credentials = {
+  /** The Authorization header; null when absent. */
+  readonly authorization: string | null
+  /** The DPoP header; null when absent. */
+  readonly dpopProof: string | null
+  readonly httpMethod: string
+  /** Absolute public URL of the request without its query. */
+  readonly httpUrl: string
+}
+
+export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
+  readonly params: Params
+  readonly query: Query
+  readonly headers: Headers
+  readonly body: Body
+  readonly principal: PrincipalOf<S>
+  /** Null unless the route is `idempotent` and the request carries a key. */
+  readonly idempotency: IdempotencyClaim | null
+  readonly requestId: string
+  /** Address of the client behind trusted proxies. */
+  readonly clientAddress: string
+  /** Host the client named, lower case, with a port where it named one. */
+  readonly host: string
+  readonly credentials: Credentials
+}
+
+/** A form as it came, in order; a repeated name appears twice. */
+export type FormFields = readonly (readonly [name: string, value: string])[]
+
+export const JSON_BODY_BYTES_MAX = 1024 * 1024
+export const FORM_BODY_BYTES_MAX = 64 * 1024
+
+export type BodyRule<Body> =
+  | { readonly kind: 'json'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
+  | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
+  /** The fields in order, judged by the actor; `schema` is for the documents. */
+  | {
+      readonly kind: 'fields'
+      readonly schema: z.ZodType
+      readonly maxBytes: number
+      readonly fields?: Body
+    }
+  | {
+      readonly kind: 'raw'
+      readonly contentTypes: readonly string[]
+      readonly maxBytes: number
+      readonly bytes?: Body
+    }
+
+/** application/json, at most 1 MiB unless said otherwise. */
+export function json<S extends z.ZodType>(
+  schema: S,
+  { maxBytes = JSON_BODY_BYTES_MAX } = {},
+): BodyRule<z.output<S>> {
+  return { kind: 'json', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes }
+}
+
+/** application/x-www-form-urlencoded as an object; a repeated field is refused. */
+export function form<S extends z.ZodType>(
+  schema: S,
+  { maxBytes = FORM_BODY_BYTES_MAX } = {},
+): BodyRule<z.output<S>> {
+  return { kind: 'form', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes }
+}
+
+/** application/x-www-form-urlencoded as fields in order, repeated ones included. */
+export function formFields(
+  schema: z.ZodType,
+  { maxBytes = FORM_BODY_BYTES_MAX } = {},
+): BodyRule<FormFields> {
+  return { kind: 'fields', schema, maxBytes }
+}
+
+/** Bytes as they come. An empty list of content types accepts any. */
+export function raw(
+  contentTypes: readonly string[],
+  { maxBytes }: { maxBytes: number },
+): BodyRule<Uint8Array> {
+  return { kind: 'raw', contentTypes, maxBytes }
+}
+
+/** Who shares a quota: the client's address, the caller (token, else address), or what the route says. */
+export type ThrottleKey<Request> = 'address' | 'caller' | ((request: Request) => string)
+export type ThrottleRule<Request> = {
+  readonly policy: PolicyName
+  readonly by: ThrottleKey<Request>
+}
+
+/** Which origins may read the answer from a browser. decisions.md 14, CORS. */
+export type CorsPolicy =
+  /** Anybody, without credentials. */
+  | 'public'
+  /** The allowed_origins of the application that asks. */
+  | 'application-origins'
+  /** server.cors_allowed_origins, else the issuer's origin. */
+  | 'configured'
+
+type AskKind<P extends Protocol> = {
+  [K in keyof P]: P[K]['reply'] extends undefined ? never : K
+}[keyof P] &
+  string
+
+/** A rule for every tag of the reply, and for no other. */
+type TagsOf<R> = R extends { tag: infer T extends string } ? T : never
+type RulesFor<R> = { readonly [T in TagsOf<R>]: ReplyRule<Extract<R, { tag: T }>> }
+
+export interface RouteSpec<
+  P extends Protocol,
+  K extends AskKind<P>,
+  S extends Security,
+  Params,
+  Query,
+  Headers,
+  Body,
+> {
+  readonly method: Method
+  /** Literal segments and `{name}` parameters; a parameter is one whole segment. */
+  readonly path: string
+  /** camelCase, unique. */
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string | undefined
+  readonly tags: readonly string[]
+  /** `public` operations are in the integrators' document, `internal` ones in the operators' too. */
+  readonly exposure: 'public' | 'internal'
+  readonly security: S
+  readonly params?: z.ZodType<Params> | undefined
+  readonly query?: z.ZodType<Query> | undefined
+  /** Keys are lower-case header names. */
+  readonly headers?: z.ZodType<Headers> | undefined
+  readonly body?: BodyRule<Body> | undefined
+  readonly message: (request: RouteRequest<Params, Query, Headers, Body, S>) => P[K]['message']
+  readonly replies: RulesFor<P[K]['reply']>
+  /** Default: the `default` policy by caller. `none` only for health probes. */
+  readonly throttle?:
+    | 'none'
+    | readonly ThrottleRule<RouteRequest<Params, Query, Headers, Body, S>>[]
+    | undefined
+  /** Honours the idempotency-key header; the claim goes into the message. */
+  readonly idempotent?: boolean | undefined
+  /** Default `configured`. */
+  readonly cors?: CorsPolicy | undefined
+  /** Cache-Control of success answers. Default `no-store`. */
+  readonly cache?: string | undefined
+  /** Names in the capabilities document that this route makes true. decisions.md 14. */
+  readonly capabilities?: readonly string[] | undefined
+  /** `oauth`: plain error bodies, repeated parameters refused, errors never cached. */
+  readonly errors?: 'problem' | 'oauth' | undefined
+  /** The answer may hold a secret that is shown once. For the documents. */
+  readonly onceOnly?: boolean | undefined
+  readonly deprecated?:
+    | {
+        readonly sinceSecs: number
+        readonly sunset?: string | undefined
+        readonly link?: string | undefined
+      }
+    | undefined
+}
+
+/** A route with its types erased: what the pipeline and the documents work on. */
+export interface Route
+  extends Omit<
+    RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>,
+    'message' | 'replies' | 'throttle' | 'security' | 'body'
+  > {
+  readonly address: Address<Protocol>
+  readonly kind: string
+  readonly security: Security
+  readonly body?: BodyRule<unknown> | undefined
+  readonly message: (request: AnyRouteRequest) => unknown
+  readonly replies: Readonly<Record<string, ReplyRule<never>>>
+  readonly throttle?: 'none' | readonly ThrottleRule<AnyRouteRequest>[] | undefined
+}
+
+export type AnyRouteRequest = {
+  readonly [K in keyof RouteRequest<
+    unknown,
+    unknown,
+    unknown,
+    unknown,
+    { scheme: 'optional' }
+  >]: RouteRequest<unknown, unknown, unknown, unknown, { scheme: 'optional' }>[K]
+}
+
+/**
+ * Declares a route. The message must be what the actor's protocol asks for, and `replies` must name
+ * every outcome and no other; both are compile errors otherwise.
+ */
+export function route<
+  P extends Protocol,
+  K extends AskKind<P>,
+  const S extends Security,
+  Params = Record<string, never>,
+  Query = Record<string, never>,
+  Headers = Record<string, never>,
+  Body = null,
+>(address: Address<P>, kind: K, spec: RouteSpec<P, K, S, Params, Query, Headers, Body>): Route {
+  return { ...spec, address, kind } as unknown as Route
+}
+
+export type { ReplyContext, ReplyRule }
