@@ -91,7 +91,31 @@ export interface ActorDefinition<P extends Protocol, Needs> {
   /** Messages of one lane run in turn; `undefined` means the message needs no turn. */
   readonly lane: { [K in keyof P]: (message: P[K]['message']) => string | undefined }
   /** A fresh instance; called again after a restart. */
-  readonly create: (needs: Needs) => Handlers<P>
+  readonly create: (needs: Needs, life: Life) => Handlers<P>
+  /** What follows a failure; see `supervisor.ts` for the values taken where this says nothing. */
+  readonly supervision?: Partial<SupervisionPolicy>
+}
+
+/** What an instance knows about its own life, for work that is not the answer to a message. */
+export interface Life {
+  /** Aborted when this instance is replaced or the actor stops: end loops and timers then. */
+  readonly signal: AbortSignal
+  /** Logs with the actor's name. */
+  readonly log: Logger
+  /** Work of the instance's own failed: the supervisor treats it as a failed message. */
+  failed(error: unknown): void
+}
+
+/** How much failure is normal, and what to do about it. */
+export interface SupervisionPolicy {
+  /** `restart`: a fresh instance after each failure. `resume`: keep the instance, count the failure. */
+  readonly onFailure: 'restart' | 'resume'
+  /** More failures than this within the window turn readiness off. */
+  readonly restartsMax: number
+  readonly windowMs: number
+  /** Wait before the second attempt in a row; doubled up to `backoffMsMax`. */
+  readonly backoffMs: number
+  readonly backoffMsMax: number
 }
 
 export function defineActor<P extends Protocol, Needs>(

@@ -38,6 +38,11 @@ function formatUuidV7(ms: number, random: Uint8Array): string {
   const variant = hex[(random[8]! & 0x3f) | 0x80]!
   return (
     `${time.slice(0, 8)}-${time.slice(8)}-${version}${b(7)}-${variant}${b(9)}-` +
-    b(10) + b(11) + b(12) + b(13) + b(14) + b(15)
+    b(10) +
+    b(11) +
+    b(12) +
+    b(13) +
+    b(14) +
+    b(15)
   )
 }

@@ -1,0 +1,61 @@
+/**
+ * What may be inside a message: plain data, read only. The list is the same for every placement, so
+ * that an actor can move from the gateway thread to its own without a change of its protocol.
+ *
+ * `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays, plain
+ * objects, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Not: functions, symbols,
+ * class instances, `Map`, `Set`, errors, and never a `Secret`.
+ */
+import { ByteStream } from './stream.js'
+
+/** Thrown when something that is not plain data is put into a message. */
+export class NotPlainData extends TypeError {
+  override readonly name = 'NotPlainData'
+}
+
+/** Deeper than this is taken for a cycle. */
+const DEPTH_MAX = 64
+
+/**
+ * Copies a message as a thread boundary would.
+ * @throws {NotPlainData} naming the path of the first value that may not cross.
+ */
+export function copyMessage<T>(value: T): T {
+  return copy(value, 'message', 0) as T
+}
+
+function copy(value: unknown, path: string, depth: number): unknown {
+  switch (typeof value) {
+    case 'undefined':
+    case 'boolean':
+    case 'number':
+    case 'bigint':
+    case 'string':
+      return value
+    case 'object':
+      return value === null ? null : copyObject(value, path, depth)
+    default:
+      throw new NotPlainData(`${path} is a ${typeof value}`)
+  }
+}
+
+function copyObject(value: object, path: string, depth: number): unknown {
+  if (depth > DEPTH_MAX) throw new NotPlainData(`${path} is nested too deeply or in a cycle`)
+  if (Array.isArray(value)) {
+    return value.map((item, index) => copy(item, `${path}[${index}]`, depth + 1))
+  }
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === null) {
+    const target: Record<string, unknown> = {}
+    for (const [name, member] of Object.entries(value)) {
+      if (name === '__proto__') throw new NotPlainData(`${path} has a member named __proto__`)
+      target[name] = copy(member, `${path}.${name}`, depth + 1)
+    }
+    return target
+  }
+  if (value instanceof Uint8Array) return new Uint8Array(value)
+  if (value instanceof Date) return new Date(value.getTime())
+  // A handle, not data: the bytes behind it are read once, by whoever holds it last.
+  if (value instanceof ByteStream) return value
+  throw new NotPlainData(`${path} is a ${value.constructor?.name ?? 'class instance'}`)
+}

@@ -1,0 +1,155 @@
+/** An actor on this thread: an ask is a function call and a microtask, nothing is serialised. */
+import {
+  type ActorDefinition,
+  type ActorRef,
+  ActorUnavailable,
+  type Handlers,
+  type Life,
+} from './actor.js'
+import { Cell, type CellOptions, type Executor, refTo } from './cell.js'
+import type { Job } from './job.js'
+import type { ActorStats } from './metrics.js'
+import type { Protocol } from './protocol.js'
+import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
+
+export interface SpawnOptions extends CellOptions {
+  /** In logs, metrics and errors instead of the address. */
+  readonly name?: string | undefined
+}
+
+/** An actor that runs, in whatever place. */
+export interface Spawned<P extends Protocol> {
+  readonly ref: ActorRef<P>
+  /** Ends at once: waiting and running messages are refused with `stopped`, signals aborted. */
+  stop(): Promise<void>
+  /** Takes no more messages, finishes those taken, and stops; false when `withinMs` were too short. */
+  drain(withinMs: number): Promise<boolean>
+  stats(): ActorStats
+}
+
+/**
+ * Starts an actor on this thread.
+ * @throws what `create` throws: an actor that cannot begin is a start-up failure, not a restart.
+ */
+export function spawnInline<P extends Protocol, Needs>(
+  definition: ActorDefinition<P, Needs>,
+  needs: Needs,
+  options: SpawnOptions = {},
+): Spawned<P> {
+  const name = options.name ?? definition.address.name
+  const cell = new Cell(name, definition.lane, definition.mailbox, options)
+  cell.begin(new InlineExecutor(cell, definition, needs))
+  return {
+    ref: refTo<P>(cell),
+    stop: async () => cell.stop(),
+    drain: (withinMs) => cell.drain(withinMs),
+    stats: () => cell.stats(),
+  }
+}
+
+type AnyHandlers = Record<string, (message: unknown, turn: Job) => Promise<unknown>>
+
+class InlineExecutor<P extends Protocol, Needs> implements Executor {
+  readonly #cell: Cell
+  readonly #definition: ActorDefinition<P, Needs>
+  readonly #needs: Needs
+  readonly #supervisor: Supervisor
+  #handlers: AnyHandlers
+  #life: AbortController
+  #restart: NodeJS.Timeout | undefined = undefined
+  #stopped = false
+
+  constructor(cell: Cell, definition: ActorDefinition<P, Needs>, needs: Needs) {
+    this.#cell = cell
+    this.#definition = definition
+    this.#needs = needs
+    this.#supervisor = new Supervisor({
+      policy: { ...SUPERVISION_DEFAULT, ...definition.supervision },
+      clock: cell.clock,
+      log: cell.log,
+    })
+    cell.meter.readiness = () => this.#supervisor.ready
+    const { handlers, life } = this.#create()
+    this.#handlers = handlers
+    this.#life = life
+  }
+
+  execute(job: Job): void {
+    let reply: Promise<unknown>
+    try {
+      reply = this.#handlers[job.kind]!(job.message, job)
+    } catch (error) {
+      // Not within `ask`: the asker must have its promise first.
+      reply = Promise.reject(error)
+    }
+    reply.then(
+      (value) => this.#cell.replied(job, value),
+      (error: unknown) => this.#failed(job, error),
+    )
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#restart)
+    this.#life.abort()
+  }
+
+  #failed(job: Job, error: unknown): void {
+    if (error instanceof ActorUnavailable) {
+      this.#cell.passedOn(job, error)
+      return
+    }
+    if (job.settled) {
+      // Given up before: the error is most likely the abort that followed.
+      job.log.debug({ err: error, kind: job.kind }, 'abandoned message ended with an error')
+      this.#cell.ended(job, 'cancelled')
+      return
+    }
+    job.log.error({ err: error, kind: job.kind }, 'message failed')
+    this.#cell.ended(job, 'failed')
+    this.#supervise()
+  }
+
+  /** Replaces the instance, now or later. Messages that run stay with the old one to their end. */
+  #supervise(): void {
+    if (this.#stopped) return
+    const verdict = this.#supervisor.failed()
+    if (verdict.tag === 'resume' || this.#restart !== undefined) return
+    if (verdict.afterMs === 0) this.#replace()
+    else {
+      this.#restart = setTimeout(() => {
+        this.#restart = undefined
+        this.#replace()
+      }, verdict.afterMs).unref()
+    }
+  }
+
+  #replace(): void {
+    try {
+      const { handlers, life } = this.#create()
+      this.#life.abort()
+      this.#handlers = handlers
+      this.#life = life
+      this.#cell.meter.restarts += 1
+      this.#cell.log.warn('restarted')
+    } catch (error) {
+      this.#cell.log.error({ err: error }, 'restart failed, the instance stays')
+      this.#supervise()
+    }
+  }
+
+  #create(): { handlers: AnyHandlers; life: AbortController } {
+    const controller = new AbortController()
+    const life: Life = {
+      signal: controller.signal,
+      log: this.#cell.log,
+      failed: (error) => {
+        if (controller.signal.aborted) return
+        this.#cell.log.error({ err: error }, 'background work failed')
+        this.#supervise()
+      },
+    }
+    const handlers: Handlers<P> = this.#definition.create(this.#needs, life)
+    return { handlers: handlers as AnyHandlers, life: controller }
+  }
+}

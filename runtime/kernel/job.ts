@@ -1,0 +1,122 @@
+/** One message on its way through an actor: what the asker waits on and what the handler sees. */
+import { ActorUnavailable, type AskOptions, type Turn, type UnavailableReason } from './actor.js'
+import type { Logger } from './log.js'
+import { MailboxItem } from './mailbox.js'
+
+/** Deadline of an ask that names none. */
+export const ASK_TIMEOUT_MS = 30_000
+
+/** What a job needs to know about the actor it is for. */
+export interface JobOwner {
+  readonly name: string
+  readonly log: Logger
+}
+
+/**
+ * A message in hand. It is the handler's `Turn`, the mailbox's item and the link between the asks
+ * below it, all in one object, because one is made for every ask. The abort signal and the logger
+ * are made when somebody wants them, which is seldom.
+ */
+export class Job extends MailboxItem implements Turn {
+  /** Survives `{ ...turn, timeoutMs }`, so that such an ask is still cancelled with this one. */
+  readonly origin: Job
+  readonly kind: string
+  readonly requestId: string | undefined
+  readonly deadlineMs: number
+  message: unknown
+  /** Monotonic milliseconds. */
+  readonly askedMs: number
+  startedMs = 0
+  /** The asker has had an answer or a refusal. The handler may still be running. */
+  settled = false
+  resolve: (reply: unknown) => void = nothing
+  reject: (error: Error) => void = nothing
+
+  /** All jobs of one actor that are waiting or running, as a list. */
+  previousLive: Job | undefined = undefined
+  nextLive: Job | undefined = undefined
+
+  readonly #owner: JobOwner
+  #controller: AbortController | undefined = undefined
+  #log: Logger | undefined = undefined
+  #abandoned = false
+  /** Told when this job is given up: the asks made in its name, and remote runners. */
+  #dependents: Set<(reason: UnavailableReason) => void> | undefined = undefined
+
+  constructor(
+    owner: JobOwner,
+    kind: string,
+    message: unknown,
+    askedMs: number,
+    deadlineMs: number,
+    requestId: string | undefined,
+  ) {
+    super()
+    this.origin = this
+    this.#owner = owner
+    this.kind = kind
+    this.message = message
+    this.askedMs = askedMs
+    this.deadlineMs = deadlineMs
+    this.requestId = requestId
+  }
+
+  get abandoned(): boolean {
+    return this.#abandoned
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abandoned) this.#controller.abort(this.unavailable('cancelled'))
+    }
+    return this.#controller.signal
+  }
+
+  get log(): Logger {
+    this.#log ??=
+      this.requestId === undefined
+        ? this.#owner.log
+        : this.#owner.log.child({ request_id: this.requestId })
+    return this.#log
+  }
+
+  /** Calls back when nobody waits for this job any more; the answer undoes that. */
+  onAbandoned(listener: (reason: UnavailableReason) => void): () => void {
+    this.#dependents ??= new Set()
+    this.#dependents.add(listener)
+    return () => this.#dependents?.delete(listener)
+  }
+
+  /** Nobody waits any more: aborts the signal and everything asked in this job's name. */
+  abandon(reason: UnavailableReason): void {
+    if (this.#abandoned) return
+    this.#abandoned = true
+    this.#controller?.abort(this.unavailable(reason))
+    if (this.#dependents === undefined) return
+    const dependents = [...this.#dependents]
+    this.#dependents.clear()
+    for (const tell of dependents) tell(reason)
+  }
+
+  unavailable(reason: UnavailableReason): ActorUnavailable {
+    return new ActorUnavailable(this.#owner.name, this.kind, reason)
+  }
+}
+
+function nothing(): void {}
+
+/** The job in whose name an ask is made, when its options are a turn or a copy of one. */
+export function originOf(options: AskOptions | undefined): Job | undefined {
+  if (options === undefined) return undefined
+  const { origin } = options as { origin?: unknown }
+  return origin instanceof Job ? origin : undefined
+}
+
+/** When an ask made now is over: the earlier of its timeout and its deadline. */
+export function deadlineOf(options: AskOptions | undefined, nowMs: number): number {
+  if (options === undefined) return nowMs + ASK_TIMEOUT_MS
+  const { timeoutMs, deadlineMs } = options
+  if (deadlineMs === undefined) return nowMs + (timeoutMs ?? ASK_TIMEOUT_MS)
+  return timeoutMs === undefined ? deadlineMs : Math.min(deadlineMs, nowMs + timeoutMs)
+}

@@ -1,0 +1,213 @@
+import test from 'ava'
+import {
+  type ActorRef,
+  ActorUnavailable,
+  defineActor,
+  type Turn,
+} from '../../../runtime/kernel/actor.js'
+import { heldClock } from '../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../runtime/kernel/inline.js'
+import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+
+type GateProtocol = {
+  /** Answers when the test opens the gate. */
+  pass: Ask<{ lane?: string; label: string }, { tag: 'passed'; label: string }>
+  note: Tell<{ label: string }>
+}
+const gate = address<GateProtocol>('gate')
+
+type Needs = { handle: (label: string, turn: Turn) => Promise<void> }
+
+const gateActor = defineActor<GateProtocol, Needs>({
+  address: gate,
+  asks: {},
+  mailbox: { capacity: 4, inflightMax: 2 },
+  lane: { pass: ({ lane }) => lane, note: () => undefined },
+  create: ({ handle }) => ({
+    async pass({ label }, turn) {
+      await handle(label, turn)
+      return { tag: 'passed', label }
+    },
+    async note({ label }, turn) {
+      await handle(label, turn)
+      return undefined
+    },
+  }),
+})
+
+/** Handlers that wait until the test lets them go, and what has been started so far. */
+function turnstile() {
+  const started: string[] = []
+  const waiting = new Map<string, () => void>()
+  const turns = new Map<string, Turn>()
+  return {
+    started,
+    turns,
+    handle: (label: string, turn: Turn) => {
+      started.push(label)
+      turns.set(label, turn)
+      return new Promise<void>((resolve) => waiting.set(label, resolve))
+    },
+    open: async (label: string) => {
+      waiting.get(label)!()
+      await settled()
+    },
+  }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+const reasonOf = async (answer: Promise<unknown>) => {
+  const error = await answer.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  return error instanceof ActorUnavailable ? error.reason : error
+}
+
+test('messages of one lane run in turn, of different lanes side by side', async (t) => {
+  const { started, handle, open } = turnstile()
+  const { ref, stop } = spawnInline(gateActor, { handle })
+  const answers = [
+    ref.ask('pass', { lane: 'a', label: 'a1' }),
+    ref.ask('pass', { lane: 'a', label: 'a2' }),
+    ref.ask('pass', { lane: 'b', label: 'b1' }),
+  ]
+  t.deepEqual(started, ['a1', 'b1'])
+  await open('a1')
+  t.deepEqual(started, ['a1', 'b1', 'a2'])
+  await open('a2')
+  await open('b1')
+  t.deepEqual(
+    (await Promise.all(answers)).map(({ label }) => label),
+    ['a1', 'a2', 'b1'],
+  )
+  await stop()
+})
+
+test('past the capacity an ask is refused at once, and the refusal is counted', async (t) => {
+  const { handle, open } = turnstile()
+  const actor = spawnInline(gateActor, { handle })
+  const labels = ['1', '2', '3', '4', '5', '6']
+  const answers = labels.map((label) => actor.ref.ask('pass', { label }))
+  t.is(await reasonOf(actor.ref.ask('pass', { label: '7' })), 'mailbox_full')
+  t.is(actor.stats().unavailable.mailbox_full, 1)
+  for (const label of labels) await open(label)
+  t.is((await Promise.all(answers)).length, 6)
+  await actor.stop()
+})
+
+test('a message that expired in the queue is not started', async (t) => {
+  const { started, handle, open } = turnstile()
+  const clock = heldClock(new Date(0))
+  const { ref, stop } = spawnInline(gateActor, { handle }, { clock })
+  const first = ref.ask('pass', { lane: 'x', label: 'first' })
+  const second = reasonOf(ref.ask('pass', { lane: 'x', label: 'second' }, { timeoutMs: 50 }))
+  clock.advance(60)
+  t.is(await second, 'deadline')
+  await open('first')
+  await first
+  await settled()
+  t.deepEqual(started, ['first'])
+  await stop()
+})
+
+test('a running message whose deadline passes is answered, and its signal aborted', async (t) => {
+  const { handle, turns, open } = turnstile()
+  const clock = heldClock(new Date(0))
+  const { ref, stop } = spawnInline(gateActor, { handle }, { clock })
+  const answer = reasonOf(ref.ask('pass', { label: 'slow' }, { timeoutMs: 1000 }))
+  const { signal } = turns.get('slow')!
+  t.false(signal.aborted)
+  clock.advance(1001)
+  t.is(await answer, 'deadline')
+  t.true(signal.aborted)
+  await open('slow')
+  await stop()
+})
+
+test('cancelling an ask cancels the asks made in its name, also through a copied turn', async (t) => {
+  const inner = turnstile()
+  const innerActor = spawnInline(gateActor, { handle: inner.handle })
+  const outer: ActorRef<GateProtocol>[] = []
+  const outerActor = spawnInline(gateActor, {
+    handle: async (label, turn) => {
+      const options = label === 'copied' ? { ...turn, timeoutMs: 60_000 } : turn
+      await innerActor.ref.ask('pass', { label }, options)
+    },
+  })
+  outer.push(outerActor.ref)
+  for (const label of ['turn', 'copied']) {
+    const cancel = new AbortController()
+    const answer = reasonOf(outerActor.ref.ask('pass', { label }, { signal: cancel.signal }))
+    const { signal } = inner.turns.get(label)!
+    cancel.abort()
+    t.is(await answer, 'cancelled')
+    t.true(signal.aborted, label)
+    await inner.open(label)
+  }
+  await outerActor.stop()
+  await innerActor.stop()
+})
+
+test('a thrown error reaches the asker only as failed, and the next message is served', async (t) => {
+  let calls = 0
+  const actor = spawnInline(gateActor, {
+    handle: async () => {
+      calls += 1
+      if (calls === 1) throw new TypeError('a detail nobody outside may see')
+    },
+  })
+  const error = await t.throwsAsync(actor.ref.ask('pass', { label: 'poison' }))
+  t.true(error instanceof ActorUnavailable)
+  t.is(error?.message, 'gate.pass: failed')
+  t.is((await actor.ref.ask('pass', { label: 'healthy' })).tag, 'passed')
+  t.is(actor.stats().restarts, 1)
+  await actor.stop()
+})
+
+test('draining finishes what was taken and refuses what comes after', async (t) => {
+  const { handle, open } = turnstile()
+  const actor = spawnInline(gateActor, { handle })
+  const answer = actor.ref.ask('pass', { label: 'last' })
+  const drained = actor.drain(60_000)
+  t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' })), 'stopped')
+  await open('last')
+  t.is((await answer).tag, 'passed')
+  t.true(await drained)
+})
+
+test('a drain that takes too long ends what still runs', async (t) => {
+  const { handle } = turnstile()
+  const actor = spawnInline(gateActor, { handle })
+  const answer = reasonOf(actor.ref.ask('pass', { label: 'endless' }))
+  t.false(await actor.drain(20))
+  t.is(await answer, 'stopped')
+})
+
+test('messages are copied both ways where the options say so', async (t) => {
+  const seen: unknown[] = []
+  type EchoProtocol = { echo: Ask<{ items: number[] }, { tag: 'echo'; items: number[] }> }
+  const echoActor = defineActor<EchoProtocol, Record<never, never>>({
+    address: address<EchoProtocol>('echo'),
+    asks: {},
+    mailbox: { capacity: 1, inflightMax: 1 },
+    lane: { echo: () => undefined },
+    create: () => ({
+      async echo(message) {
+        seen.push(message)
+        return { tag: 'echo', items: message.items }
+      },
+    }),
+  })
+  const { ref, stop } = spawnInline(echoActor, {}, { cloneMessages: true })
+  const message = { items: [1, 2] }
+  const reply = await ref.ask('echo', message)
+  t.deepEqual(seen, [message])
+  t.not(seen[0], message)
+  t.not(reply.items, (seen[0] as typeof message).items)
+  await t.throwsAsync(ref.ask('echo', { items: (() => {}) as unknown as number[] }), {
+    message: 'message.items is a function',
+  })
+  await stop()
+})
