@@ -1,0 +1,86 @@
+/** JSON that means one thing: valid UTF-8, no duplicate members, bounded depth. RFC 8259, RFC 7493. */
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_BRACKET = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+/**
+ * Parses JSON; undefined where it is not JSON, is nested deeper than `depthMax`, is not UTF-8 or
+ * names a member twice. `JSON.parse` alone keeps the last of two members, and another parser the
+ * first: what one side checked is then not what the other side uses (RFC 8725 section 2.4).
+ */
+export function parseStrictJson(bytes: Uint8Array, depthMax: number): unknown {
+  try {
+    const text = decoder.decode(bytes)
+    if (!hasUniqueMembers(text, depthMax)) return undefined
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Walks the text once. It need not judge the grammar, which `JSON.parse` does; for text that is
+ * JSON it finds every member name and every level.
+ */
+function hasUniqueMembers(text: string, depthMax: number): boolean {
+  // One entry per open level: the names seen in an object, or null for an array.
+  const levels: (Set<string> | null)[] = []
+  let expectsName = false
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text.charCodeAt(at)) {
+      case OPEN_BRACE:
+      case OPEN_BRACKET: {
+        if (levels.length === depthMax) return false
+        const isObject = text.charCodeAt(at) === OPEN_BRACE
+        levels.push(isObject ? new Set() : null)
+        expectsName = isObject
+        break
+      }
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        levels.pop()
+        expectsName = false
+        break
+      case COMMA:
+        expectsName = levels.at(-1) instanceof Set
+        break
+      case COLON:
+        expectsName = false
+        break
+      case QUOTE: {
+        const end = endOfString(text, at)
+        if (expectsName && !isNew(levels.at(-1), text.slice(at, end + 1))) return false
+        at = end
+        break
+      }
+    }
+  }
+  return true
+}
+
+/** The index of the closing quote, or the last index where there is none. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === BACKSLASH) at += 1
+    else if (code === QUOTE) return at
+  }
+  return text.length - 1
+}
+
+/** Names are compared as they read, not as they are spelt: a backslash may hide an equal one. */
+function isNew(names: Set<string> | null | undefined, quoted: string): boolean {
+  const name = quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1)
+  if (names?.has(name)) return false
+  names?.add(name)
+  return true
+}
