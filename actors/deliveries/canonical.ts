@@ -1,0 +1,47 @@
+/** The `svc-webhook-v1` suite (interface.md, Events, Delivery): what is signed and under which key. */
+import { createHmac, hkdfSync, type Hmac } from 'node:crypto'
+
+export const WEBHOOK_SUITE = 'svc-webhook-v1'
+const HKDF_SALT = 'svc:webhook-mac:v1'
+const HKDF_INFO = 'svc-webhook-mac-v1'
+const HKDF_BYTES = 32
+
+/** The HMAC key of a secret. The secret's UTF-8 bytes are the key material, prefix and all. */
+export function deriveKey(secret: string): Uint8Array {
+  const material = Buffer.from(secret, 'utf8')
+  return new Uint8Array(hkdfSync('sha256', material, HKDF_SALT, HKDF_INFO, HKDF_BYTES))
+}
+
+export type SignedFields = {
+  readonly timestamp: string
+  readonly maxAge: string
+  readonly deliveryId: string
+  readonly eventType: string
+}
+
+/** HMAC-SHA256 over suite, timestamp, max age, delivery id, event type and raw body. */
+export function suiteMac(key: Uint8Array, fields: SignedFields, payload: Uint8Array): Hmac {
+  const { timestamp, maxAge, deliveryId, eventType } = fields
+  return createHmac('sha256', key)
+    .update(`${WEBHOOK_SUITE}\n${timestamp}\n${maxAge}\n${deliveryId}\n${eventType}\n`)
+    .update(payload)
+}
+
+/**
+ * The key of Standard Webhooks: after `whsec_`, base64-decoded; any other secret as UTF-8. What
+ * follows the prefix need not be well-formed: stock libraries decode it leniently, and so do we.
+ */
+export function standardKey(secret: string): Uint8Array {
+  if (!secret.startsWith('whsec_')) return new Uint8Array(Buffer.from(secret, 'utf8'))
+  return new Uint8Array(Buffer.from(secret.slice('whsec_'.length), 'base64'))
+}
+
+/** HMAC-SHA256 over `id.timestamp.body` (Standard Webhooks). */
+export function standardMac(
+  key: Uint8Array,
+  deliveryId: string,
+  timestamp: string,
+  payload: Uint8Array,
+): Hmac {
+  return createHmac('sha256', key).update(`${deliveryId}.${timestamp}.`).update(payload)
+}
