@@ -120,13 +120,13 @@ export class ActorMeter {
 /** What the kernel needs of the metrics: somewhere to hang its meters. */
 export interface KernelMetrics {
   watch(meter: ActorMeter): void
+  /** Adds families to the exposition, read at each scrape; the answer takes them out again. */
+  include(source: () => Promise<readonly MetricFamily[]>): () => void
 }
 
 export interface Metrics extends KernelMetrics {
   /** Register your own prom-client metrics here: `new Counter({ ..., registers: [registry] })`. */
   readonly registry: Registry
-  /** Adds the families of another thread to the exposition; the answer takes them out again. */
-  include(source: () => Promise<readonly MetricFamily[]>): () => void
   /** This thread's families, as plain data. */
   snapshot(): Promise<MetricFamily[]>
   /** Everything, in the Prometheus text format. */

@@ -1,0 +1,335 @@
+/**
+ * CPU work off the event loop: the pure functions of one `compute.ts`, run on a few threads by
+ * Piscina. The actor that uses them stays inline; the pool is one of its needs.
+ *
+ *     // actors/pow/compute.ts: exported functions of one argument, plain data in and out, no state
+ *     const pool = openPool<typeof import('./compute.js')>({
+ *       name: 'pow', module: new URL('./compute.js', import.meta.url), threadsMax: 2,
+ *     })
+ *     const verdict = await pool.run('verify', { challenge, nonce }, turn)
+ *
+ * Calls of one tick travel together, and what queues up while all threads are busy makes the next
+ * batches larger. A batch whose thread died is run again call by call, which purity allows, so only
+ * the call that kills is lost.
+ */
+import { Piscina } from 'piscina'
+import { ActorUnavailable, type AskOptions, type UnavailableReason } from './actor.js'
+import { originOf } from './job.js'
+import { type Logger, silentLogger } from './log.js'
+import type { KernelMetrics, MetricFamily } from './metrics.js'
+import type { Call, Result } from './pool-worker.js'
+
+type Functions<M> = {
+  [K in keyof M as M[K] extends (input: never) => unknown ? K & string : never]: M[K] extends (
+    ...inputs: infer I
+  ) => infer O
+    ? { input: I[0]; output: Awaited<O> }
+    : never
+}
+
+/** The functions of a compute module, wherever they run. */
+export interface Compute<M> {
+  /**
+   * @throws {ActorUnavailable} `mailbox_full` when too many calls wait, `cancelled` when the caller
+   * gave up, `stopped` when the pool is closed.
+   * @throws {ComputeFailed} when the function threw, or its thread died or hung with it.
+   */
+  run<K extends keyof Functions<M> & string>(
+    name: K,
+    input: Functions<M>[K]['input'],
+    options?: Pick<AskOptions, 'signal'>,
+  ): Promise<Functions<M>[K]['output']>
+}
+
+export class ComputeFailed extends Error {
+  override readonly name = 'ComputeFailed'
+}
+
+export interface PoolOptions {
+  readonly name: string
+  /** `new URL('./compute.js', import.meta.url)` */
+  readonly module: URL
+  readonly threadsMax: number
+  /** Kept alive when idle. Default 1. */
+  readonly threadsMin?: number | undefined
+  /** Calls that may wait for a thread. Default 1024. */
+  readonly queueMax?: number | undefined
+  /** Calls that travel together at most. Default 64; 1 for calls that take milliseconds. */
+  readonly batchMax?: number | undefined
+  /** A batch that takes longer is hung: its thread is killed. Default 30,000. */
+  readonly batchMsMax?: number | undefined
+  /** Lowers the priority of the threads, 0 to 19. Default 0. */
+  readonly nice?: number | undefined
+  readonly log?: Logger | undefined
+  readonly metrics?: KernelMetrics | undefined
+}
+
+export type PoolStats = {
+  readonly pool: string
+  readonly waiting: number
+  readonly running: number
+  readonly completed: number
+  readonly failed: number
+  readonly rejected: number
+  readonly crashes: number
+  readonly threads: number
+}
+
+export interface Pool<M> extends Compute<M> {
+  stats(): PoolStats
+  /** Refuses new calls, finishes those taken within `withinMs`, ends the threads. */
+  close(withinMs?: number): Promise<void>
+}
+
+/** The same functions on this thread: for tests, and for work that has become cheap. */
+export function inlineCompute<M>(module: M): Compute<M> {
+  return {
+    run: async (name, input) =>
+      (module as Record<string, (input: unknown) => unknown>)[name]!(input) as never,
+  }
+}
+
+export function openPool<M>(options: PoolOptions): Pool<M> {
+  return new PiscinaPool(options) as unknown as Pool<M>
+}
+
+class Work {
+  readonly name: string
+  readonly input: unknown
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: Error) => void
+  settled = false
+
+  constructor(
+    name: string,
+    input: unknown,
+    resolve: (value: unknown) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.name = name
+    this.input = input
+    this.resolve = resolve
+    this.reject = reject
+  }
+}
+
+class PiscinaPool {
+  readonly #name: string
+  readonly #piscina: Piscina<readonly Call[], Result[]>
+  readonly #log: Logger
+  readonly #queueMax: number
+  readonly #batchMax: number
+  readonly #batchMsMax: number
+  readonly #batchesMax: number
+  readonly #excluded: (() => void) | undefined
+  readonly #queue = new Set<Work>()
+  #batches = 0
+  #running = 0
+  #completed = 0
+  #failed = 0
+  #rejected = 0
+  #crashes = 0
+  #scheduled = false
+  #closed = false
+  #onIdle: (() => void) | undefined = undefined
+
+  constructor(options: PoolOptions) {
+    const { name, module, threadsMax, threadsMin = 1, nice = 0 } = options
+    this.#name = name
+    this.#log = (options.log ?? silentLogger).child({ pool: name })
+    this.#queueMax = options.queueMax ?? 1024
+    this.#batchMax = options.batchMax ?? 64
+    this.#batchMsMax = options.batchMsMax ?? 30_000
+    // Small calls: have the next batch ready when a thread comes free. Long ones: keep them here,
+    // where they can still be cancelled.
+    this.#batchesMax = this.#batchMax > 1 ? threadsMax * 2 : threadsMax
+    this.#piscina = new Piscina({
+      filename: new URL('./pool-worker.js', import.meta.url).href,
+      name: 'runBatch',
+      minThreads: Math.min(threadsMin, threadsMax),
+      maxThreads: threadsMax,
+      idleTimeout: 30_000,
+      niceIncrement: nice,
+      recordTiming: false,
+      workerData: { module: module.href },
+    })
+    // Tasks report their own failure; what arrives here is a worker that died without one.
+    this.#piscina.on('error', (error: Error) => this.#log.error({ err: error }, 'pool thread died'))
+    this.#excluded = options.metrics?.include(async () => poolFamilies(this.stats()))
+  }
+
+  run(name: string, input: unknown, options?: AskOptions): Promise<unknown> {
+    if (this.#closed) return Promise.reject(this.#unavailable(name, 'stopped'))
+    const origin = originOf(options)
+    const signal = origin === undefined ? options?.signal : undefined
+    if (origin?.abandoned === true || signal?.aborted === true) {
+      return Promise.reject(this.#unavailable(name, 'cancelled'))
+    }
+    if (this.#queue.size >= this.#queueMax) {
+      this.#rejected += 1
+      return Promise.reject(this.#unavailable(name, 'mailbox_full'))
+    }
+    return new Promise((resolve, reject) => {
+      let forget = () => {}
+      const work = new Work(
+        name,
+        input,
+        (value) => {
+          forget()
+          resolve(value)
+        },
+        (error) => {
+          forget()
+          reject(error)
+        },
+      )
+      const cancel = () => {
+        if (work.settled) return
+        work.settled = true
+        this.#queue.delete(work)
+        work.reject(this.#unavailable(name, 'cancelled'))
+        this.#reportIdle()
+      }
+      if (origin !== undefined) forget = origin.onAbandoned(cancel)
+      else if (signal !== undefined) {
+        signal.addEventListener('abort', cancel, { once: true })
+        forget = () => signal.removeEventListener('abort', cancel)
+      }
+      this.#queue.add(work)
+      this.#schedule()
+    })
+  }
+
+  /** After this tick, so that its calls travel together. */
+  #schedule(): void {
+    if (this.#scheduled || this.#batches >= this.#batchesMax) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#dispatch()
+    })
+  }
+
+  #dispatch(): void {
+    while (this.#queue.size > 0 && this.#batches < this.#batchesMax) {
+      const free = this.#batchesMax - this.#batches
+      const size = Math.min(this.#batchMax, Math.ceil(this.#queue.size / free))
+      const batch: Work[] = []
+      for (const work of this.#queue) {
+        batch.push(work)
+        this.#queue.delete(work)
+        if (batch.length >= size) break
+      }
+      void this.#runBatch(batch)
+    }
+  }
+
+  async #runBatch(batch: readonly Work[]): Promise<void> {
+    this.#batches += 1
+    this.#running += batch.length
+    try {
+      await this.#send(batch)
+    } finally {
+      this.#batches -= 1
+      this.#running -= batch.length
+      this.#dispatch()
+      this.#reportIdle()
+    }
+  }
+
+  async #send(batch: readonly Work[]): Promise<void> {
+    const hung = new AbortController()
+    const timer = setTimeout(() => hung.abort(), this.#batchMsMax)
+    try {
+      const calls = batch.map(({ name, input }): Call => [name, input])
+      const results = await this.#piscina.run(calls, { signal: hung.signal })
+      for (const [index, work] of batch.entries()) this.#settle(work, results[index]!)
+    } catch (error) {
+      await this.#recover(batch, error as Error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The thread is gone, or an input could not be cloned: find out whose fault it was. */
+  async #recover(batch: readonly Work[], error: Error): Promise<void> {
+    const [only] = batch
+    if (batch.length > 1 && !this.#closed) {
+      for (const work of batch) if (!work.settled) await this.#send([work])
+      return
+    }
+    this.#crashes += 1
+    this.#log.error({ err: error, kind: only!.name }, 'compute ended without a result')
+    this.#settle(only!, [false, error.message])
+  }
+
+  #settle(work: Work, [ok, value]: Result): void {
+    this.#completed += ok ? 1 : 0
+    this.#failed += ok ? 0 : 1
+    if (work.settled) return
+    work.settled = true
+    if (ok) work.resolve(value)
+    else work.reject(new ComputeFailed(`${this.#name}.${work.name}: ${String(value)}`))
+  }
+
+  #unavailable(kind: string, reason: UnavailableReason): ActorUnavailable {
+    return new ActorUnavailable(this.#name, kind, reason)
+  }
+
+  #reportIdle(): void {
+    if (this.#queue.size === 0 && this.#batches === 0) this.#onIdle?.()
+  }
+
+  stats(): PoolStats {
+    return {
+      pool: this.#name,
+      waiting: this.#queue.size,
+      running: this.#running,
+      completed: this.#completed,
+      failed: this.#failed,
+      rejected: this.#rejected,
+      crashes: this.#crashes,
+      threads: this.#piscina.threads.length,
+    }
+  }
+
+  async close(withinMs = 0): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    if (withinMs > 0 && (this.#queue.size > 0 || this.#batches > 0)) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, withinMs)
+        this.#onIdle = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    for (const work of this.#queue) {
+      work.settled = true
+      work.reject(this.#unavailable(work.name, 'stopped'))
+    }
+    this.#queue.clear()
+    this.#excluded?.()
+    await this.#piscina.destroy()
+  }
+}
+
+function poolFamilies(stats: PoolStats): MetricFamily[] {
+  const labels = { pool: stats.pool }
+  const family = (type: string, name: string, help: string, value: number): MetricFamily => ({
+    name,
+    help,
+    type,
+    values: [{ labels, value }],
+  })
+  return [
+    family('gauge', 'svc_pool_waiting', 'Calls waiting for a thread.', stats.waiting),
+    family('gauge', 'svc_pool_running', 'Calls sent to a thread.', stats.running),
+    family('gauge', 'svc_pool_threads', 'Threads alive.', stats.threads),
+    family('counter', 'svc_pool_completed_total', 'Calls with a result.', stats.completed),
+    family('counter', 'svc_pool_failed_total', 'Calls that threw or died.', stats.failed),
+    family('counter', 'svc_pool_rejected_total', 'Calls refused, queue full.', stats.rejected),
+    family('counter', 'svc_pool_crashes_total', 'Threads lost to a call.', stats.crashes),
+  ]
+}
