@@ -53,7 +53,10 @@ export const serverSettings = section(
       })
       .optional()
       .describe('Required by tls_h2_only.'),
-    base_domain: host()
+    base_domain: z
+      .string()
+      .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/)
+      .register(notes, { words: 'a domain name' })
       .default('localhost')
       .describe('Cookie scope; tenants answer at {slug}.{base_domain}.'),
     identity_app_origin: originOrNone().default('').describe('Origin of a separate identity app.'),
@@ -116,6 +119,17 @@ export const openapiSettings = section(
 
 export type ServerSettings = SettingsOf<typeof serverSettings>
 export type OpenapiSettings = SettingsOf<typeof openapiSettings>
+
+/** The origin at which a local run answers; undefined when the settings do not make one. */
+export function localOrigin({
+  transport,
+  base_domain,
+  port,
+}: Pick<ServerSettings, 'transport' | 'base_domain' | 'port'>): string | undefined {
+  const scheme = transport === 'tls_h2_only' ? 'https' : 'http'
+  const address = `${scheme}://${base_domain}:${port}`
+  return URL.canParse(address) ? new URL(address).origin : undefined
+}
 
 function isAddressOrCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/')

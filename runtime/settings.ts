@@ -10,70 +10,69 @@ import { scimSettings } from '../actors/scim/settings.js'
 import { tenantSettings } from '../actors/tenants/settings.js'
 import { dpopSettings, jwtSettings, oidcSettings } from '../actors/tokens/settings.js'
 import { vaultSettings } from '../actors/vault/settings.js'
-import { openapiSettings, serverSettings } from '../gateway/settings.js'
+import { localOrigin, openapiSettings, serverSettings } from '../gateway/settings.js'
 import { kmsSettings } from '../storage/kms/settings.js'
 import { databaseSettings, memcachedSettings, redisSettings } from '../storage/settings.js'
 import { deploymentSettings, securitySettings } from './deployment.js'
-import { assemble, type SettingsOfAssembly } from './kernel/config/assemble.js'
-import { unavailableSections } from './unavailable.js'
+import { assemble, type SettingsTree } from './kernel/config/assemble.js'
+import { productionRules } from './production.js'
+import { unavailableRules, unavailableSections } from './unavailable.js'
 
-export const assembly = assemble(
-  [
-    securitySettings,
-    deploymentSettings,
-    serverSettings,
-    databaseSettings,
-    redisSettings,
-    memcachedSettings,
-    kmsSettings,
-    jwtSettings,
-    oidcSettings,
-    dpopSettings,
-    authSettings,
-    challengeSettings,
-    tenantSettings,
-    openapiSettings,
-    deviceAuthorizationSettings,
-    vaultSettings,
-    webhooksSettings,
-    commerceSettings,
-    chainsSettings,
-    scimSettings,
-    tenantAssetsSettings,
-    emailSettings,
-    phoneSettings,
-    ...unavailableSections,
+const sections = [
+  securitySettings,
+  deploymentSettings,
+  serverSettings,
+  databaseSettings,
+  redisSettings,
+  memcachedSettings,
+  kmsSettings,
+  jwtSettings,
+  oidcSettings,
+  dpopSettings,
+  authSettings,
+  challengeSettings,
+  tenantSettings,
+  openapiSettings,
+  deviceAuthorizationSettings,
+  vaultSettings,
+  webhooksSettings,
+  commerceSettings,
+  chainsSettings,
+  scimSettings,
+  tenantAssetsSettings,
+  emailSettings,
+  phoneSettings,
+  ...unavailableSections,
+] as const
+
+export const assembly = assemble(sections, {
+  fallbacks: [
+    {
+      key: 'oidc.issuer_url',
+      from: 'server.transport, server.base_domain, server.port',
+      value: ({ server }) => localOrigin(server),
+    },
+    { key: 'server.egress_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
+    { key: 'server.errors_base_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
   ],
-  {
-    fallbacks: [
-      {
-        key: 'oidc.issuer_url',
-        from: 'server.transport, server.base_domain, server.port',
-        value: ({ server, security }) =>
-          security.production
-            ? undefined
-            : `${server.transport === 'tls_h2_only' ? 'https' : 'http'}://${server.base_domain}:${server.port}`,
-      },
-      { key: 'server.egress_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
-      { key: 'server.errors_base_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
-    ],
-    rules: [
-      {
-        keys: ['redis.url', 'deployment.coordination_backend'],
-        holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,
-        rule: 'be set when deployment.coordination_backend is redis',
-        fix: 'set redis.url',
-      },
-      {
-        keys: ['memcached.address', 'deployment.coordination_backend'],
-        holds: (s) =>
-          s.deployment.coordination_backend !== 'memcached' || s.memcached.address !== undefined,
-        rule: 'be set when deployment.coordination_backend is memcached',
-        fix: 'set memcached.address',
-      },
-    ],
-  },
-)
+  rules: [
+    {
+      keys: ['redis.url', 'deployment.coordination_backend'],
+      holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,
+      rule: 'be set when deployment.coordination_backend is redis',
+      fix: 'set redis.url',
+    },
+    {
+      keys: ['memcached.address', 'deployment.coordination_backend'],
+      holds: (s) =>
+        s.deployment.coordination_backend !== 'memcached' || s.memcached.address !== undefined,
+      rule: 'be set when deployment.coordination_backend is memcached',
+      fix: 'set memcached.address',
+    },
+    ...unavailableRules,
+    ...productionRules,
+  ],
+})
 
 /** The whole settings tree. Actors receive their own section, never this. */
-export type Settings = SettingsOfAssembly<typeof assembly>
+export type Settings = SettingsTree<typeof sections>

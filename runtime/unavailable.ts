@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { flag } from './kernel/config/kinds.js'
-import { type Section, section } from './kernel/config/section.js'
+import { type Section, type SectionRule, section } from './kernel/config/section.js'
 
 type EnabledOnly<Name extends string> = Section<
   Name,
@@ -57,7 +57,7 @@ export const unavailableSections = [
 ] as const
 
 /** Switches of sections declared elsewhere whose feature this build does not have. */
-export const unavailableSwitches = [
+const unavailableSwitches = [
   'commerce.enabled',
   'commerce.x402_enabled',
   'deployment.embedded_chain_monitor',
@@ -67,3 +67,22 @@ export const unavailableSwitches = [
   'social.account_linking.enabled',
   'tenant_assets.enabled',
 ] as const
+
+const switches = [
+  ...unavailableSections.map(({ name }) => `${name}.enabled`),
+  ...unavailableSwitches,
+]
+
+export const unavailableRules: readonly SectionRule<unknown>[] = switches.map((key) => ({
+  keys: [key],
+  holds: (settings) => !isOn(settings, key),
+  rule: 'be false: the feature is not available in this build',
+  fix: `remove ${key} or set it to false`,
+}))
+
+function isOn(settings: unknown, key: string): boolean {
+  const value = key
+    .split('.')
+    .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], settings)
+  return value === true
+}

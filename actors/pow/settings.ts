@@ -9,9 +9,11 @@ export const challengeSettings = section(
     captcha_enabled: flag(false).describe('Ask humans for a CAPTCHA. Production needs it.'),
     captcha_secret: secret().optional().describe('Secret shared with the CAPTCHA provider.'),
     fail_mode: z
-      .enum(['fail-closed', 'fail-degraded', 'fail-open'])
+      .enum(['fail-closed', 'fail-degraded'])
       .default('fail-closed')
-      .describe('When the CAPTCHA provider does not answer. Production refuses fail-open.'),
+      .describe(
+        'What happens while the CAPTCHA provider does not answer; fail-open does not exist.',
+      ),
     hibp_enabled: flag(false).describe('Refuse breached passwords. Production needs it.'),
     pow_difficulty_bits: count(20, 1, 28).describe('Leading zero bits of a proof of work.'),
     pow_min_duration_secs: count(2, 0, 60).describe('A proof that comes sooner is refused.'),

@@ -26,4 +26,15 @@ export interface Failure {
 
 export type Loaded<Settings> =
   | { readonly tag: 'loaded'; readonly settings: Settings; readonly sources: Sources }
-  | { readonly tag: 'refused'; readonly failures: readonly Failure[] }
+  | {
+      readonly tag: 'refused'
+      readonly failures: readonly Failure[]
+      /** The tree with undefined where a value failed, for checks that go on regardless. */
+      readonly partial: Partially<Settings>
+    }
+
+export type Partially<T> = T extends readonly unknown[]
+  ? T | undefined
+  : T extends object
+    ? { readonly [K in keyof T]: Partially<T[K]> | undefined }
+    : T | undefined

@@ -1,0 +1,52 @@
+/** The environment: the only place that reads it, and how its names and texts are understood. */
+import { parse } from 'smol-toml'
+import type { Wanted } from './tree.js'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A copy of the environment of this process. Everything else is given an `Environment`. */
+export function readEnvironment(): Environment {
+  return { ...process.env }
+}
+
+/** `server.tls.cert_pem_path` -> `SVC_SERVER__TLS__CERT_PEM_PATH`. */
+export function environmentName(prefix: string, path: readonly string[]): string {
+  return prefix + path.join('__').toUpperCase()
+}
+
+/** The reverse of `environmentName`; undefined when the name is not in upper case. */
+export function environmentPath(prefix: string, name: string): readonly string[] | undefined {
+  const rest = name.slice(prefix.length)
+  return rest === rest.toUpperCase() ? rest.toLowerCase().split('__') : undefined
+}
+
+/**
+ * The value a text stands for: a TOML literal when it parses as one, else the text itself.
+ * decisions.md section 15. Where text is wanted, only a quoted literal is taken as one, so that a
+ * password of digits stays a password. Where a list is wanted, commas separate.
+ */
+export function environmentValue(text: string, wants: Wanted): unknown {
+  if (wants === 'strings' || wants === 'numbers') return listValue(text, wants)
+  const literal = literalOf(text)
+  if (wants === 'string') return typeof literal === 'string' ? literal : text
+  return literal ?? text
+}
+
+function listValue(text: string, wants: 'strings' | 'numbers'): unknown {
+  const literal = literalOf(text)
+  if (Array.isArray(literal)) return literal
+  if (typeof literal === 'string') return [literal]
+  if (text.trim() === '') return []
+  const item = wants === 'strings' ? 'string' : 'literal'
+  return text.split(',').map((part) => environmentValue(part.trim(), item))
+}
+
+/** The value of a text that is one TOML literal and nothing else, else undefined. */
+function literalOf(text: string): unknown {
+  try {
+    const parsed = parse(`value = ${text}`, { maxDepth: 16 })
+    return Object.keys(parsed).length === 1 ? parsed['value'] : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,79 @@
+/** Values, sources and failures as an operator may see them: nothing secret leaves here. */
+import { TomlDate } from 'smol-toml'
+import type { Failure, Source } from './outcome.js'
+import type { Leaf } from './tree.js'
+
+export const HIDDEN = '[secret]'
+const SHOWN_CHARACTERS_MAX = 200
+
+/** A value as a TOML literal, with secrets and the passwords inside URLs hidden. */
+export function printed(leaf: Leaf | undefined, value: unknown): string {
+  if (value === undefined) return 'unset'
+  if (leaf?.secret) return HIDDEN
+  const text = tomlLiteral(value)
+  const cut = text.length > SHOWN_CHARACTERS_MAX
+  return cut ? `${text.slice(0, SHOWN_CHARACTERS_MAX)}...` : text
+}
+
+/** A value as plain data for JSON, with secrets hidden. */
+export function shown(leaf: Leaf | undefined, value: unknown): unknown {
+  if (value === undefined) return null
+  if (leaf?.secret) return HIDDEN
+  if (typeof value === 'string') return withoutPasswords(value)
+  if (Array.isArray(value)) return value.map((item) => shown(undefined, item))
+  return value
+}
+
+/**
+ * Hides what a URL carries in confidence: `user:password@` and parameters that name a secret.
+ * Works on any text, so that a URL which does not parse is covered as well: the password runs to
+ * the last `@`, because one that was not escaped may hold any character.
+ */
+export function withoutPasswords(text: string): string {
+  return text
+    .replace(/(\/\/[^/:@]*):.*@/gs, `$1:${HIDDEN}@`)
+    .replace(/([?&][\w-]*(?:password|secret|token|key)[\w-]*)=[^&\s]*/gi, `$1=${HIDDEN}`)
+}
+
+export function tomlLiteral(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(withoutPasswords(value))
+  if (Array.isArray(value)) return `[${value.map(tomlLiteral).join(', ')}]`
+  if (value instanceof TomlDate) return value.toISOString()
+  if (typeof value === 'object' && value !== null) {
+    const pairs = Object.entries(value).map(
+      ([key, item]) => `${tomlKey(key)} = ${tomlLiteral(item)}`,
+    )
+    return pairs.length === 0 ? '{}' : `{ ${pairs.join(', ')} }`
+  }
+  return String(value)
+}
+
+function tomlKey(key: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(key) ? key : JSON.stringify(key)
+}
+
+export function printedSource(source: Source): string {
+  switch (source.kind) {
+    case 'default':
+      return 'default'
+    case 'file':
+      return `${source.path}:${source.line}`
+    case 'environment':
+      return source.name
+    case 'fallback':
+      return `from ${source.from}`
+  }
+}
+
+/** All failures as one block of text, without a newline at the end. */
+export function printedFailures(failures: readonly Failure[]): string {
+  const one = failures.length === 1
+  const heading = `The configuration is refused: ${failures.length} ${one ? 'failure' : 'failures'}.`
+  return [heading, ...failures.map(printedFailure)].join('\n\n')
+}
+
+function printedFailure({ key, value, source, rule, fix }: Failure): string {
+  const what = value === undefined ? key : `${key} = ${value}`
+  const where = printedSource(source)
+  return `  ${what}${where === key ? '' : `  (${where})`}\n    ${rule}\n    To fix: ${fix}`
+}
