@@ -1,0 +1,112 @@
+/** An agent's own key and what it signs with it. Used by the tour and the command line. */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+  type KeyObject,
+  sign,
+} from 'node:crypto'
+import { ownershipString } from '../../actors/pow/canonical.js'
+import { toBase64Url } from '../../actors/pow/encoding.js'
+import { didKey, fingerprint, publicJwk, rawFromJwk } from '../../actors/pow/keys.js'
+import type { KeyAlgorithm, PublicJwk } from '../../actors/pow/protocol.js'
+
+export type OwnershipProofFor = {
+  /** Exactly as the bootstrap metadata or discovery returned it. */
+  readonly issuer: string
+  /** The UUID of the tenant registered into, never its slug. */
+  readonly tenantId: string
+}
+
+/** The members of a registration start that concern the key (decisions.md 1.2). */
+export type RegistrationKey = {
+  readonly anchor_type: 'did_key'
+  readonly anchor_value: string
+  readonly public_key: string
+  readonly key_algorithm: KeyAlgorithm
+  readonly key_ownership_proof: string
+}
+
+export interface AgentKey {
+  readonly algorithm: KeyAlgorithm
+  /** base64url of the raw key, as sent. */
+  readonly publicKey: string
+  readonly did: string
+  /** RFC 7638 thumbprint: the key id of challenges and tokens. */
+  readonly fingerprint: string
+  readonly publicJwk: PublicJwk
+  readonly privateKey: KeyObject
+  /** What a registration start carries, proof included. */
+  registration(target: OwnershipProofFor): RegistrationKey
+  /** base64url signature over a challenge's `payload`, for verify. */
+  signChallenge(payload: string): string
+  /** PKCS#8 PEM, to keep the key in a file of the agent's own. */
+  exportPem(): string
+}
+
+/** A fresh key pair. */
+export function createAgentKey(algorithm: KeyAlgorithm = 'ed25519'): AgentKey {
+  const { privateKey } =
+    algorithm === 'ed25519'
+      ? generateKeyPairSync('ed25519')
+      : generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return agentKey(privateKey)
+}
+
+/** A key that was kept with `exportPem`. @throws when it is neither ed25519 nor P-256. */
+export function openAgentKey(pem: string): AgentKey {
+  return agentKey(createPrivateKey(pem))
+}
+
+/** A key given as a private JWK. @throws when it is neither ed25519 nor P-256. */
+export function agentKeyFromJwk(jwk: JsonWebKey): AgentKey {
+  return agentKey(createPrivateKey({ key: jwk, format: 'jwk' }))
+}
+
+function agentKey(privateKey: KeyObject): AgentKey {
+  const algorithm = algorithmOf(privateKey)
+  const exported = createPublicKey(privateKey).export({ format: 'jwk' }) as PublicJwk
+  const raw = rawFromJwk(exported)
+  if (raw === null) throw new TypeError('the key is neither ed25519 nor P-256')
+  const jwk = publicJwk(raw, algorithm)
+  const publicKey = toBase64Url(raw)
+  const did = didKey(raw, algorithm)
+
+  function signText(text: string): string {
+    const bytes = Buffer.from(text, 'utf8')
+    const signature =
+      algorithm === 'ed25519'
+        ? sign(null, bytes, privateKey)
+        : sign('sha256', bytes, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+    return signature.toString('base64url')
+  }
+
+  return {
+    algorithm,
+    publicKey,
+    did,
+    fingerprint: fingerprint(jwk),
+    publicJwk: jwk,
+    privateKey,
+    registration({ issuer, tenantId }) {
+      const anchorType = 'did_key'
+      const claim = { issuer, tenantId, anchorType, keyAlgorithm: algorithm, publicKey }
+      return {
+        anchor_type: anchorType,
+        anchor_value: did,
+        public_key: publicKey,
+        key_algorithm: algorithm,
+        key_ownership_proof: signText(ownershipString(claim)),
+      }
+    },
+    signChallenge: signText,
+    exportPem: () => privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+  }
+}
+
+function algorithmOf(key: KeyObject): KeyAlgorithm {
+  if (key.asymmetricKeyType === 'ed25519') return 'ed25519'
+  if (key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return 'es256'
+  throw new TypeError('the key is neither ed25519 nor P-256')
+}

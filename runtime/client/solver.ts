@@ -1,0 +1,117 @@
+/** Solves a proof of work on several threads (decisions.md 1.3). Part of the client library. */
+import { availableParallelism } from 'node:os'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { Search } from './search.js'
+
+export type SolveOptions = {
+  readonly challengeToken: string
+  /** 0..32; an expected 2^difficultyBits tries. */
+  readonly difficultyBits: number
+  /** Default: one for each processor. 1 stays on the calling thread and yields between ranges. */
+  readonly threads?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Called after each range with the number of nonces tried so far. */
+  readonly onProgress?: ((tried: number) => void) | undefined
+}
+
+export type Range = { readonly from: number; readonly count: number }
+export type RangeResult = Range & { readonly found: number }
+export type SolverThreadData = { readonly challengeToken: string; readonly difficultyBits: number }
+
+/** About 15 ms of one thread: short enough to stop promptly, long enough to hide the messages. */
+const RANGE_NONCES = 1 << 16
+/** Below this many expected tries a thread takes longer to start than the search takes. */
+const THREADS_WORTH_BITS = 16
+
+/**
+ * The smallest nonce that proves the work, as the decimal string that goes on the wire. The same
+ * for any number of threads: ranges are handed out in order and the lowest hit wins.
+ * @throws the signal's reason when it is aborted; RangeError for an impossible difficulty.
+ */
+export async function solve(options: SolveOptions): Promise<string> {
+  const { difficultyBits, threads = availableParallelism() } = options
+  if (threads > 1 && difficultyBits >= THREADS_WORTH_BITS) {
+    const nonce = await solveOnThreads(options, threads)
+    if (nonce !== null) return nonce
+  }
+  return solveHere(options)
+}
+
+async function solveHere(options: SolveOptions): Promise<string> {
+  const search = new Search(options.challengeToken, options.difficultyBits)
+  for (let from = 0; ; from += RANGE_NONCES) {
+    options.signal?.throwIfAborted()
+    const found = search.first(from, RANGE_NONCES)
+    options.onProgress?.(found >= 0 ? found + 1 : from + RANGE_NONCES)
+    if (found >= 0) return String(found)
+    await nextTurn()
+  }
+}
+
+/** Null when threads cannot be had here; the caller then goes on alone. */
+async function solveOnThreads(options: SolveOptions, threads: number): Promise<string | null> {
+  const { challengeToken, difficultyBits, signal, onProgress } = options
+  signal?.throwIfAborted()
+  // Refuses an impossible difficulty here, where the caller sees it, and not inside a thread.
+  void new Search(challengeToken, difficultyBits)
+  const workers: Worker[] = []
+  let onAbort: (() => void) | undefined
+  try {
+    return await new Promise<string | null>((resolve, reject) => {
+      const workerData: SolverThreadData = { challengeToken, difficultyBits }
+      const busy = new Map<Worker, Range>()
+      let next = 0
+      let tried = 0
+      let lowest = Number.POSITIVE_INFINITY
+
+      const give = (worker: Worker) => {
+        const range = { from: next, count: RANGE_NONCES }
+        next += RANGE_NONCES
+        busy.set(worker, range)
+        worker.postMessage(range)
+      }
+      const take = (worker: Worker, { count, found }: RangeResult) => {
+        busy.delete(worker)
+        tried += count
+        onProgress?.(tried)
+        if (found >= 0 && found < lowest) lowest = found
+        if (lowest === Number.POSITIVE_INFINITY) return give(worker)
+        // Ranges below the hit may still hold a smaller one; those above it no longer matter.
+        for (const { from } of busy.values()) if (from < lowest) return
+        resolve(String(lowest))
+      }
+      const lost = () => resolve(null)
+
+      onAbort = () => reject(signal?.reason)
+      signal?.addEventListener('abort', onAbort, { once: true })
+      for (let at = 0; at < threads; at++) {
+        const worker = startThread(workerData)
+        if (worker === null) return lost()
+        workers.push(worker)
+        worker.on('message', (result: RangeResult) => {
+          try {
+            take(worker, result)
+          } catch (error) {
+            // The caller's onProgress failed: its error, to be told to it.
+            reject(error)
+          }
+        })
+        worker.on('error', lost)
+        worker.on('exit', lost)
+        give(worker)
+      }
+    })
+  } finally {
+    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort)
+    await Promise.all(workers.map((worker) => worker.terminate()))
+  }
+}
+
+function startThread(workerData: SolverThreadData): Worker | null {
+  try {
+    return new Worker(new URL('./solver-thread.js', import.meta.url), { workerData })
+  } catch {
+    return null
+  }
+}
