@@ -1,0 +1,45 @@
+/** The work of the password pool: one argon2 computation a call. The password is wiped after it. */
+import { loadEngine } from './engine.js'
+import type { Argon2Cost } from './phc.js'
+
+/** Loading a native module is not state: the same engine for the life of the thread. */
+const engine = await loadEngine()
+
+export type HashInput = {
+  readonly password: Uint8Array
+  readonly salt: Uint8Array
+  readonly cost: Argon2Cost
+}
+
+export async function hash({ password, salt, cost }: HashInput): Promise<string> {
+  try {
+    return await engine.hash(password, salt, cost)
+  } finally {
+    password.fill(0)
+  }
+}
+
+export type VerifyInput = { readonly password: Uint8Array; readonly phc: string }
+
+export async function verify({ password, phc }: VerifyInput): Promise<boolean> {
+  try {
+    return await engine.verify(phc, password)
+  } finally {
+    password.fill(0)
+  }
+}
+
+/** Made by npm argon2 0.44.0: the first engine is held to what the second one wrote. */
+const KNOWN_PASSWORD = 'svc smoke test'
+const KNOWN_PHC =
+  '$argon2id$v=19$m=64,t=1,p=1$c3ZjIHNtb2tlIHNhbHQgMQ$pGoSG7vw/a1mriGEnYbRUHAFf2oBGXy7ZY/PUFxCm9k'
+
+export type SmokeReport = { readonly engine: string; readonly sound: boolean }
+
+/** Whether the engine of this thread hashes and verifies as the format says. For start-up. */
+export async function smoke(): Promise<SmokeReport> {
+  const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
+  const accepts = await engine.verify(KNOWN_PHC, bytes(KNOWN_PASSWORD))
+  const refuses = !(await engine.verify(KNOWN_PHC, bytes(`${KNOWN_PASSWORD}!`)))
+  return { engine: engine.name, sound: accepts && refuses }
+}

@@ -1,0 +1,23 @@
+/** The pure functions of the pow pool. Each checks one proof; the pool gathers them into batches. */
+import { judgeOwnership, judgeSignature } from './signatures.js'
+import type {
+  OwnershipVerdict,
+  SignatureVerdict,
+  VerifyOwnership,
+  VerifySignature,
+  VerifyWork,
+  WorkVerdict,
+} from './protocol.js'
+import { judgeWork } from './work.js'
+
+export function work({ challengeToken, nonce, difficultyBits }: VerifyWork): WorkVerdict['tag'] {
+  return judgeWork(challengeToken, nonce, difficultyBits)
+}
+
+export function ownership(claim: VerifyOwnership): OwnershipVerdict {
+  return judgeOwnership(claim)
+}
+
+export function signature(claim: VerifySignature): SignatureVerdict['tag'] {
+  return judgeSignature(claim)
+}
