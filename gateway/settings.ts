@@ -47,9 +47,11 @@ export const serverSettings = section(
       ),
     tls: z
       .object({
-        cert_pem_path: path().describe('Certificate chain, PEM.'),
-        key_pem_path: path().describe('Private key, PEM.'),
-        ca_pem_path: path().optional().describe('CA for local health checks, PEM.'),
+        cert_pem_path: path('/etc/svc/tls-cert.pem').describe('Certificate chain, PEM.'),
+        key_pem_path: path('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
+        ca_pem_path: path('/etc/svc/tls-ca.pem')
+          .optional()
+          .describe('CA for local health checks, PEM.'),
       })
       .optional()
       .describe('Required by tls_h2_only.'),
@@ -71,9 +73,7 @@ export const serverSettings = section(
       .default([])
       .describe('Addresses and CIDRs whose X-Forwarded-For is believed.'),
     direct_client_exposure: flag(false).describe('Clients connect without a proxy.'),
-    metrics_bearer_token: secret('a string of at least 16 characters', 16)
-      .optional()
-      .describe('Bearer token for GET /metrics.'),
+    metrics_bearer_token: secret(16).optional().describe('Bearer token for GET /metrics.'),
     endpoint_throttle: z.object({
       enabled: flag(true).describe('false turns the quotas off for load tests; not in production.'),
     }),
@@ -83,8 +83,8 @@ export const serverSettings = section(
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
     ),
-    egress_url: baseUrl().describe('Address of the egress proxy. Default: the issuer.'),
-    errors_base_url: baseUrl().describe('Base of problem type URIs. Default: the issuer.'),
+    egress_url: baseUrl().describe('Address of the egress proxy.'),
+    errors_base_url: baseUrl().describe('Base of problem type URIs.'),
   },
   {
     about: 'The listener and who may talk to it.',

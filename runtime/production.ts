@@ -12,7 +12,7 @@ const ARGON2_MEMORY_MIN_KIB = 65_536
 const POW_DIFFICULTY_MIN_BITS = 18
 const POW_MIN_DURATION_SECS = 1
 
-const ENCRYPTED_SSL_MODES = ['require', 'verify-ca', 'verify-full']
+const ENCRYPTED_SSL_MODES = new Set(['require', 'verify-ca', 'verify-full'])
 
 interface Requirement {
   /** The area of interface.md's table, or the section of decisions.md. */
@@ -249,5 +249,5 @@ function everyUrl(database: Settings['database']): readonly string[] {
 /** Every sslmode of the URL counts, as drivers differ in which of two they take. */
 function isEncrypted(url: string): boolean {
   const modes = new URL(url).searchParams.getAll('sslmode')
-  return modes.length > 0 && modes.every((mode) => ENCRYPTED_SSL_MODES.includes(mode))
+  return modes.length > 0 && modes.every((mode) => ENCRYPTED_SSL_MODES.has(mode))
 }

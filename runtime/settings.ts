@@ -13,8 +13,10 @@ import { vaultSettings } from '../actors/vault/settings.js'
 import { localOrigin, openapiSettings, serverSettings } from '../gateway/settings.js'
 import { kmsSettings } from '../storage/kms/settings.js'
 import { databaseSettings, memcachedSettings, redisSettings } from '../storage/settings.js'
+
 import { deploymentSettings, securitySettings } from './deployment.js'
 import { assemble, type SettingsTree } from './kernel/config/assemble.js'
+import { databaseFallbacks } from './database-fallbacks.js'
 import { productionRules } from './production.js'
 import { unavailableRules, unavailableSections } from './unavailable.js'
 
@@ -54,6 +56,7 @@ export const assembly = assemble(sections, {
     },
     { key: 'server.egress_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
     { key: 'server.errors_base_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
+    ...databaseFallbacks,
   ],
   rules: [
     {

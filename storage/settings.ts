@@ -1,6 +1,13 @@
 /** [database], [redis], [memcached]: where state is kept. interface.md, Deployment configuration. */
 import { z } from 'zod'
-import { count, flag, notes, timerSeconds, url } from '../runtime/kernel/config/kinds.js'
+import {
+  count,
+  flag,
+  notes,
+  optionalCount,
+  timerSeconds,
+  url,
+} from '../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../runtime/kernel/config/section.js'
 
 const databaseUrl = () =>
@@ -13,11 +20,13 @@ const databaseUrl = () =>
 const planePool = (plane: string) =>
   z
     .object({
-      max_connections: z.int().min(1).max(10_000).optional(),
-      min_connections: z.int().min(0).max(10_000).optional(),
-      identity_max_connections: z.int().min(1).max(10_000).optional(),
+      max_connections: optionalCount(1, 10_000, 20).describe('Overrides max_connections.'),
+      min_connections: optionalCount(0, 10_000, 2).describe('Overrides min_connections.'),
+      identity_max_connections: optionalCount(1, 10_000, 10).describe(
+        'Overrides identity_max_connections.',
+      ),
     })
-    .describe(`Overrides of the pool sizes in the ${plane} plane.`)
+    .describe(`Pool sizes of the ${plane} plane.`)
 
 export const databaseSettings = section(
   'database',
@@ -25,27 +34,15 @@ export const databaseSettings = section(
     url: databaseUrl()
       .optional()
       .describe('The runtime database. Without it the embedded PostgreSQL.'),
-    identity_url: databaseUrl()
-      .optional()
-      .describe('Identity pool. Required in production; otherwise falls back to url.'),
+    identity_url: databaseUrl().optional().describe('Identity pool. Required in production.'),
     listener_url: databaseUrl()
       .optional()
-      .describe('Session-pooled, for LISTEN. Required in production; otherwise falls back to url.'),
-    auth_url: databaseUrl()
-      .optional()
-      .describe('Runtime URL of the auth plane. Falls back to url.'),
-    control_url: databaseUrl()
-      .optional()
-      .describe('Runtime URL of the control plane. Falls back to url.'),
-    async_url: databaseUrl()
-      .optional()
-      .describe('Runtime URL of the async plane. Falls back to url.'),
-    migration_url: databaseUrl()
-      .optional()
-      .describe('Used by `svc migrate` only. Falls back to url.'),
-    maintenance_url: databaseUrl()
-      .optional()
-      .describe('Long maintenance statements. Falls back to migration_url, then url.'),
+      .describe('Session-pooled, for LISTEN. Required in production.'),
+    auth_url: databaseUrl().optional().describe('Runtime URL of the auth plane.'),
+    control_url: databaseUrl().optional().describe('Runtime URL of the control plane.'),
+    async_url: databaseUrl().optional().describe('Runtime URL of the async plane.'),
+    migration_url: databaseUrl().optional().describe('Used by `svc migrate` only.'),
+    maintenance_url: databaseUrl().optional().describe('Long maintenance statements.'),
     max_connections: count(20, 1, 10_000).describe('Connections of the runtime pool at most.'),
     min_connections: count(2, 0, 10_000).describe('Connections the runtime pool keeps open.'),
     identity_max_connections: count(10, 1, 10_000).describe(

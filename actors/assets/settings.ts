@@ -1,6 +1,6 @@
 /** [tenant_assets]: tenant logos in an object store. interface.md, Deployment configuration 8. */
 import { z } from 'zod'
-import { flag, secret, url } from '../../runtime/kernel/config/kinds.js'
+import { flag, notes, secret, text, url } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const tenantAssetsSettings = section(
@@ -13,8 +13,14 @@ export const tenantAssetsSettings = section(
     s3_endpoint: url(['https:', 'http:'], 'an http or https URL', 'https://s3.example.com')
       .optional()
       .describe('The object store.'),
-    bucket: z.string().min(3).max(63).optional().describe('Bucket.'),
-    region: z.string().min(1).optional().describe('Region.'),
+    bucket: z
+      .string()
+      .min(3)
+      .max(63)
+      .register(notes, { example: 'svc-assets' })
+      .optional()
+      .describe('Bucket.'),
+    region: text('eu-central-1').optional().describe('Region.'),
     access_key_id: secret()
       .optional()
       .describe('Give it to control and async planes only, by SVC_TENANT_ASSETS__ACCESS_KEY_ID.'),

@@ -1,7 +1,9 @@
 /** [commerce] and [[chains]]: public buyer commerce and x402. decisions.md sections 10, 11, 15. */
 import { z } from 'zod'
-import { count, flag, list, notes, seconds, url } from '../../runtime/kernel/config/kinds.js'
+import { count, flag, list, notes, seconds, text, url } from '../../runtime/kernel/config/kinds.js'
 import { section, sectionList, type SettingsOf } from '../../runtime/kernel/config/section.js'
+
+const RPC_EXAMPLE = 'https://rpc.example.com'
 
 export const commerceSettings = section(
   'commerce',
@@ -27,17 +29,21 @@ export const chainsSettings = sectionList(
     id: z
       .string()
       .regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/)
-      .register(notes, { words: 'a CAIP-2 chain id', example: 'eip155:8453' })
+      .register(notes, { words: 'a CAIP-2 chain id', example: 'eip155:84532' })
       .describe('CAIP-2 id of the chain.'),
-    rpc_url: url(['https:', 'http:'], 'an http or https URL')
-      .register(notes, { words: 'an http or https URL', secret: true })
+    rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
+      .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()
       .describe('Needed by the chain monitor only. Often carries a key, so it is not shown.'),
-    asset: z.string().min(1).describe('Contract address of the asset.'),
-    asset_name: z.string().min(1).describe('EIP-712 name of the asset.'),
-    asset_version: z.string().min(1).describe('EIP-712 version of the asset.'),
+    asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
+      'Contract address of the asset.',
+    ),
+    asset_name: text('USDC').describe('EIP-712 name of the asset.'),
+    asset_version: text('2').describe('EIP-712 version of the asset.'),
     asset_decimals: count(6, 0, 36).describe('Decimals of the asset.'),
-    pay_to: z.string().min(1).optional().describe('Address that receives payments.'),
+    pay_to: text('0x0000000000000000000000000000000000000001')
+      .optional()
+      .describe('Address that receives payments.'),
   },
   { about: 'One table per chain; adds to and overrides the chains built in.' },
 )

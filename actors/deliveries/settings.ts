@@ -27,7 +27,9 @@ export const webhooksSettings = section(
     allow_private_networks: flag(false).describe(
       'Loopback and private addresses; not in production.',
     ),
-    ca_pem_path: path().optional().describe('Extra CA for receivers; not in production.'),
+    ca_pem_path: path('test-ca.pem')
+      .optional()
+      .describe('Extra CA for receivers; not in production.'),
   },
   { about: 'Signed deliveries of events.' },
 )

@@ -1,6 +1,6 @@
 /** [email] and [phone]: how messages leave. decisions.md section 23, email and phone. */
 import { z } from 'zod'
-import { flag, notes, secret, url } from '../../runtime/kernel/config/kinds.js'
+import { flag, notes, secret, text, url } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const emailSettings = section(
@@ -10,9 +10,9 @@ export const emailSettings = section(
       .enum(['log', 'smtp'])
       .default('log')
       .describe('log writes messages to the log; production needs smtp.'),
-    smtp_host: z.string().min(1).optional().describe('Mail server.'),
+    smtp_host: text('mail.example.com').optional().describe('Mail server.'),
     smtp_port: z.int().min(1).max(65_535).default(587).describe('Its port.'),
-    smtp_username: z.string().min(1).optional().describe('Account, where the server wants one.'),
+    smtp_username: text('svc').optional().describe('Account, where the server wants one.'),
     smtp_password: secret().optional().describe('Its password.'),
     smtp_starttls: flag(true).describe('Insist on STARTTLS. Production needs it.'),
     from: z

@@ -56,9 +56,7 @@ export const jwtSettings = section(
 export const oidcSettings = section(
   'oidc',
   {
-    issuer_url: baseUrl().describe(
-      'The issuer. Default outside production: scheme, base_domain and port of [server].',
-    ),
+    issuer_url: baseUrl().describe('The issuer: the public address of the service.'),
     par_ttl_secs: seconds(90, 600).describe('Lifetime of a pushed authorization request.'),
     code_ttl_secs: seconds(60, 600).describe('Lifetime of an authorization code.'),
     dynamic_registration_enabled: flag(false).describe('Clients may register themselves.'),

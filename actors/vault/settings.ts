@@ -27,7 +27,9 @@ export const vaultSettings = section(
     egress_allow_private_networks: flag(false).describe(
       'Loopback and private addresses; not in production.',
     ),
-    egress_ca_pem_path: path().optional().describe('Extra CA for upstream TLS; not in production.'),
+    egress_ca_pem_path: path('test-ca.pem')
+      .optional()
+      .describe('Extra CA for upstream TLS; not in production.'),
     egress_dns_overrides: z
       .record(
         z.string().min(1),

@@ -5,9 +5,13 @@ import { section, type SettingsOf } from '../../runtime/kernel/config/section.js
 export const kmsSettings = section(
   'kms',
   {
-    socket_path: path().describe('Unix socket of the kms process.'),
-    server_public_key_path: path().describe('The public key the kms process must prove to hold.'),
-    client_private_key_path: path().describe('Our private key; unreadable by others (mode 0600).'),
+    socket_path: path('/run/svc/kms.sock').describe('Unix socket of the kms process.'),
+    server_public_key_path: path('/etc/svc/kms-server.public').describe(
+      'The public key the kms process must prove to hold.',
+    ),
+    client_private_key_path: path('/etc/svc/kms-client.private').describe(
+      'Our private key; unreadable by others (mode 0600).',
+    ),
   },
   {
     presence: 'when_set',

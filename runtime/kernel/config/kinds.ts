@@ -37,21 +37,36 @@ export function flag(defaultValue: boolean) {
 }
 
 /** A value that is never printed. */
-export function secret(words = 'a string that is not empty', length = 1) {
-  return z.string().min(length).register(notes, { secret: true, words })
+export function secret(length = 1) {
+  const words =
+    length === 1 ? 'a string that is not empty' : `a string of ${length} characters or more`
+  return z
+    .string()
+    .min(length)
+    .register(notes, { secret: true, words, example: 'change-this-value' })
+}
+
+/** Text that is not empty; `example` is shown where there is no default. */
+export function text(example: string) {
+  return z.string().min(1).register(notes, { example })
+}
+
+/** An integer that is unset by default. */
+export function optionalCount(min: number, max: number, example: number) {
+  return z.int().min(min).max(max).register(notes, { example }).optional()
 }
 
 /** A file path. Relative paths start at the working directory. */
-export function path() {
+export function path(example: string) {
   return z
     .string()
     .min(1)
     .refine((value) => !value.includes('\0'))
-    .register(notes, { words: 'a file path' })
+    .register(notes, { words: 'a file path', example })
 }
 
 /** An absolute URL of one of the protocols (given with their colon), without a fragment. */
-export function url(protocols: readonly string[], words: string, example?: string) {
+export function url(protocols: readonly string[], words: string, example: string) {
   return z
     .string()
     .refine((value) => {
@@ -59,7 +74,7 @@ export function url(protocols: readonly string[], words: string, example?: strin
       const parsed = new URL(value)
       return protocols.includes(parsed.protocol) && parsed.hash === ''
     })
-    .register(notes, { words, ...(example === undefined ? {} : { example }) })
+    .register(notes, { words, example })
 }
 
 /**

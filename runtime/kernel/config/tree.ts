@@ -1,7 +1,7 @@
 /** The schema as a tree of tables, lists of tables and leaves: what all readers and printers walk. */
 import { z } from 'zod'
 import type { AnySection, Assembly } from './assemble.js'
-import { notes } from './kinds.js'
+import { type Note, notes } from './kinds.js'
 
 /** How the text of an environment variable is read. */
 export type Wanted = 'string' | 'strings' | 'numbers' | 'literal'
@@ -19,6 +19,8 @@ export interface Leaf {
   readonly example: unknown
   /** True when the key must be given or taken from a fallback. */
   readonly required: boolean
+  /** Where the value comes from when it is not given; undefined where there is no fallback. */
+  readonly fallback: string | undefined
 }
 
 export interface Table {
@@ -38,8 +40,9 @@ export interface List {
 export type Node = Leaf | Table | List
 
 /** The whole configuration; its children are the sections. */
-export function treeOf(assembly: Assembly): Table {
-  const children = new Map(assembly.sections.map((one) => [one.name, sectionNode(one)] as const))
+export function treeOf({ sections, fallbacks }: Assembly): Table {
+  const from = new Map(fallbacks.map((one) => [one.key, one.from] as const))
+  const children = new Map(sections.map((one) => [one.name, sectionNode(one, from)] as const))
   return { kind: 'table', about: '', whenSet: false, children }
 }
 
@@ -53,34 +56,51 @@ export function* leaves(
   else for (const [key, child] of node.children) yield* leaves(child, [...path, key])
 }
 
-function sectionNode(section: AnySection): Node {
-  const { about, shape, presence } = section
-  const table = tableNode(shape, about, presence === 'when_set')
+type Fallbacks = ReadonlyMap<string, string>
+
+function sectionNode({ name, about, shape, presence }: AnySection, fallbacks: Fallbacks): Node {
+  const table = tableNode(shape, about, presence === 'when_set', name, fallbacks)
   return presence === 'list' ? { kind: 'list', about, item: table } : table
 }
 
-function tableNode(shape: Readonly<Record<string, z.ZodType>>, about: string, whenSet: boolean) {
-  const children = new Map(Object.entries(shape).map(([key, schema]) => [key, nodeOf(schema)]))
-  return { kind: 'table', about, whenSet, children } as const
+function tableNode(
+  shape: Readonly<Record<string, z.ZodType>>,
+  about: string,
+  whenSet: boolean,
+  name: string,
+  fallbacks: Fallbacks,
+): Table {
+  const nodes = Object.entries(shape).map(
+    ([key, schema]) => [key, nodeOf(schema, `${name}.${key}`, fallbacks)] as const,
+  )
+  return { kind: 'table', about, whenSet, children: new Map(nodes) }
 }
 
-function nodeOf(schema: z.ZodType): Node {
+function nodeOf(schema: z.ZodType, name: string, fallbacks: Fallbacks): Node {
   const { core, layers } = unwrap(schema)
   const about = layers.map((layer) => layer.description).find((text) => text !== undefined) ?? ''
-  if (core instanceof z.ZodObject) return tableNode(core.shape, about, layers.length > 1)
-  const note = Object.assign({}, ...layers.map((layer) => notes.get(layer) ?? {}).reverse())
+  if (core instanceof z.ZodObject) {
+    return tableNode(core.shape, about, layers.length > 1, name, fallbacks)
+  }
+  const note = noteOf(layers)
   const absent = schema.safeParse(undefined)
   return {
     kind: 'leaf',
     schema,
     wants: wanted(core),
     about,
-    words: note.words ?? words(z.toJSONSchema(core)),
+    words: note.words ?? words(core),
     secret: note.secret === true,
     defaultValue: absent.success ? absent.data : undefined,
     example: note.example,
     required: !absent.success,
+    fallback: fallbacks.get(name),
   }
+}
+
+/** The outer note wins over the inner one. */
+function noteOf(layers: readonly z.ZodType[]): Note {
+  return layers.reduce<Note>((outer, layer) => ({ ...notes.get(layer), ...outer }), {})
 }
 
 /** The schema without `optional` and `default`, and all layers from the outermost in. */
@@ -102,27 +122,22 @@ function wanted(core: z.ZodType): Wanted {
   return 'literal'
 }
 
-type JsonSchema = z.core.JSONSchema.BaseSchema
-
 /** Words for a schema that has no note: its type and range. */
-function words(schema: JsonSchema): string {
+function words(core: z.ZodType): string {
+  if (core instanceof z.ZodArray) return listWords(core)
+  const schema = z.toJSONSchema(core)
   if (schema.enum) return `one of ${schema.enum.map((value) => JSON.stringify(value)).join(', ')}`
   if (schema.type === 'boolean') return 'true or false'
-  if (schema.type === 'integer') return integerWords(schema)
-  if (schema.type === 'array') return listWords(schema)
+  if (schema.type === 'integer') return `an integer from ${schema.minimum} to ${schema.maximum}`
   const { minLength = 0, maxLength } = schema
   if (maxLength !== undefined) return `a string of ${minLength} to ${maxLength} characters`
   return minLength > 0 ? 'a string that is not empty' : 'a string'
 }
 
-function integerWords({ minimum, maximum }: JsonSchema): string {
-  return `an integer from ${minimum} to ${maximum}`
-}
-
-function listWords({ items, minItems }: JsonSchema): string {
-  const least = minItems === undefined ? '' : ', not empty'
-  const item = items as JsonSchema
-  if (item.type === 'integer')
-    return `a list of integers from ${item.minimum} to ${item.maximum}${least}`
-  return `a list of strings${least}`
+function listWords(core: z.ZodArray): string {
+  const item = unwrap(core.element as z.ZodType)
+  const each = noteOf(item.layers).words ?? words(item.core)
+  const { minItems, maxItems } = z.toJSONSchema(core)
+  const length = minItems === undefined ? '' : ` of ${minItems} to ${maxItems} items`
+  return `a list${length}, each ${each}`
 }
