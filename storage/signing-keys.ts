@@ -5,7 +5,7 @@ export type SigningKeyRow = {
   kid: string
   algorithm: 'ES256' | 'EdDSA'
   state: 'next' | 'current' | 'retired'
-  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string }
+  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string | undefined }
   /** Null once retired. */
   privateSealed: Uint8Array | null
   createdAt: Date

@@ -1,0 +1,140 @@
+/** Carries a plan out. Safe with any number of processes: one at a time, each step conditional. */
+import { generateKeyPairSync } from 'node:crypto'
+import type { Sealer } from '../../storage/sealer.js'
+import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
+import {
+  deleteSigningKey,
+  insertSigningKey,
+  listSigningKeys,
+  lockSigningKeys,
+  promoteSigningKey,
+  retireSigningKey,
+  type SigningKeyRow,
+} from '../../storage/signing-keys.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import { publicJwkOf, thumbprint } from './jwk.js'
+import type { SigningAlgorithm } from './protocol.js'
+import { privateKeyContext } from './ring.js'
+import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
+
+/** Another process may change the keys between looking and locking; then the plan is made anew. */
+const ATTEMPTS_MAX = 5
+
+export type Needs = { readonly database: Database; readonly sealer: Sealer }
+export type Done = {
+  readonly tag: 'done'
+  readonly created: number
+  readonly promoted: number
+  readonly removed: number
+}
+
+/** A key made and sealed before anybody holds a lock: sealing asks the kms. */
+type Candidate = Pick<SigningKeyRow, 'kid' | 'algorithm' | 'publicJwk' | 'privateSealed'>
+type Planner = (rows: readonly KeyRow[]) => Plan | TooEarly
+
+export async function carryOut(
+  { database, sealer }: Needs,
+  now: Date,
+  planner: Planner,
+): Promise<Done | TooEarly> {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    const seen = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
+      listSigningKeys(tx, SYSTEM_TENANT_ID),
+    )
+    const outlook = planner(seen)
+    if (outlook.tag === 'too_early') return outlook
+    if (outlook.steps.length === 0) return { tag: 'done', created: 0, promoted: 0, removed: 0 }
+    const candidates = await makeCandidates(outlook.steps, sealer)
+    const outcome = await database.tenant(SYSTEM_TENANT_ID, async (tx) => {
+      await lockSigningKeys(tx, SYSTEM_TENANT_ID)
+      const rows = await listSigningKeys(tx, SYSTEM_TENANT_ID)
+      const plan = sameKeys(rows, seen) ? outlook : planner(rows)
+      if (plan.tag === 'too_early') return plan
+      if (!suffices(candidates, plan.steps)) return undefined
+      return takeSteps(tx, now, plan.steps, [...candidates])
+    })
+    if (outcome !== undefined) return outcome
+  }
+  throw new Error('signing keys keep changing under the rotation')
+}
+
+async function takeSteps(
+  tx: Transaction,
+  now: Date,
+  steps: readonly Step[],
+  candidates: Candidate[],
+): Promise<Done> {
+  const done = { created: 0, promoted: 0, removed: 0 }
+  for (const step of steps) {
+    const taken = await takeStep(tx, now, step, candidates)
+    // Under the lock nobody else changes these rows: a step that finds its row changed is a defect.
+    if (!taken) throw new Error(`a signing key was not as planned: ${step.do}`)
+    if (step.do === 'create') done.created += 1
+    if (step.do === 'promote') done.promoted += 1
+    if (step.do === 'remove') done.removed += 1
+  }
+  return { tag: 'done', ...done }
+}
+
+async function takeStep(
+  tx: Transaction,
+  now: Date,
+  step: Step,
+  candidates: Candidate[],
+): Promise<boolean> {
+  switch (step.do) {
+    case 'retire':
+      return retireSigningKey(tx, SYSTEM_TENANT_ID, step.kid, step.verifiableUntil)
+    case 'promote':
+      return promoteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)
+    case 'remove':
+      return deleteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)
+    case 'create': {
+      const at = candidates.findIndex(({ algorithm }) => algorithm === step.algorithm)
+      const [candidate] = candidates.splice(at, 1)
+      if (candidate === undefined) return false
+      return insertSigningKey(tx, SYSTEM_TENANT_ID, {
+        ...candidate,
+        state: step.state,
+        createdAt: now,
+        currentSince: step.state === 'current' ? now : null,
+        verifiableUntil: null,
+      })
+    }
+  }
+}
+
+async function makeCandidates(steps: readonly Step[], sealer: Sealer): Promise<Candidate[]> {
+  const candidates: Candidate[] = []
+  for (const step of steps) {
+    if (step.do === 'create') candidates.push(await makeCandidate(step.algorithm, sealer))
+  }
+  return candidates
+}
+
+async function makeCandidate(algorithm: SigningAlgorithm, sealer: Sealer): Promise<Candidate> {
+  const { publicKey, privateKey } =
+    algorithm === 'ES256'
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      : generateKeyPairSync('ed25519')
+  const publicJwk = publicJwkOf(publicKey)
+  const kid = thumbprint(publicJwk)
+  const der = privateKey.export({ format: 'der', type: 'pkcs8' })
+  const privateSealed = await sealer.seal(SYSTEM_TENANT_ID, privateKeyContext(kid), der)
+  der.fill(0)
+  return { kid, algorithm, publicJwk, privateSealed }
+}
+
+function suffices(candidates: readonly Candidate[], steps: readonly Step[]): boolean {
+  const count = (algorithm: SigningAlgorithm, list: readonly { algorithm?: string }[]) =>
+    list.filter((each) => each.algorithm === algorithm).length
+  const creates = steps.filter((step) => step.do === 'create')
+  return (['ES256', 'EdDSA'] as const).every(
+    (algorithm) => count(algorithm, creates) <= count(algorithm, candidates),
+  )
+}
+
+function sameKeys(a: readonly KeyRow[], b: readonly KeyRow[]): boolean {
+  const words = (rows: readonly KeyRow[]) => rows.map(({ kid, state }) => `${kid} ${state}`).join()
+  return words(a) === words(b)
+}
