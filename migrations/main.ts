@@ -1,0 +1,131 @@
+/**
+ * The separate initialization step: brings a database to the schema of this program. Forward
+ * only, one transaction a file, one runner at a time.
+ *
+ * It is our own and not node-pg-migrate because a second runner must wait and then find nothing to
+ * do (that one fails at once), and because a file that was edited after it ran must be refused.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { Logger } from '../runtime/kernel/log.js'
+import {
+  judgeSchema,
+  type MigrationFile,
+  MIGRATIONS_FOLDER,
+  readAppliedMigrations,
+  readMigrationFiles,
+  SchemaMismatch,
+} from '../storage/schema-version.js'
+
+/** 'svc' and a number of ours: any constant will do, as long as it stays. */
+const ADVISORY_LOCK = 0x737663_0001
+const WAIT_MS_MAX = 10 * 60_000
+const WAIT_STEP_MS = 100
+/** How long a file may wait for a table that a running process holds before it gives up. */
+const LOCK_TIMEOUT_SECS = 60
+
+export interface MigrationOptions {
+  /** The migration URL. It must keep its session: not through a transaction pooler. */
+  readonly url: string
+  readonly log: Logger
+  /** Roles of the runtime URLs; they get the rights that the service needs and no more. */
+  readonly runtimeRoles?: readonly string[] | undefined
+  readonly folder?: URL | undefined
+  readonly ssl?: boolean | undefined
+}
+
+/**
+ * @returns the names of the files that were applied, empty when there was nothing to do.
+ * @throws SchemaMismatch on a database that is ahead, or had a file that was edited since.
+ */
+export async function runMigrations(options: MigrationOptions): Promise<string[]> {
+  const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, ssl } = options
+  const files = await readMigrationFiles(folder)
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'svc migrate',
+    keepAlive: true,
+    ...(ssl === undefined ? {} : { ssl }),
+  })
+  // A lost connection fails the query that runs; without a listener it would also end Node.
+  client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))
+  await client.connect()
+  try {
+    await takeTurn(client, log)
+    await client.query(
+      `create table if not exists svc_migrations (
+         name text primary key,
+         checksum text not null,
+         applied_at timestamptz not null default clock_timestamp(),
+         duration_ms integer not null
+       )`,
+    )
+    const verdict = judgeSchema(files, await readAppliedMigrations(client))
+    if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
+    const missing = verdict.tag === 'behind' ? verdict.missing : []
+    for (const file of missing) await apply(client, file, log)
+    for (const role of runtimeRoles) await admit(client, role)
+    if (missing.length === 0) log.debug('the schema is current')
+    return missing.map(({ name }) => name)
+  } finally {
+    await client.end()
+  }
+}
+
+/** The lock ends with the session, so a killed runner holds nobody up. */
+async function takeTurn(client: pg.Client, log: Logger): Promise<void> {
+  for (let waited = 0; waited < WAIT_MS_MAX; waited += WAIT_STEP_MS) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      `select pg_try_advisory_lock(${ADVISORY_LOCK}) as taken`,
+    )
+    if (rows[0]?.taken) return
+    if (waited === 0) log.info('another runner is migrating this database: waiting')
+    await sleep(WAIT_STEP_MS)
+  }
+  throw new Error('another runner has been migrating this database for ten minutes')
+}
+
+async function apply(client: pg.Client, file: MigrationFile, log: Logger): Promise<void> {
+  const startedMs = performance.now()
+  await client.query(
+    `begin; set local lock_timeout = '${LOCK_TIMEOUT_SECS}s'; set local svc.scope = 'system'`,
+  )
+  try {
+    await client.query(file.sql)
+    const durationMs = Math.round(performance.now() - startedMs)
+    await client.query(
+      'insert into svc_migrations (name, checksum, duration_ms) values ($1, $2, $3)',
+      [file.name, file.checksum, durationMs],
+    )
+    await client.query('commit')
+    log.info({ migration: file.name, durationMs }, 'migrated')
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    throw new Error(`the migration ${file.name} failed and was undone: ${describe(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+function describe(error: unknown): string {
+  const { message, position, detail } = error as pg.DatabaseError
+  return [message, detail, position && `at character ${position}`].filter(Boolean).join('; ')
+}
+
+/** What the service does with tables: rows in and out, nothing to their shape. */
+async function admit(client: pg.Client, role: string): Promise<void> {
+  const { rows } = await client.query<{ needed: boolean }>(
+    'select exists (select from pg_roles where rolname = $1 and rolname <> current_user) as needed',
+    [role],
+  )
+  if (!rows[0]?.needed) return
+  const name = client.escapeIdentifier(role)
+  await client.query(
+    `begin;
+     grant usage on schema public to ${name};
+     grant select, insert, update, delete on all tables in schema public to ${name};
+     revoke insert, update, delete on svc_migrations from ${name};
+     grant usage, select on all sequences in schema public to ${name};
+     commit`,
+  )
+}

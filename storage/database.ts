@@ -1,0 +1,245 @@
+/** The database of a process: its pools, and transactions on them. */
+import pg, { type PoolClient } from 'pg'
+import type { Logger } from '../runtime/kernel/log.js'
+import { createListener, type Listener } from './listen.js'
+import { Notifier } from './notifier.js'
+import {
+  backgroundShare,
+  type Plane,
+  type PoolPlan,
+  type PoolSettings,
+  type PoolUrls,
+  planPools,
+  sessionOptions,
+} from './pool-plan.js'
+import { Session } from './session.js'
+import { parseTypes } from './sql-types.js'
+import type { Database, PoolPurpose, Rows, Statement, TransactionOptions } from './sql.js'
+import { transact } from './transaction.js'
+import { Turnstile } from './turnstile.js'
+import { DatabaseUnavailable, isConnectionLoss } from './unavailable.js'
+
+export interface DatabaseOptions {
+  readonly settings: PoolSettings
+  readonly urls: PoolUrls
+  readonly plane: Plane
+  readonly log: Logger
+}
+
+export interface PoolStats {
+  readonly pool: PoolPlan['name']
+  readonly max: number
+  readonly open: number
+  readonly idle: number
+  readonly waiting: number
+}
+
+export interface OpenDatabase extends Database {
+  /** LISTEN on a connection of its own, opened at the first subscription. */
+  readonly listener: Listener
+  stats(): PoolStats[]
+  /**
+   * One statement outside any transaction, for tables without tenants. Row-level security shows
+   * it no row of any tenant.
+   */
+  single<Row extends object = Record<string, unknown>>(
+    statement: Statement,
+    options?: Pick<TransactionOptions, 'pool' | 'signal'>,
+  ): Promise<Rows<Row>>
+}
+
+/** Where a transaction runs: a connection for as long as `use` takes. */
+export interface SessionSource {
+  /** @param opening runs first; a connection on which it fails for being dead is replaced. */
+  use<T>(
+    opening: string | undefined,
+    signal: AbortSignal | undefined,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T>
+  /** Set for background work on the pool of requests. */
+  readonly statementTimeoutMs: number | undefined
+  /** Wakes the listeners of the channels, soon. */
+  notify(channels: Iterable<string>): void
+}
+
+/** Opens the pools of a plane, with their minimum of connections, so that a bad URL fails now. */
+export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
+  const { settings, urls, plane, log } = options
+  const plans = planPools(settings, urls, plane)
+  const pools = Object.fromEntries(
+    plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
+  ) as Record<PoolPlan['name'], OpenPool>
+  const notifier = new Notifier(
+    (channels) =>
+      pools.plane.use(undefined, undefined, async (session) => {
+        await session.run({
+          name: 'notifier.notify',
+          text: `select pg_notify(channel, '') from unnest($1::text[]) as channel`,
+          values: [channels],
+        })
+      }),
+    log,
+  )
+  const notify = (channels: Iterable<string>) => notifier.notify(channels)
+  const background = new Turnstile(backgroundShare(pools.plane.plan.max, plane))
+  const sources: Record<PoolPurpose, SessionSource> = {
+    identity: { ...pools.identity, notify },
+    plane: { ...pools.plane, notify },
+    maintenance: { ...pools.maintenance, notify },
+    background: {
+      notify,
+      statementTimeoutMs: settings.background_statement_timeout_secs * 1000,
+      use: (opening, signal, work) =>
+        background.pass(signal, () => pools.plane.use(opening, signal, work)),
+    },
+  }
+  const listener = createListener({
+    options: sessionOptions(settings, urls.listener, 0, 'svc listener'),
+    log,
+  })
+  const every = Object.values(pools)
+
+  const database: OpenDatabase = {
+    listener,
+    tenant: (tenantId, work, options) =>
+      transact(sources[options?.pool ?? 'plane'], tenantId, work, options),
+    system: (work, options) => transact(sources[options?.pool ?? 'plane'], null, work, options),
+    async single<Row extends object>(
+      statement: Statement,
+      { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
+    ) {
+      return sources[pool].use(undefined, signal, async (session) => {
+        const { rows, rowCount } = await session.run<Row>(statement)
+        return { rows, rowCount: rowCount ?? 0 }
+      })
+    },
+    async ping(signal) {
+      await sources.plane.use('select 1', signal, async () => undefined)
+    },
+    stats: () => every.map((pool) => pool.stats()),
+    async close() {
+      await notifier.close()
+      await listener.close()
+      await Promise.all(every.map((pool) => pool.close()))
+    },
+  }
+  try {
+    await Promise.all(every.map((pool) => pool.warm()))
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  return database
+}
+
+interface OpenPool extends Omit<SessionSource, 'notify'> {
+  readonly plan: PoolPlan
+  warm(): Promise<void>
+  stats(): PoolStats
+  close(): Promise<void>
+}
+
+function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
+  const pool = new pg.Pool({
+    ...sessionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
+    types: parseTypes,
+    max: plan.max,
+    min: plan.min,
+    idleTimeoutMillis: settings.idle_timeout_secs * 1000,
+    maxLifetimeSeconds: settings.max_lifetime_secs,
+  })
+  const sessions = new WeakMap<PoolClient, Session>()
+  pool.on('connect', (client) => {
+    const { statement_cache_capacity: capacity } = settings
+    sessions.set(client, new Session(client, capacity, plan.statementTimeoutMs))
+  })
+  // An idle connection died; the pool has already forgotten it.
+  pool.on('error', (error) => log.warn({ pool: plan.name, err: error }, 'lost an idle connection'))
+
+  const openingLimitMs = settings.connect_timeout_secs * 1000
+
+  async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
+    signal?.throwIfAborted()
+    const connecting = pool.connect()
+    if (signal === undefined) return connecting
+    let onAbort: (() => void) | undefined
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+    try {
+      return await Promise.race([connecting, aborted])
+    } catch (error) {
+      // It still comes when its turn is there; then it goes back unused.
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      )
+      throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort!)
+    }
+  }
+
+  /**
+   * The first statement doubles as the test of the connection (`test_before_acquire`): it changes
+   * nothing, so where it fails because the connection is dead, another one may run it.
+   */
+  async function acquire(opening: string | undefined, signal: AbortSignal | undefined) {
+    for (let attempt = 0; ; attempt += 1) {
+      const client = await connect(signal)
+      const session = sessions.get(client)!
+      const test =
+        opening ?? (settings.test_before_acquire && session.used ? 'select 1' : undefined)
+      session.used = true
+      try {
+        if (test !== undefined) await session.control(test, openingLimitMs)
+        return { client, session }
+      } catch (error) {
+        client.release(true)
+        const again = settings.test_before_acquire && attempt < plan.max
+        if (!again || !isConnectionLoss(error)) throw error
+      }
+    }
+  }
+
+  return {
+    plan,
+    statementTimeoutMs: undefined,
+    async use(opening, signal, work) {
+      const { client, session } = await acquire(opening, signal).catch((error: unknown) => {
+        if (signal?.aborted || !isConnectionLoss(error)) throw error
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error)
+      })
+      let broken = true
+      try {
+        const result = await work(session)
+        broken = session.lost !== undefined
+        return result
+      } catch (error) {
+        broken = session.lost !== undefined || isConnectionLoss(error)
+        throw error
+      } finally {
+        client.release(broken)
+      }
+    },
+    async warm() {
+      const opened = await Promise.allSettled(
+        Array.from({ length: plan.min }, () => pool.connect()),
+      )
+      for (const one of opened) if (one.status === 'fulfilled') one.value.release()
+      const failed = opened.find((one) => one.status === 'rejected')
+      if (failed) {
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, failed.reason)
+      }
+    },
+    stats: () => ({
+      pool: plan.name,
+      max: plan.max,
+      open: pool.totalCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
+    close: () => pool.end(),
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Idempotency keys: the key is taken and the answer kept in the transaction of the effect, so that
+ * a crash leaves both or neither (reliability.md section 4; decisions.md sections 14 and 23).
+ */
+import { createHash } from 'node:crypto'
+import { pack, unpack } from 'msgpackr'
+import type { Transaction } from './sql.js'
+
+const LIFETIME_SECS = 24 * 60 * 60
+/** The tenant of requests that come before there is one. Only a crossing transaction sees it. */
+const NO_TENANT = '00000000-0000-0000-0000-000000000000'
+
+export interface IdempotencyClaim {
+  /** Tenant, caller, method and path: the same key means something else for another scope. */
+  readonly scope: string
+  readonly key: string
+  /** SHA-256 of the request body. */
+  readonly fingerprint: Uint8Array
+}
+
+export type IdempotencyMismatch = { readonly tag: 'idempotency_mismatch' }
+export type IdempotencyInProgress = { readonly tag: 'idempotency_in_progress' }
+
+interface Claimed {
+  readonly state: 'fresh' | 'replay' | 'mismatch' | 'in_progress'
+  readonly kept: Uint8Array | null
+}
+
+/**
+ * Runs `run` at most once for a key; a repetition gets the kept answer, marked `replayed`.
+ * @param claim null for a request without a key: `run` just runs.
+ * @param keep the outcome without its once-only secrets, or undefined for a refusal, which is not
+ * kept: a corrected request may use the key again.
+ */
+export async function idempotently<
+  Outcome extends { readonly tag: string },
+  Kept extends { readonly tag: string },
+>(
+  tx: Transaction,
+  claim: IdempotencyClaim | null,
+  run: () => Promise<Outcome>,
+  keep: (outcome: Outcome) => Kept | undefined,
+): Promise<
+  Outcome | (Kept & { readonly replayed: true }) | IdempotencyMismatch | IdempotencyInProgress
+> {
+  if (claim === null) return run()
+  const tenantId = tx.tenantId ?? NO_TENANT
+  const key = createHash('sha256').update(`${claim.scope}\n${claim.key}`).digest()
+  const { state, kept } = await take(tx, tenantId, key, claim.fingerprint)
+  if (state === 'mismatch') return { tag: 'idempotency_mismatch' }
+  if (state === 'in_progress') return { tag: 'idempotency_in_progress' }
+  if (state === 'replay') {
+    if (kept === null) throw new Error('a committed idempotency key has no answer')
+    return { ...(unpack(kept) as Kept), replayed: true }
+  }
+  const outcome = await run()
+  const answer = keep(outcome)
+  if (answer === undefined) await forget(tx, tenantId, key)
+  else await store(tx, tenantId, key, pack(answer))
+  return outcome
+}
+
+async function take(
+  tx: Transaction,
+  tenantId: string,
+  key: Uint8Array,
+  fingerprint: Uint8Array,
+): Promise<Claimed> {
+  const { rows } = await tx.query<Claimed>({
+    name: 'idempotency.take',
+    text: `select state, kept
+           from svc_claim_idempotency_key($1, $2, $3, make_interval(secs => $4))`,
+    values: [tenantId, key, fingerprint, LIFETIME_SECS],
+  })
+  return rows[0]!
+}
+
+async function store(tx: Transaction, tenantId: string, key: Uint8Array, answer: Uint8Array) {
+  await tx.query({
+    name: 'idempotency.store',
+    text: 'update idempotency_keys set answer = $3 where tenant_id = $1 and key_sha256 = $2',
+    values: [tenantId, key, answer],
+  })
+}
+
+async function forget(tx: Transaction, tenantId: string, key: Uint8Array) {
+  await tx.query({
+    name: 'idempotency.forget',
+    text: 'delete from idempotency_keys where tenant_id = $1 and key_sha256 = $2',
+    values: [tenantId, key],
+  })
+}
+
+/** Removes keys past their 24 hours, some at a time. Needs a crossing transaction. */
+export async function sweepIdempotencyKeys(tx: Transaction, limit: number): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'idempotency.sweep',
+    text: `delete from idempotency_keys where (tenant_id, key_sha256) in (
+             select tenant_id, key_sha256 from idempotency_keys
+             where expires_at <= statement_timestamp() limit $1 for update skip locked)`,
+    values: [limit],
+  })
+  return rowCount
+}

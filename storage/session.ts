@@ -1,0 +1,152 @@
+/** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
+import pg, { type PoolClient, type QueryResult } from 'pg'
+import type { Statement } from './sql.js'
+
+/** What pg has and its type declarations leave out. */
+interface ClientInternals {
+  readonly processID: number
+  readonly secretKey: number
+  readonly host: string
+  readonly port: number
+  readonly ssl: boolean | object
+  readonly connection: {
+    readonly parsedStatements: Record<string, string>
+    readonly stream: { destroy(): void }
+    close(message: { type: 'S'; name: string }): void
+    sync(): void
+  }
+}
+interface CancelConnection {
+  connect(portOrPath: number | string, host?: string): void
+  requestSsl(): void
+  cancel(pid: number, key: number): void
+  on(event: 'connect' | 'sslconnect' | 'end' | 'error', listener: () => void): void
+  readonly stream: { destroy(): void; end(): void }
+}
+
+/** How long the server has to stop a cancelled statement before the connection is cut. */
+const CANCEL_PATIENCE_MS = 2_000
+/** A server that is alive keeps its own limit; one that does not answer is given up this much later. */
+const SILENCE_GRACE_MS = 5_000
+
+export class Session {
+  readonly #client: PoolClient
+  readonly #internals: ClientInternals
+  readonly #capacity: number
+  readonly #silenceMs: number
+  /** Names in the order of their last use, oldest first. */
+  readonly #prepared = new Set<string>()
+  /** The reason the connection died, if it did. */
+  lost: Error | undefined
+  /** Whether it has been handed out before. */
+  used = false
+
+  constructor(client: PoolClient, statementCacheCapacity: number, statementTimeoutMs: number) {
+    this.#client = client
+    this.#internals = client as unknown as ClientInternals
+    this.#capacity = statementCacheCapacity
+    this.#silenceMs = statementTimeoutMs > 0 ? statementTimeoutMs + SILENCE_GRACE_MS : 0
+    // A connection that dies while it is checked out says so here; without a listener Node exits.
+    client.on('error', (error: Error) => (this.lost ??= error))
+  }
+
+  /** A named statement, prepared at its first use on this connection. */
+  async run<Row extends object>(
+    { name, text, values }: Statement,
+    limitMs = this.#silenceMs,
+  ): Promise<QueryResult<Row>> {
+    await this.#makeRoomFor(name)
+    return this.#guarded(
+      limitMs,
+      this.#client.query<Row>({ name, text, values: values as unknown[] }),
+    )
+  }
+
+  /** Statements without parameters, in one round trip. For BEGIN, SET, COMMIT and their like. */
+  async control(text: string, limitMs = this.#silenceMs): Promise<QueryResult> {
+    const results: unknown = await this.#guarded(limitMs, this.#client.query(text))
+    return (Array.isArray(results) ? results.at(-1) : results) as QueryResult
+  }
+
+  /** The server's own limits do not reach us through a dead network: cut the socket then. */
+  async #guarded<T>(limitMs: number, running: Promise<T>): Promise<T> {
+    if (limitMs === 0) return running
+    const timer = setTimeout(() => this.cut(), limitMs)
+    try {
+      return await running
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Closes the least used quarter when full, so that it is not one by one from then on. */
+  async #makeRoomFor(name: string): Promise<void> {
+    if (this.#prepared.delete(name) || this.#prepared.size < this.#capacity) {
+      this.#prepared.add(name)
+      return
+    }
+    const leaving = [...this.#prepared].slice(0, Math.ceil(this.#capacity / 4))
+    await closeStatements(this.#client, leaving)
+    for (const old of leaving) {
+      this.#prepared.delete(old)
+      delete this.#internals.connection.parsedStatements[old]
+    }
+    this.#prepared.add(name)
+  }
+
+  /**
+   * Asks the server to stop the running statement, over a connection of its own as the protocol
+   * wants it, and cuts the socket if that does not help.
+   * @returns when the request was delivered, so that it cannot hit a later statement.
+   */
+  async cancel(settled: Promise<unknown>): Promise<void> {
+    const timer = setTimeout(() => this.cut(), CANCEL_PATIENCE_MS)
+    const stop = () => clearTimeout(timer)
+    settled.then(stop, stop)
+    await sendCancel(this.#internals)
+  }
+
+  /** Ends the connection without a word. What waits on it fails. */
+  cut(): void {
+    this.#internals.connection.stream.destroy()
+  }
+}
+
+/** Close messages and one Sync: unlike DEALLOCATE this also works in a failed transaction. */
+function closeStatements(client: PoolClient, names: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.query({
+      submit(connection: pg.Connection) {
+        const { close, sync } = connection as unknown as ClientInternals['connection']
+        for (const name of names) close.call(connection, { type: 'S', name })
+        sync.call(connection)
+      },
+      handleReadyForQuery: () => resolve(),
+      handleError: (error: Error) => reject(error),
+      callback: () => undefined,
+    } as pg.Submittable)
+  })
+}
+
+function sendCancel({ processID, secretKey, host, port, ssl }: ClientInternals): Promise<void> {
+  return new Promise((resolve) => {
+    const connection = new pg.Connection({
+      ssl: ssl as boolean,
+    }) as unknown as CancelConnection
+    const timer = setTimeout(() => connection.stream.destroy(), CANCEL_PATIENCE_MS)
+    const done = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    connection.on('connect', () => {
+      if (ssl) connection.requestSsl()
+      else connection.cancel(processID, secretKey)
+    })
+    connection.on('sslconnect', () => connection.cancel(processID, secretKey))
+    // The server closes the connection once it has passed the request on.
+    connection.on('end', done)
+    connection.on('error', done)
+    if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`)
+    else connection.connect(port, host)
+  })
+}

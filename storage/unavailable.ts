@@ -1,0 +1,35 @@
+/** The one failure of the database that is not the statement's fault: it cannot be reached. */
+
+/** Thrown where a connection could not be had or was lost. The same request may succeed later. */
+export class DatabaseUnavailable extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'DatabaseUnavailable'
+  }
+}
+
+interface CodedError {
+  readonly code?: string
+  readonly severity?: string
+}
+
+/** SQLSTATE 40001 and 40P01: the transaction lost a race and may be run again from its start. */
+export function isSerializationFailure(error: unknown): boolean {
+  const { code } = error as CodedError
+  return code === '40001' || code === '40P01'
+}
+
+/**
+ * Whether the session ended under the statement: socket errors, class 08, and the server's own
+ * goodbyes (57P01 administrator, 57P02 crash, 57P03 starting up, 57P05 idle session; 53300: it has no
+ * connection left).
+ */
+export function isConnectionLoss(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as CodedError
+  if (code !== undefined && /^(08...|57P0[1235]|25P03|53300)$/.test(code)) return true
+  if (code !== undefined && /^E[A-Z]+$/.test(code)) return true
+  return /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout e)/.test(
+    error.message,
+  )
+}
