@@ -11,8 +11,8 @@ import {
 } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
-import { copyMessage } from './envelope.js'
-import { deadlineOf, Job, originOf } from './job.js'
+import { copyMessage, discardMessage } from './envelope.js'
+import { deadlineOf, Inbound, Job, type JobOwner, originOf } from './job.js'
 import { type Logger, silentLogger } from './log.js'
 import { Mailbox, type MailboxBounds } from './mailbox.js'
 import { ActorMeter, type ActorStats, type KernelMetrics } from './metrics.js'
@@ -32,18 +32,33 @@ export interface CellOptions {
 /** Carries out messages whose turn has come. Answers each by exactly one of the cell's verdicts. */
 export interface Executor {
   execute(job: Job): void
+  /** Nobody waits for this running message any more. A verdict is still expected. */
+  abandon?(job: Job): void
   /** Ends what the executor itself owns. Running messages have been abandoned by then. */
   stop(): void
 }
 
-type Lanes = Readonly<Record<string, (message: never) => string | undefined>>
+/** In which lane a message goes; `undefined` where it needs no turn. Throws for an unknown kind. */
+export type LaneOf = (kind: string, message: unknown) => string | undefined
 
-export class Cell {
+/** The lanes of a definition. */
+export function lanesOf(
+  actor: string,
+  lanes: Readonly<Record<string, (message: never) => string | undefined>>,
+): LaneOf {
+  return (kind, message) => {
+    const laneOf = lanes[kind]
+    invariant(laneOf !== undefined, `${actor} has a message ${kind}`)
+    return laneOf(message as never)
+  }
+}
+
+export class Cell implements JobOwner {
   readonly name: string
   readonly log: Logger
   readonly clock: Clock
   readonly meter: ActorMeter
-  readonly #lanes: Lanes
+  readonly #laneOf: LaneOf
   readonly #mailbox: Mailbox<Job>
   readonly #cloneMessages: boolean
   #executor: Executor | undefined = undefined
@@ -53,11 +68,11 @@ export class Cell {
   #timer: NodeJS.Timeout | undefined = undefined
   #onIdle: (() => void) | undefined = undefined
 
-  constructor(name: string, lanes: Lanes, bounds: MailboxBounds, options: CellOptions) {
+  constructor(name: string, laneOf: LaneOf, bounds: MailboxBounds, options: CellOptions) {
     this.name = name
     this.clock = options.clock ?? systemClock
     this.log = (options.log ?? silentLogger).child({ actor: name })
-    this.#lanes = lanes
+    this.#laneOf = laneOf
     this.#mailbox = new Mailbox(bounds)
     this.#cloneMessages = options.cloneMessages ?? false
     this.meter = new ActorMeter(name, () => ({
@@ -89,6 +104,8 @@ export class Cell {
       this.#followOrigin(job, origin)
     } else if (options?.signal !== undefined) {
       this.#followSignal(job, options.signal)
+    } else if (options instanceof Inbound) {
+      options.giveUp = () => this.#giveUp(job, 'cancelled')
     }
     try {
       if (!job.settled) this.#admit(job, nowMs)
@@ -110,10 +127,8 @@ export class Cell {
   #admit(job: Job, nowMs: number): void {
     if (!this.#accepting) return this.#refuse(job, 'stopped')
     if (job.deadlineMs <= nowMs) return this.#refuse(job, 'deadline')
-    const laneOf = this.#lanes[job.kind]
-    invariant(laneOf !== undefined, `${this.name} has a message ${job.kind}`)
     if (this.#cloneMessages) job.message = copyMessage(job.message)
-    job.lane = laneOf(job.message as never)
+    job.lane = this.#laneOf(job.kind, job.message)
     const verdict = this.#mailbox.offer(job)
     if (verdict === 'full') return this.#refuse(job, 'mailbox_full')
     this.meter.accepted += 1
@@ -132,7 +147,6 @@ export class Cell {
     this.#executor!.execute(job)
   }
 
-  /** Verdict: the handler answered. */
   replied(job: Job, reply: unknown): void {
     const nowMs = this.clock.monotonicMs()
     this.meter.served(nowMs - job.startedMs)
@@ -141,11 +155,12 @@ export class Cell {
       this.meter.answered += 1
       if (this.#cloneMessages) this.#resolveCopy(job, reply)
       else job.resolve(reply)
+    } else {
+      discardMessage(reply)
     }
     this.#finish(job, nowMs)
   }
 
-  /** Verdict: there will be no answer, for this reason. */
   ended(job: Job, reason: UnavailableReason): void {
     const nowMs = this.clock.monotonicMs()
     this.meter.served(nowMs - job.startedMs)
@@ -153,7 +168,6 @@ export class Cell {
     this.#finish(job, nowMs)
   }
 
-  /** Verdict: another actor, asked by this one, gave no answer. The asker sees which and why. */
   passedOn(job: Job, error: ActorUnavailable): void {
     const nowMs = this.clock.monotonicMs()
     this.meter.served(nowMs - job.startedMs)
@@ -208,6 +222,7 @@ export class Cell {
       this.#startNext(this.clock.monotonicMs())
     } else {
       this.#refuse(job, reason)
+      if (job.startedMs >= 0) this.#executor?.abandon?.(job)
     }
   }
 

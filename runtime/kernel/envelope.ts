@@ -59,3 +59,12 @@ function copyObject(value: object, path: string, depth: number): unknown {
   if (value instanceof ByteStream) return value
   throw new NotPlainData(`${path} is a ${value.constructor?.name ?? 'class instance'}`)
 }
+
+/** A message nobody will read: whoever writes the streams in it is told so. */
+export function discardMessage(value: unknown, depth = 0): void {
+  if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return
+  if (value instanceof ByteStream) value.cancel('discarded')
+  else if (!ArrayBuffer.isView(value)) {
+    for (const member of Object.values(value)) discardMessage(member, depth + 1)
+  }
+}

@@ -6,7 +6,7 @@ import {
   type Handlers,
   type Life,
 } from './actor.js'
-import { Cell, type CellOptions, type Executor, refTo } from './cell.js'
+import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './cell.js'
 import type { Job } from './job.js'
 import type { ActorStats } from './metrics.js'
 import type { Protocol } from './protocol.js'
@@ -37,7 +37,7 @@ export function spawnInline<P extends Protocol, Needs>(
   options: SpawnOptions = {},
 ): Spawned<P> {
   const name = options.name ?? definition.address.name
-  const cell = new Cell(name, definition.lane, definition.mailbox, options)
+  const cell = new Cell(name, lanesOf(name, definition.lane), definition.mailbox, options)
   cell.begin(new InlineExecutor(cell, definition, needs))
   return {
     ref: refTo<P>(cell),

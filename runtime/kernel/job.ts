@@ -6,10 +6,29 @@ import { MailboxItem } from './mailbox.js'
 /** Deadline of an ask that names none. */
 export const ASK_TIMEOUT_MS = 30_000
 
-/** What a job needs to know about the actor it is for. */
+/** What a job needs of the actor it is for; the last three are the verdicts that end it. */
 export interface JobOwner {
   readonly name: string
   readonly log: Logger
+  /** The handler answered. */
+  replied(job: Job, reply: unknown): void
+  /** There will be no answer, for this reason. */
+  ended(job: Job, reason: UnavailableReason): void
+  /** Another actor, asked by this one, gave no answer. The asker sees which and why. */
+  passedOn(job: Job, error: ActorUnavailable): void
+}
+
+/** Options of an ask that came from another thread: its asker can give up without a signal. */
+export class Inbound implements AskOptions {
+  readonly deadlineMs: number
+  readonly requestId: string | undefined
+  /** Put in by the actor that takes the ask. */
+  giveUp: () => void = nothing
+
+  constructor(deadlineMs: number, requestId: string | undefined) {
+    this.deadlineMs = deadlineMs
+    this.requestId = requestId
+  }
 }
 
 /**
@@ -26,7 +45,8 @@ export class Job extends MailboxItem implements Turn {
   message: unknown
   /** Monotonic milliseconds. */
   readonly askedMs: number
-  startedMs = 0
+  /** Negative until the message has been started. */
+  startedMs = -1
   /** The asker has had an answer or a refusal. The handler may still be running. */
   settled = false
   resolve: (reply: unknown) => void = nothing
@@ -36,7 +56,11 @@ export class Job extends MailboxItem implements Turn {
   previousLive: Job | undefined = undefined
   nextLive: Job | undefined = undefined
 
-  readonly #owner: JobOwner
+  /** The id under which a remote executor sent it, and how often. */
+  wireId = 0
+  sendings = 0
+
+  readonly owner: JobOwner
   #controller: AbortController | undefined = undefined
   #log: Logger | undefined = undefined
   #abandoned = false
@@ -53,7 +77,7 @@ export class Job extends MailboxItem implements Turn {
   ) {
     super()
     this.origin = this
-    this.#owner = owner
+    this.owner = owner
     this.kind = kind
     this.message = message
     this.askedMs = askedMs
@@ -76,8 +100,8 @@ export class Job extends MailboxItem implements Turn {
   get log(): Logger {
     this.#log ??=
       this.requestId === undefined
-        ? this.#owner.log
-        : this.#owner.log.child({ request_id: this.requestId })
+        ? this.owner.log
+        : this.owner.log.child({ request_id: this.requestId })
     return this.#log
   }
 
@@ -100,7 +124,7 @@ export class Job extends MailboxItem implements Turn {
   }
 
   unavailable(reason: UnavailableReason): ActorUnavailable {
-    return new ActorUnavailable(this.#owner.name, this.kind, reason)
+    return new ActorUnavailable(this.owner.name, this.kind, reason)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Structured logs: one JSON object a line, with the request id, never with a secret. */
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino, symbols } from 'pino'
 
 export type { Logger }
 
@@ -41,3 +41,12 @@ export function createLogger({ level, destination }: LogOptions): Logger {
 
 /** A logger that says nothing, for tests and tools. */
 export const silentLogger: Logger = pino({ level: 'silent' })
+
+/**
+ * Writes finished lines where a logger writes its own: for the lines of worker threads, which have
+ * been formatted and redacted there.
+ */
+export function lineWriter(log: Logger): (line: string) => void {
+  const { [symbols.streamSym]: destination } = log as unknown as Record<symbol, DestinationStream>
+  return (line) => destination?.write(line)
+}

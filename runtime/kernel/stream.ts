@@ -30,6 +30,9 @@ export interface ByteSource {
   cancel(reason: string): void
 }
 
+/** A handle that nobody holds any more will not be read: its writer must not wait for ever. */
+const forgotten = new FinalizationRegistry<ByteSource>((source) => source.cancel('forgotten'))
+
 /** The reading end. Read it once, by `read` or `for await`; leaving the loop early cancels it. */
 export class ByteStream implements AsyncIterable<Uint8Array> {
   readonly #source: ByteSource
@@ -37,6 +40,7 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
 
   constructor(source: ByteSource) {
     this.#source = source
+    forgotten.register(this, source, this)
   }
 
   /** A stream over bytes that are there, that are being produced, or that a Node stream delivers. */
@@ -59,6 +63,7 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
   detach(): ByteSource {
     if (this.#taken) throw new StreamAborted('already sent elsewhere')
     this.#taken = true
+    forgotten.unregister(this)
     return this.#source
   }
 

@@ -1,0 +1,222 @@
+/**
+ * Two threads and the port between them: asks, answers, cancellations and streams in both
+ * directions, all that one turn of the event loop produces in one frame. Both ends are alike.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import { type ActorRef, ActorUnavailable, type UnavailableReason } from './actor.js'
+import { Cell, type Executor, refTo } from './cell.js'
+import type { Clock } from './clock.js'
+import { Inbound, type Job } from './job.js'
+import type { Logger } from './log.js'
+import type { Address, Protocol } from './protocol.js'
+import { type Carrier, StreamCrossing } from './stream-crossing.js'
+import { FrameReader, FrameWriter, type PostedFrame } from './wire.js'
+
+/** Asks of one actor of the other side that may be on their way at once. */
+const OUTSTANDING_MAX = 4096
+
+const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3 } as const
+
+export interface LinkOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** The actors of this side that the other side may ask. */
+  readonly lookup: (actor: string) => AskedByName | undefined
+  /** A log line of the other side. */
+  readonly onLine?: ((line: string) => void) | undefined
+}
+
+/** An actor as a link sees it: by name, without its protocol. */
+export interface AskedByName {
+  ask(kind: string, message: unknown, options: Inbound): Promise<unknown>
+}
+
+export class Link implements Carrier {
+  readonly #port: MessagePort
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #lookup: (actor: string) => AskedByName | undefined
+  readonly #onLine: ((line: string) => void) | undefined
+  readonly #streams = new StreamCrossing(this)
+  readonly #writer = new FrameWriter(this.#streams)
+  readonly #reader = new FrameReader(this.#streams)
+  /** Asks of ours that the other side works on. */
+  readonly #pending = new Map<number, Job>()
+  /** Asks of the other side that we work on. */
+  readonly #inbound = new Map<number, Inbound>()
+  #sequence = 0
+  #scheduled = false
+  #closed = false
+
+  constructor(port: MessagePort, options: LinkOptions) {
+    this.#port = port
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#lookup = options.lookup
+    this.#onLine = options.onLine
+    port.on('message', (posted: PostedFrame | string) => {
+      if (typeof posted === 'string') this.#onLine?.(posted)
+      else this.#receive(posted)
+    })
+  }
+
+  get openStreams(): number {
+    return this.#streams.open
+  }
+
+  get streamedBytes(): number {
+    return this.#streams.bytes
+  }
+
+  /** A reference to an actor of the other side. */
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
+    const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }
+    const cell = new Cell(address.name, () => undefined, bounds, {
+      clock: this.#clock,
+      log: this.#log,
+    })
+    cell.begin(new LinkExecutor(this, address.name))
+    return refTo<P>(cell)
+  }
+
+  /** Sends a message whose turn has come. Its verdict follows when the other side has answered. */
+  execute(actor: string, job: Job): void {
+    if (this.#closed) return job.owner.ended(job, 'stopped')
+    this.#sequence += 1
+    const id = this.#sequence
+    job.wireId = id
+    job.sendings += 1
+    const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
+    const { kind, message, requestId } = job
+    try {
+      this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null])
+      this.#pending.set(id, job)
+    } catch (error) {
+      job.log.error({ err: error, kind }, 'message cannot be sent')
+      job.owner.ended(job, 'failed')
+    }
+  }
+
+  abandon(job: Job): void {
+    if (this.#pending.has(job.wireId)) this.send([LinkRecord.cancel, job.wireId])
+  }
+
+  send(record: readonly unknown[]): void {
+    if (this.#closed) return
+    this.#writer.add(record)
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(this.#flush)
+  }
+
+  attach(bytes: Uint8Array): number {
+    return this.#writer.attach(bytes)
+  }
+
+  /** The other side is gone or not wanted any more. Answers with the asks that are left unanswered. */
+  close(reason: string): Job[] {
+    if (this.#closed) return []
+    this.#closed = true
+    this.#port.close()
+    this.#streams.close(reason)
+    for (const inbound of this.#inbound.values()) inbound.giveUp()
+    this.#inbound.clear()
+    const unanswered = [...this.#pending.values()]
+    this.#pending.clear()
+    return unanswered
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false
+    if (this.#closed) return
+    const { posted, transfer } = this.#writer.take()
+    this.#port.postMessage(posted, transfer)
+  }
+
+  #receive(posted: PostedFrame): void {
+    if (this.#closed) return
+    const { records, attachments } = this.#reader.read(posted)
+    for (const record of records) {
+      const [kind, id] = record as [number, number]
+      if (kind === LinkRecord.ask) this.#asked(record)
+      else if (kind === LinkRecord.reply)
+        this.#pendingJob(id, (job) => job.owner.replied(job, record[2]))
+      else if (kind === LinkRecord.ended) this.#pendingJob(id, (job) => endJob(job, record))
+      else if (kind === LinkRecord.cancel) this.#inbound.get(id)?.giveUp()
+      else this.#streams.handle(record, attachments)
+    }
+  }
+
+  #pendingJob(id: number, act: (job: Job) => void): void {
+    const job = this.#pending.get(id)
+    if (job === undefined) return
+    this.#pending.delete(id)
+    act(job)
+  }
+
+  #asked(record: readonly unknown[]): void {
+    const [, id, actor, kind, message, budgetMs, requestId] = record as [
+      kind: number,
+      id: number,
+      actor: string,
+      kind: string,
+      message: unknown,
+      budgetMs: number,
+      requestId: string | null,
+    ]
+    const target = this.#lookup(actor)
+    if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
+    const inbound = new Inbound(this.#clock.monotonicMs() + budgetMs, requestId ?? undefined)
+    this.#inbound.set(id, inbound)
+    target.ask(kind, message, inbound).then(
+      (reply) => this.#answer(id, actor, kind, reply),
+      (error: unknown) => this.#refuse(id, actor, kind, error),
+    )
+  }
+
+  #answer(id: number, actor: string, kind: string, reply: unknown): void {
+    this.#inbound.delete(id)
+    try {
+      this.send([LinkRecord.reply, id, reply])
+    } catch (error) {
+      this.#refuse(id, actor, kind, error)
+    }
+  }
+
+  #refuse(id: number, actor: string, kind: string, error: unknown): void {
+    this.#inbound.delete(id)
+    if (error instanceof ActorUnavailable) {
+      this.send([LinkRecord.ended, id, error.reason, error.actor, error.kind])
+    } else {
+      this.#log.error({ err: error, actor, kind }, 'answer cannot be sent')
+      this.send([LinkRecord.ended, id, 'failed', actor, kind])
+    }
+  }
+}
+
+function endJob(job: Job, record: readonly unknown[]): void {
+  const [, , reason, actor, kind] = record as [number, number, UnavailableReason, string, string]
+  if (actor === job.owner.name) job.owner.ended(job, reason)
+  else job.owner.passedOn(job, new ActorUnavailable(actor, kind, reason))
+}
+
+/** Runs messages on the other side of a link that stays as long as its actor. */
+class LinkExecutor implements Executor {
+  readonly #link: Link
+  readonly #actor: string
+
+  constructor(link: Link, actor: string) {
+    this.#link = link
+    this.#actor = actor
+  }
+
+  execute(job: Job): void {
+    this.#link.execute(this.#actor, job)
+  }
+
+  abandon(job: Job): void {
+    this.#link.abandon(job)
+  }
+
+  stop(): void {}
+}
