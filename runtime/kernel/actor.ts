@@ -118,6 +118,21 @@ export interface SupervisionPolicy {
   readonly backoffMsMax: number
 }
 
+/** A definition of whatever protocol and needs: what the machinery around an actor goes by. */
+export interface AnyDefinition {
+  readonly address: { readonly name: string; readonly idempotent: readonly string[] }
+  readonly asks: Readonly<Record<string, { readonly name: string }>>
+  readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
+  readonly lane: Readonly<Record<string, (message: never) => string | undefined>>
+  readonly supervision?: Partial<SupervisionPolicy>
+}
+
+/** A reference of whatever protocol. */
+export interface AnyRef {
+  readonly name: string
+  ask(...input: never): Promise<unknown>
+}
+
 export function defineActor<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
 ): ActorDefinition<P, Needs> {

@@ -9,7 +9,7 @@
  */
 import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Remote, releaseProxy, wrap } from 'comlink'
-import type { ActorDefinition, ActorRef, SupervisionPolicy } from './actor.js'
+import type { ActorRef, AnyDefinition, AnyRef, SupervisionPolicy } from './actor.js'
 import { invariant } from './assert.js'
 import { Cell, type Executor, lanesOf, refTo } from './cell.js'
 import { type Clock, systemClock } from './clock.js'
@@ -38,7 +38,7 @@ export interface ThreadOptions {
   /** Plain data for the entry: settings for the most part. */
   readonly startData?: unknown
   /** Actors that the thread may ask, looked up at each ask. Those it lists in `asks` by rights. */
-  readonly offers?: ((actor: string) => ActorRef<never> | undefined) | undefined
+  readonly offers?: ((actor: string) => AnyRef | undefined) | undefined
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
   readonly metrics?: KernelMetrics | undefined
@@ -53,12 +53,6 @@ export interface ThreadOptions {
   /** Environment of the thread. Default: a copy of the process's. */
   readonly env?: Record<string, string> | undefined
 }
-
-/** A definition whose needs are of no concern here. */
-export type AnyDefinition = Pick<
-  ActorDefinition<never, never>,
-  'address' | 'mailbox' | 'lane' | 'supervision'
->
 
 export interface SpawnedThread {
   readonly name: string

@@ -1,0 +1,200 @@
+/** An actor that does what the kernel's tests need of one, in whatever place it sits. */
+import { createHash } from 'node:crypto'
+import { threadId } from 'node:worker_threads'
+import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
+import type { Compute } from '../../../runtime/kernel/pool.js'
+import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { bytePipe, type ByteStream } from '../../../runtime/kernel/stream.js'
+import type * as arithmetic from './arithmetic.js'
+
+export type ProbeProtocol = {
+  echo: Ask<{ value: unknown }, { tag: 'echo'; value: unknown }>
+  square: Ask<{ value: number }, { tag: 'squared'; value: number; threadId: number }>
+  /** Answers after `ms`, or when it is cancelled. */
+  wait: Ask<{ ms: number; lane?: string; label?: string }, { tag: 'waited'; cancelled: boolean }>
+  /** How many waits are running, were started, were cancelled. */
+  count: Ask<null, { tag: 'counts'; running: number; started: string[]; cancelled: number }>
+  fail: Ask<{ text: string }, { tag: 'never' }>
+  /** Takes the thread down, the first `times` times that it is asked. */
+  exit: Ask<{ code: number }, { tag: 'survived' }>
+  exitOnce: Ask<{ lives: SharedCounter }, { tag: 'survived'; lives: number }>
+  throwOutside: Ask<null, { tag: 'thrown' }>
+  spin: Ask<null, { tag: 'never' }>
+  remember: Tell<{ value: string }>
+  recall: Ask<null, { tag: 'recalled'; values: string[] }>
+  askBack: Ask<{ value: string }, { tag: 'asked'; answer: string; requestId: string | undefined }>
+  askBackSlowly: Ask<{ ms: number }, { tag: 'asked' }>
+  digest: Ask<{ body: ByteStream }, { tag: 'digest'; bytes: number; sha256: string }>
+  produce: Ask<{ bytes: number; chunkBytes: number }, { tag: 'produced'; body: ByteStream }>
+  /** Passes bytes on as they come. */
+  relay: Ask<{ body: ByteStream }, { tag: 'relayed'; body: ByteStream }>
+  breakOff: Ask<{ after: number }, { tag: 'produced'; body: ByteStream }>
+  complain: Ask<{ text: string }, { tag: 'logged' }>
+}
+
+/** Bytes of a file that counts how often something happened, across the death of threads. */
+export type SharedCounter = { path: string }
+
+export const probe = address<ProbeProtocol>('probe', ['exitOnce', 'echo'])
+
+export type BackProtocol = {
+  answer: Ask<{ value: string }, { tag: 'answered'; answer: string; requestId: string | undefined }>
+  stall: Ask<{ ms: number }, { tag: 'stalled' }>
+}
+export const back = address<BackProtocol>('back')
+
+export type ProbeNeeds = {
+  back: ActorRef<BackProtocol>
+  compute: Compute<typeof arithmetic>
+  countLife: (counter: SharedCounter) => number
+}
+
+export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
+  address: probe,
+  asks: { back },
+  mailbox: { capacity: 16, inflightMax: 8 },
+  lane: {
+    echo: () => undefined,
+    square: () => undefined,
+    wait: ({ lane }) => lane,
+    count: () => undefined,
+    fail: () => undefined,
+    exit: () => undefined,
+    exitOnce: () => undefined,
+    throwOutside: () => undefined,
+    spin: () => undefined,
+    remember: () => 'memory',
+    recall: () => 'memory',
+    askBack: () => undefined,
+    askBackSlowly: () => undefined,
+    digest: () => undefined,
+    produce: () => undefined,
+    relay: () => undefined,
+    breakOff: () => undefined,
+    complain: () => undefined,
+  },
+  create: ({ back, compute, countLife }) => {
+    const values: string[] = []
+    const started: string[] = []
+    let running = 0
+    let cancelled = 0
+    return {
+      echo: async ({ value }) => ({ tag: 'echo', value }),
+      async square({ value }, turn) {
+        const { squared } = await compute.run('square', { value }, turn)
+        return { tag: 'squared', value: squared, threadId }
+      },
+      async wait({ ms, label = '' }, { signal }) {
+        running += 1
+        started.push(label)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms)
+          signal.addEventListener('abort', () => {
+            clearTimeout(timer)
+            cancelled += 1
+            resolve()
+          })
+        })
+        running -= 1
+        return { tag: 'waited', cancelled: signal.aborted }
+      },
+      count: async () => ({ tag: 'counts', running, started, cancelled }),
+      fail: async ({ text }) => {
+        throw new TypeError(text)
+      },
+      exit: async ({ code }) => process.exit(code),
+      async exitOnce({ lives }) {
+        const count = countLife(lives)
+        if (count === 1) process.exit(7)
+        return { tag: 'survived', lives: count }
+      },
+      async throwOutside() {
+        setImmediate(() => {
+          throw new Error('thrown outside a message')
+        })
+        return { tag: 'thrown' }
+      },
+      async spin() {
+        for (;;);
+      },
+      async remember({ value }) {
+        values.push(value)
+        return undefined
+      },
+      recall: async () => ({ tag: 'recalled', values }),
+      async askBack({ value }, turn) {
+        const { answer, requestId } = await back.ask('answer', { value }, turn)
+        return { tag: 'asked', answer, requestId }
+      },
+      async askBackSlowly({ ms }, turn) {
+        await back.ask('stall', { ms }, turn)
+        return { tag: 'asked' }
+      },
+      async digest({ body }) {
+        const hash = createHash('sha256')
+        let bytes = 0
+        for await (const chunk of body) {
+          hash.update(chunk)
+          bytes += chunk.byteLength
+        }
+        return { tag: 'digest', bytes, sha256: hash.digest('hex') }
+      },
+      async produce({ bytes, chunkBytes }) {
+        const { stream, writer } = bytePipe()
+        void fill(bytes, chunkBytes, writer)
+        return { tag: 'produced', body: stream }
+      },
+      relay: async ({ body }) => ({ tag: 'relayed', body }),
+      async breakOff({ after }) {
+        const { stream, writer } = bytePipe()
+        void writer.write(new Uint8Array(after)).then(() => writer.abort('upstream gone'))
+        return { tag: 'produced', body: stream }
+      },
+      async complain({ text }, { log }) {
+        log.warn({ password: text }, text)
+        return { tag: 'logged' }
+      },
+    }
+  },
+})
+
+async function fill(
+  bytes: number,
+  chunkBytes: number,
+  writer: ReturnType<typeof bytePipe>['writer'],
+): Promise<void> {
+  for (let sent = 0; sent < bytes && writer.open; sent += chunkBytes) {
+    const chunk = new Uint8Array(Math.min(chunkBytes, bytes - sent)).fill(sent / chunkBytes)
+    try {
+      await writer.write(chunk)
+    } catch {
+      return
+    }
+  }
+  writer.end()
+}
+
+export const backActor = defineActor<BackProtocol, { onStall: (signal: AbortSignal) => void }>({
+  address: back,
+  asks: {},
+  mailbox: { capacity: 16, inflightMax: 16 },
+  lane: { answer: () => undefined, stall: () => undefined },
+  create: ({ onStall }) => ({
+    answer: async ({ value }, { requestId }) => ({
+      tag: 'answered',
+      answer: `${value}!`,
+      requestId,
+    }),
+    async stall({ ms }, { signal }) {
+      onStall(signal)
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        signal.addEventListener('abort', () => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+      return { tag: 'stalled' }
+    },
+  }),
+})
