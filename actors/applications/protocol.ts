@@ -1,5 +1,6 @@
 /** OAuth clients of a tenant: listed, read, created. decisions.md 7.4. */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { IdempotencyClaim } from '../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
 
@@ -89,11 +90,7 @@ export type ApplicationDraft = {
 export type CreateApplication = {
   readonly principal: Principal
   readonly draft: ApplicationDraft
-  readonly idempotency: {
-    readonly scope: string
-    readonly key: string
-    readonly fingerprint: string
-  } | null
+  readonly idempotency: IdempotencyClaim | null
 }
 export type ApplicationCreated = {
   readonly tag: 'created'

@@ -1,0 +1,34 @@
+/** What a form of an OAuth endpoint says, once it says nothing twice. RFC 6749 section 3.2. */
+import type { FormFields } from './protocol.js'
+
+/** The one parameter that may repeat (RFC 8707 section 2). */
+const REPEATABLE = new Set(['resource'])
+/** A token may hold visible ASCII and spaces; anything else is not a value of this protocol. */
+const SCOPE_FORM = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
+
+export interface OAuthForm {
+  /** The value, or null when the parameter is absent or empty. */
+  get(name: string): string | null
+  all(name: string): readonly string[]
+}
+
+/** @returns the name of a parameter that came twice, instead of a form. */
+export function readForm(fields: FormFields): OAuthForm | { readonly repeated: string } {
+  const values = new Map<string, string[]>()
+  for (const [name, value] of fields) {
+    const seen = values.get(name)
+    if (seen === undefined) values.set(name, [value])
+    else if (REPEATABLE.has(name)) seen.push(value)
+    else return { repeated: name }
+  }
+  // A parameter sent without a value counts as omitted (RFC 6749 section 3.2).
+  return {
+    get: (name) => values.get(name)?.[0] || null,
+    all: (name) => (values.get(name) ?? []).filter((value) => value !== ''),
+  }
+}
+
+/** The tokens of a scope parameter, each once (RFC 6749 section 3.3); null when malformed. */
+export function readScope(text: string): readonly string[] | null {
+  return SCOPE_FORM.test(text) ? [...new Set(text.split(' '))] : null
+}
