@@ -99,6 +99,7 @@ create table refresh_tokens (
   foreign key (tenant_id, family_id) references refresh_families (tenant_id, id) on delete cascade,
   check (successor_answer is null or rotated_at is not null)
 );
+create index refresh_tokens_answers on refresh_tokens (rotated_at) where successor_answer is not null;
 
 do $$
 declare
@@ -115,3 +116,29 @@ begin
   end loop;
 end
 $$;
+
+-- Every process that remembers whether a principal may act hears of a change at the commit that
+-- makes it: the payload is the id of the session, application, agent or tenant.
+create function svc_announce_standing() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('svc_standing', coalesce(new.id, old.id)::text);
+  return null;
+end
+$$;
+create trigger sessions_standing after update of ended_at on sessions
+  for each row execute function svc_announce_standing();
+create trigger applications_standing after update or delete on applications
+  for each row execute function svc_announce_standing();
+create trigger agents_standing after update of status or delete on agents
+  for each row execute function svc_announce_standing();
+create trigger tenants_standing after update of status or delete on tenants
+  for each row execute function svc_announce_standing();
+
+create function svc_announce_secret() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('svc_standing', coalesce(new.application_id, old.application_id)::text);
+  return null;
+end
+$$;
+create trigger application_secrets_standing after insert or update or delete on application_secrets
+  for each row execute function svc_announce_secret();

@@ -1,0 +1,148 @@
+/** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
+import type { Transaction } from './sql.js'
+
+export type RefreshTokenRow = {
+  readonly tenantId: string
+  readonly familyId: string
+  readonly generation: number
+  readonly issuedAt: Date
+  readonly rotatedAt: Date | null
+  readonly successorAnswer: Uint8Array | null
+  /** The next generation exists and was itself rotated. */
+  readonly successorUsed: boolean
+  readonly clientId: string
+  readonly scopes: string[]
+  readonly audience: string[]
+  readonly jkt: string | null
+  readonly expiresAt: Date
+  readonly revokedAt: Date | null
+  readonly sessionId: string
+  readonly subject: string
+  readonly subjectType: 'human' | 'agent'
+  readonly agentId: string | null
+  readonly organizationId: string | null
+  readonly amr: string[]
+  readonly authTime: Date
+  readonly sessionEndedAt: Date | null
+  readonly tenantActive: boolean
+  /** The agent or application it was issued to exists and is active. */
+  readonly clientActive: boolean
+}
+
+/** Finds a token by its hash. Its tenant is not known before, so the transaction crosses tenants. */
+export async function findRefreshToken(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<RefreshTokenRow | undefined> {
+  const { rows } = await tx.query<RefreshTokenRow>({
+    name: 'refresh_token.find',
+    text: `select t.tenant_id as "tenantId", t.family_id as "familyId", t.generation,
+             t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
+             t.successor_answer as "successorAnswer",
+             exists (select from refresh_tokens n where n.tenant_id = t.tenant_id
+               and n.family_id = t.family_id and n.generation = t.generation + 1
+               and n.rotated_at is not null) as "successorUsed",
+             f.client_id as "clientId", f.scopes, f.audience, f.jkt, f.expires_at as "expiresAt",
+             f.revoked_at as "revokedAt", s.id as "sessionId", s.subject,
+             s.subject_type as "subjectType", s.agent_id as "agentId",
+             s.organization_id as "organizationId", s.amr, s.auth_time as "authTime",
+             s.ended_at as "sessionEndedAt",
+             exists (select from tenants where id = t.tenant_id and status = 'active')
+               as "tenantActive",
+             exists (select from agents where id = f.client_id and status = 'active')
+               or exists (select from applications where tenant_id = t.tenant_id
+                 and id = f.client_id and status = 'active') as "clientActive"
+           from refresh_tokens t
+           join refresh_families f on f.tenant_id = t.tenant_id and f.id = t.family_id
+           join sessions s on s.tenant_id = f.tenant_id and s.id = f.session_id
+           where t.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+export type Rotation = {
+  readonly tenantId: string
+  readonly familyId: string
+  /** Of the token that is given in. */
+  readonly generation: number
+  readonly successorSha256: Uint8Array
+  /** The whole answer, sealed, to be repeated should it get lost on its way. */
+  readonly successorAnswer: Uint8Array
+  readonly now: Date
+}
+
+/**
+ * Turns one token into the next; true for the one caller that did. Refused when it was turned
+ * before or its family is revoked or over. What could be repeated of the turn before is wiped.
+ */
+export async function rotateRefreshToken(tx: Transaction, rotation: Rotation): Promise<boolean> {
+  const r = rotation
+  const { rowCount } = await tx.query({
+    name: 'refresh_token.rotate',
+    text: `with rotated as (
+             update refresh_tokens t set rotated_at = $6, successor_answer = $5
+             from refresh_families f
+             where t.tenant_id = $1 and t.family_id = $2 and t.generation = $3
+               and t.rotated_at is null and f.tenant_id = t.tenant_id and f.id = t.family_id
+               and f.revoked_at is null and f.expires_at > $6
+             returning t.tenant_id, t.family_id, t.generation),
+           wiped as (
+             update refresh_tokens p set successor_answer = null from rotated r
+             where p.tenant_id = r.tenant_id and p.family_id = r.family_id
+               and p.generation = r.generation - 1)
+           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+           select tenant_id, family_id, generation + 1, $4, $6 from rotated`,
+    values: [
+      r.tenantId,
+      r.familyId,
+      r.generation,
+      Buffer.from(r.successorSha256),
+      Buffer.from(r.successorAnswer),
+      r.now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Revokes a family once; true for the call that did. Its sealed answers are wiped with it. */
+export async function revokeRefreshFamily(
+  tx: Transaction,
+  tenantId: string,
+  familyId: string,
+  reason: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ revoked: boolean }>({
+    name: 'refresh_family.revoke',
+    text: `with revoked as (
+             update refresh_families set revoked_at = $3, revoked_reason = $4
+             where tenant_id = $1 and id = $2 and revoked_at is null
+             returning tenant_id, id),
+           wiped as (
+             update refresh_tokens t set successor_answer = null from revoked r
+             where t.tenant_id = r.tenant_id and t.family_id = r.id
+               and t.successor_answer is not null)
+           select exists (select from revoked) as revoked`,
+    values: [tenantId, familyId, now, reason],
+  })
+  return rows[0]!.revoked
+}
+
+/** Wipes up to `limit` sealed answers of rotations before `before`: nobody may repeat them now. */
+export async function wipeOldAnswers(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'refresh_token.wipe',
+    text: `update refresh_tokens set successor_answer = null
+           where (tenant_id, family_id, generation) in (
+             select tenant_id, family_id, generation from refresh_tokens
+             where successor_answer is not null and rotated_at < $1
+             limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,151 @@
+/** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
+import type { Transaction } from './sql.js'
+
+/** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
+export const STANDING_CHANNEL = 'svc_standing'
+
+export type NewAgentSession = {
+  readonly tenantId: string
+  readonly sessionId: string
+  readonly agentId: string
+  readonly organizationId: string | null
+  readonly keyFingerprint: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly jkt: string | null
+  readonly familyId: string
+  readonly refreshTokenSha256: Uint8Array
+  readonly now: Date
+  /** End of the session, its family and every refresh token in it. */
+  readonly expiresAt: Date
+}
+
+/** Opens the session, its family and the family's first token in one statement. */
+export async function openAgentSession(tx: Transaction, session: NewAgentSession): Promise<void> {
+  const s = session
+  await tx.query({
+    name: 'session.open_agent',
+    text: `with session as (
+             insert into sessions (tenant_id, id, subject, subject_type, agent_id, client_id,
+               organization_id, key_fingerprint, amr, auth_time, created_at, expires_at)
+             values ($1, $2, $3::text, 'agent', $3::text::uuid, $3::text::uuid, $4, $5, '{pop}',
+               $11, $11, $12)),
+           family as (
+             insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
+               jkt, created_at, expires_at)
+             values ($1, $6, $2, $3::text::uuid, $7, $8, $9, $11, $12))
+           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+           values ($1, $6, 0, $10, $11)`,
+    values: [
+      s.tenantId,
+      s.sessionId,
+      s.agentId,
+      s.organizationId,
+      s.keyFingerprint,
+      s.familyId,
+      s.scopes,
+      s.audience,
+      s.jkt,
+      Buffer.from(s.refreshTokenSha256),
+      s.now,
+      s.expiresAt,
+    ],
+  })
+}
+
+/** Whoever a token speaks for, as far as a token of theirs may still be used. */
+export type Standing = {
+  /** False: the session ended or is gone. True also for a token without a session. */
+  readonly sessionOpen: boolean
+  readonly tenantActive: boolean
+  /** The agent or application behind the subject exists and is active. */
+  readonly subjectActive: boolean
+}
+
+export type StandingOf = {
+  readonly tenantId: string
+  readonly sessionId: string | null
+  /** The `sub` of an agent or service token; null for a human. */
+  readonly agentId: string | null
+  readonly applicationId: string | null
+}
+
+/** Reads a standing; an agent may be at home in another tenant, so the transaction crosses tenants. */
+export async function readStanding(tx: Transaction, of: StandingOf): Promise<Standing> {
+  const { rows } = await tx.query<Standing>({
+    name: 'session.standing',
+    text: `select
+             $2::uuid is null or exists (select from sessions
+               where tenant_id = $1 and id = $2 and ended_at is null) as "sessionOpen",
+             exists (select from tenants where id = $1 and status = 'active') as "tenantActive",
+             ($3::uuid is null or exists (select from agents where id = $3 and status = 'active'))
+             and ($4::uuid is null or exists (select from applications
+               where tenant_id = $1 and id = $4 and status = 'active')) as "subjectActive"`,
+    values: [of.tenantId, of.sessionId, of.agentId, of.applicationId],
+  })
+  return rows[0]!
+}
+
+/** Ends a session once; true for the call that ended it. */
+export async function endSession(
+  tx: Transaction,
+  tenantId: string,
+  sessionId: string,
+  reason: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'session.end',
+    text: `update sessions set ended_at = $3, ended_reason = $4
+           where tenant_id = $1 and id = $2 and ended_at is null`,
+    values: [tenantId, sessionId, now, reason],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` sessions that ended by time before `before`, with their families. */
+export async function removeExpiredSessions(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'session.remove_expired',
+    text: `delete from sessions where (tenant_id, id) in (
+             select tenant_id, id from sessions where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+/** An agent as a client of the token endpoint. */
+export type AgentClientRow = {
+  readonly id: string
+  readonly status: 'active' | 'suspended'
+  readonly homeTenantId: string
+  readonly keys: readonly {
+    readonly fingerprint: string
+    readonly algorithm: 'ed25519' | 'es256'
+    /** Raw key, hexadecimal: 32 bytes ed25519, 33 bytes es256. */
+    readonly publicKey: string
+  }[]
+}
+
+/** Finds an agent by its id with its active keys; its home is not known yet, so it crosses tenants. */
+export async function findAgentClient(
+  tx: Transaction,
+  agentId: string,
+): Promise<AgentClientRow | undefined> {
+  const { rows } = await tx.query<AgentClientRow>({
+    name: 'agent.client',
+    text: `select a.id, a.status, a.tenant_id as "homeTenantId",
+             (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
+                'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'))), '[]')
+              from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id
+                and k.status = 'active') as keys
+           from agents a where a.id = $1`,
+    values: [agentId],
+  })
+  return rows[0]
+}
