@@ -1,0 +1,134 @@
+/** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
+import type { ActingParty, Principal, SubjectType } from '../domain/principal.js'
+
+/** RFC 9068 section 2.1. */
+export const ACCESS_TOKEN_TYPE = 'at+jwt'
+
+export type AccessGrant = {
+  readonly subject: string
+  readonly subjectType: 'agent' | 'service'
+  readonly tenantId: string
+  readonly organizationId: string | null
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly sessionId: string | null
+  readonly amr: readonly string[]
+  readonly authTimeSecs: number | null
+  readonly jkt: string | null
+}
+
+export type IssueContext = {
+  readonly issuer: string
+  readonly tokenId: string
+  readonly nowSecs: number
+  readonly lifetimeSecs: number
+}
+
+export type AccessClaims = Readonly<Record<string, unknown>>
+
+/** The claims of a token; what does not apply is absent. */
+export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessClaims {
+  const { audience } = grant
+  return {
+    iss: issue.issuer,
+    sub: grant.subject,
+    aud: audience.length === 1 ? audience[0] : audience,
+    exp: issue.nowSecs + issue.lifetimeSecs,
+    iat: issue.nowSecs,
+    nbf: issue.nowSecs,
+    jti: issue.tokenId,
+    client_id: grant.clientId,
+    scope: grant.scopes.join(' '),
+    tenant_id: grant.tenantId,
+    ...(grant.organizationId === null ? {} : { organization_id: grant.organizationId }),
+    subject_type: grant.subjectType,
+    ...(grant.sessionId === null ? {} : { sid: grant.sessionId }),
+    ...(grant.amr.length === 0 ? {} : { amr: grant.amr }),
+    ...(grant.authTimeSecs === null ? {} : { auth_time: grant.authTimeSecs }),
+    ...(grant.jkt === null ? {} : { cnf: { jkt: grant.jkt } }),
+  }
+}
+
+/** A verified token: the principal, and what only introspection and validity need besides. */
+export type ReadToken = {
+  readonly principal: Principal
+  readonly issuer: string
+  readonly issuedAtSecs: number
+  readonly notBeforeSecs: number
+  readonly amr: readonly string[]
+}
+
+const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
+/** decisions.md 18, server-built actor chain. */
+const ACT_DEPTH_MAX = 5
+
+/** Reads the claims of a token whose signature was verified; null when they are not those of ours. */
+export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToken | null {
+  const { iss, sub, exp, iat, nbf, jti, client_id, scope, tenant_id, subject_type } = claims
+  if (iss !== issuer || !isText(sub) || !isText(jti) || !isText(client_id)) return null
+  if (!isText(tenant_id) || typeof scope !== 'string' || !SUBJECT_TYPES.has(subject_type))
+    return null
+  if (!isTime(exp) || !isTime(iat) || !isTime(nbf)) return null
+  const audience = readAudience(claims['aud'])
+  const actors = readActors(claims['act'])
+  if (audience === null || actors === null) return null
+  return {
+    principal: {
+      subject: sub,
+      subjectType: subject_type as SubjectType,
+      tenantId: tenant_id,
+      organizationId: textOrNull(claims['organization_id']),
+      clientId: client_id,
+      scopes: scope === '' ? [] : scope.split(' '),
+      audience,
+      actors,
+      delegationId: textOrNull(claims['delegation_id']),
+      sessionId: textOrNull(claims['sid']),
+      acr: textOrNull(claims['acr']),
+      authTimeSecs: isTime(claims['auth_time']) ? claims['auth_time'] : null,
+      jkt: readJkt(claims['cnf']),
+      tokenId: jti,
+      expiresAtSecs: exp,
+    },
+    issuer: iss,
+    issuedAtSecs: iat,
+    notBeforeSecs: nbf,
+    amr: Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : [],
+  }
+}
+
+function readAudience(aud: unknown): readonly string[] | null {
+  const list: unknown[] = Array.isArray(aud) ? aud : [aud]
+  return list.length > 0 && list.every(isText) ? list : null
+}
+
+/** Outermost, that is most recent, actor first (RFC 8693 section 4.1). */
+function readActors(act: unknown): readonly ActingParty[] | null {
+  const actors: ActingParty[] = []
+  let hop = act
+  while (hop !== undefined) {
+    if (typeof hop !== 'object' || hop === null || actors.length === ACT_DEPTH_MAX) return null
+    const { sub, subject_type, act: next } = hop as Record<string, unknown>
+    if (!isText(sub) || !SUBJECT_TYPES.has(subject_type)) return null
+    actors.push({ sub, subjectType: subject_type as SubjectType })
+    hop = next
+  }
+  return actors
+}
+
+function readJkt(cnf: unknown): string | null {
+  return typeof cnf === 'object' && cnf !== null ? textOrNull((cnf as { jkt?: unknown }).jkt) : null
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function textOrNull(value: unknown): string | null {
+  return isText(value) ? value : null
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

@@ -1,0 +1,35 @@
+/** Whom a token is for: RFC 8707 and decisions.md 7.6, audience and resource. */
+import type { OAuthForm } from './form.js'
+
+/** Scopes that speak of the human, not of this service's own APIs. */
+const IDENTITY_SCOPES = new Set(['openid', 'profile', 'email', 'phone', 'offline_access'])
+const RESOURCES_MAX = 10
+
+export type AskedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
+
+/** What `audience` and `resource` ask for; both together must name the same thing. */
+export function readAskedAudience(form: OAuthForm): AskedAudience {
+  const audience = form.get('audience')
+  const resources = [...new Set(form.all('resource'))]
+  if (resources.length > RESOURCES_MAX) return { fault: 'too many resources' }
+  // RFC 8707 section 2: an absolute URI without a fragment.
+  if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))
+    return { fault: 'resource must be an absolute URI without a fragment' }
+  if (audience === null) return { asked: resources }
+  if (resources.length > 0 && (resources.length !== 1 || resources[0] !== audience))
+    return { fault: 'audience and resource must name the same thing' }
+  return { asked: [audience] }
+}
+
+/**
+ * The audience of a token that was asked for with `asked`, all of them known; `own` is that of the
+ * application. A token with service scopes is for this service as well.
+ */
+export function tokenAudience(
+  asked: readonly string[],
+  { own, issuer, scopes }: { own: string; issuer: string; scopes: readonly string[] },
+): readonly string[] {
+  const audience = asked.length === 0 ? [own] : [...asked]
+  const service = scopes.some((scope) => !IDENTITY_SCOPES.has(scope))
+  return service && !audience.includes(issuer) ? [...audience, issuer] : audience
+}

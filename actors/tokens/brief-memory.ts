@@ -1,0 +1,50 @@
+/**
+ * Remembers answers of the database for about a second, bounded, and forgets them when told. The
+ * ceiling alone keeps a revocation within its second; being told makes it immediate.
+ */
+import type { Clock } from '../../runtime/kernel/clock.js'
+
+/** decisions.md 18: a revocation is effective in every process within 1 s. */
+const STALE_MS_MAX = 900
+const ENTRIES_MAX = 20_000
+
+type Entry<Value> = {
+  readonly value: Promise<Value>
+  readonly readAtMs: number
+  readonly ids: readonly string[]
+}
+
+export interface BriefMemory<Value> {
+  /** The remembered value, or what `read` finds; callers at the same time share one read. */
+  get(key: string, ids: readonly string[], read: () => Promise<Value>): Promise<Value>
+  /** Drops every value that rests on one of these ids. */
+  forget(ids: readonly string[]): void
+}
+
+export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
+  const entries = new Map<string, Entry<Value>>()
+
+  return {
+    get(key, ids, read) {
+      const nowMs = clock.monotonicMs()
+      const known = entries.get(key)
+      if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
+      const entry = { value: read(), readAtMs: nowMs, ids }
+      // Deleted first, so that a refreshed entry moves to the young end of the map.
+      entries.delete(key)
+      if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
+      entries.set(key, entry)
+      // A failed read is not an answer: whoever asks next reads again.
+      entry.value.catch(() => {
+        if (entries.get(key) === entry) entries.delete(key)
+      })
+      return entry.value
+    },
+    forget(ids) {
+      const gone = new Set(ids)
+      for (const [key, entry] of entries) {
+        if (entry.ids.some((id) => gone.has(id))) entries.delete(key)
+      }
+    },
+  }
+}
