@@ -2,8 +2,8 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
-  document: Ask<{ readonly name: DocumentName }, PublishedDocument>
-  tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled>
+  document: Ask<{ readonly name: DocumentName }, PublishedDocument | KeysUnavailable>
+  tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
 }
 
 export type DocumentName =
@@ -21,12 +21,14 @@ export type TenantDocument = {
 
 export type PublishedDocument = {
   readonly tag: 'published'
-  /** The JSON text, ready to send. The same bytes carry the same tag. */
-  readonly body: string
+  /** UTF-8 JSON, ready to send. The same bytes carry the same tag. */
+  readonly body: Uint8Array
   /** Strong entity tag with its quotes (RFC 9110 section 8.8.3). */
   readonly etag: string
   readonly maxAgeSecs: number
 }
+/** The key set could not be built. */
+export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 /** The tenant is unknown or issues no credentials; one answer for both. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 

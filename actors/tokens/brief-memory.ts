@@ -18,7 +18,7 @@ export interface BriefMemory<Value> {
   /** The remembered value, or what `read` finds; callers at the same time share one read. */
   get(key: string, ids: readonly string[], read: () => Promise<Value>): Promise<Value>
   /** Drops every value that rests on one of these ids. */
-  forget(ids: readonly string[]): void
+  forget(ids: readonly string[] | 'all'): void
 }
 
 export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
@@ -41,6 +41,10 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
       return entry.value
     },
     forget(ids) {
+      if (ids === 'all') {
+        entries.clear()
+        return
+      }
       const gone = new Set(ids)
       for (const [key, entry] of entries) {
         if (entry.ids.some((id) => gone.has(id))) entries.delete(key)

@@ -153,7 +153,9 @@ export type ActiveToken = {
   readonly authTimeSecs: number | null
 }
 
-/** Ids of sessions, agents, applications or tenants. */
-export type StandingChanged = { readonly ids: readonly string[] }
+export type StandingChanged = {
+  /** Ids of sessions, agents, applications or tenants; `all` when notifications may have been lost. */
+  readonly ids: readonly string[] | 'all'
+}
 
 export const tokens = address<TokensProtocol>('tokens', ['authenticate', 'introspect'])

@@ -1,0 +1,16 @@
+/** Whose quota a request of an OAuth endpoint uses: the client it names, whether or not it is one. */
+import type { Credentials, FormFields } from '../route.js'
+
+const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
+
+/** The client id of the Basic header or the form; the address where neither names one. */
+export function presentedClient(
+  { authorization }: Credentials,
+  fields: FormFields,
+  clientAddress: string,
+): string {
+  const encoded = BASIC_CREDENTIALS.exec(authorization ?? '')?.[1] ?? ''
+  const [basicId] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  const formId = fields.find(([name]) => name === 'client_id')?.[1]
+  return basicId || formId || `address ${clientAddress}`
+}

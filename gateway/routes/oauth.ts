@@ -1,0 +1,214 @@
+/** The OAuth endpoints that clients call directly. interface.md, OAuth and OIDC; decisions.md 7.3. */
+import { z } from 'zod'
+import {
+  GRANT_TYPES,
+  type Introspection,
+  type OAuthRefused,
+  type ProofRefused,
+  tokens,
+  type Unauthenticated,
+} from '../../actors/tokens/protocol.js'
+import { presentedClient } from '../authenticate/presented-client.js'
+import { choice, formFields, oauthError, type Route, reply, route } from '../route.js'
+
+const ClientFields = {
+  client_id: z.string().max(255).optional(),
+  client_secret: z.string().max(1024).optional(),
+  client_assertion_type: z.string().max(255).optional(),
+  client_assertion: z.string().max(16_384).optional(),
+}
+
+const TokenForm = z
+  .object({
+    grant_type: z.enum(GRANT_TYPES),
+    scope: z.string().max(4096).optional(),
+    audience: z.string().max(2048).optional(),
+    resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    refresh_token: z.string().max(1024).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'TokenRequest' })
+
+const TokenResponse = z
+  .object({
+    access_token: z.string(),
+    token_type: z.enum(['Bearer', 'DPoP']),
+    expires_in: z.int().min(1),
+    scope: z.string(),
+    refresh_token: z.string().optional(),
+  })
+  .meta({ id: 'TokenResponse' })
+
+const IntrospectionForm = z
+  .object({
+    token: z.string().max(16_384),
+    token_type_hint: z.string().max(255).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'IntrospectionRequest' })
+
+const IntrospectionResponse = z
+  .object({
+    active: z.boolean(),
+    scope: z.string().optional(),
+    client_id: z.string().optional(),
+    token_type: z.enum(['Bearer', 'DPoP', 'refresh_token']).optional(),
+    exp: z.int().optional(),
+    iat: z.int().optional(),
+    nbf: z.int().optional(),
+    sub: z.string().optional(),
+    aud: z.union([z.string(), z.array(z.string())]).optional(),
+    iss: z.string().optional(),
+    jti: z.string().optional(),
+    tenant_id: z.uuid().optional(),
+    subject_type: z.enum(['human', 'agent', 'service']).optional(),
+    organization_id: z.uuid().optional(),
+    sid: z.string().optional(),
+    amr: z.array(z.string()).optional(),
+    auth_time: z.int().optional(),
+    act: z.record(z.string(), z.unknown()).optional(),
+    acr: z.string().optional(),
+    delegation_id: z.uuid().optional(),
+    cnf: z.object({ jkt: z.string() }).optional(),
+  })
+  .meta({ id: 'IntrospectionResponse' })
+
+/** decisions.md 7.3: at 401, in the header and in the body, so that clients that look at either work. */
+function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNonce'>) {
+  return {
+    'www-authenticate': `DPoP error="${error}", algs="ES256 EdDSA"`,
+    ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
+  }
+}
+
+const describe = ({ description }: { description: string }) => ({ description })
+const describeProof = (refused: ProofRefused) => ({
+  description: refused.description,
+  headers: proofHeaders(refused),
+})
+
+const proofRefused = choice<ProofRefused, ProofRefused['error']>(({ error }) => error, {
+  invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeProof),
+  use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeProof),
+})
+
+const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error }) => error, {
+  invalid_request: oauthError(400, 'invalid_request', describe),
+  invalid_grant: oauthError(400, 'invalid_grant', describe),
+  unsupported_grant_type: oauthError(400, 'unsupported_grant_type', describe),
+  invalid_scope: oauthError(400, 'invalid_scope', describe),
+  invalid_target: oauthError(400, 'invalid_target', describe),
+  invalid_client: oauthError(401, 'invalid_client', ({ description, basicTried }: OAuthRefused) => ({
+    description,
+    // RFC 6749 section 5.2: the scheme that the client tried.
+    headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
+  })),
+  unauthorized_client: oauthError(403, 'unauthorized_client', describe),
+  insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
+    description,
+    headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
+  })),
+})
+
+const describeBearer = (refused: Unauthenticated) => ({
+  description: refused.description,
+  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+})
+const describeBearerProof = ({ error, description, dpopNonce }: Unauthenticated) => ({
+  description,
+  headers: proofHeaders({ error: error as ProofRefused['error'], dpopNonce }),
+})
+
+/** A bearer token that is no credential here (RFC 7662 section 2.3, RFC 6750 section 3). */
+const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
+  unauthorized: oauthError(401, 'invalid_token', describeBearer),
+  token_expired: oauthError(401, 'token_expired', describeBearer),
+  token_revoked: oauthError(401, 'token_revoked', describeBearer),
+  invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeBearerProof),
+  use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeBearerProof),
+})
+
+export const oauthRoutes: readonly Route[] = [
+  route(tokens, 'exchange', {
+    method: 'POST',
+    path: '/oauth/token',
+    operationId: 'issueToken',
+    summary: 'Exchange a grant for an access token',
+    description:
+      'Clients authenticate by client_secret_basic, client_secret_post or private_key_jwt; an agent ' +
+      'refreshes with its agent id as client_id. A DPoP header binds the token to its key.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    onceOnly: true,
+    cors: 'application-origins',
+    capabilities: ['oauth.client_credentials', 'oauth.refresh_token', 'oauth.dpop'],
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(TokenForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      issued: reply(200, TokenResponse, (issued) => ({
+        access_token: issued.accessToken,
+        token_type: issued.tokenType,
+        expires_in: issued.expiresInSecs,
+        scope: issued.scopes.join(' '),
+        ...(issued.refreshToken === null ? {} : { refresh_token: issued.refreshToken }),
+      })),
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+    },
+  }),
+  route(tokens, 'introspect', {
+    method: 'POST',
+    path: '/oauth/introspect',
+    operationId: 'introspectToken',
+    summary: 'Whether a token is active, and what it says',
+    description:
+      'For confidential clients of the tenant, agents by private_key_jwt, and bearer tokens with ' +
+      'tokens:introspect. A token of another tenant is inactive.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    body: formFields(IntrospectionForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      introspected: reply(200, IntrospectionResponse, ({ answer }) => introspectionBody(answer)),
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+      refused: bearerRefused,
+    },
+  }),
+]
+
+/** RFC 7662 section 2.2: an inactive token says nothing but that. */
+function introspectionBody(answer: Introspection): z.input<typeof IntrospectionResponse> {
+  if (!answer.active) return { active: false }
+  return {
+    active: true,
+    scope: answer.scope,
+    client_id: answer.clientId,
+    token_type: answer.tokenType,
+    exp: answer.expiresAtSecs,
+    iat: answer.issuedAtSecs,
+    nbf: answer.notBeforeSecs,
+    sub: answer.subject,
+    aud: answer.audience.length === 1 ? answer.audience[0]! : [...answer.audience],
+    iss: answer.issuer,
+    jti: answer.tokenId,
+    tenant_id: answer.tenantId,
+    subject_type: answer.subjectType,
+    ...(answer.organizationId === null ? {} : { organization_id: answer.organizationId }),
+    ...(answer.sessionId === null ? {} : { sid: answer.sessionId }),
+    ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
+    ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
+    ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
+  }
+}
