@@ -15,7 +15,9 @@ export const PageQuery = z
       .refine((limit) => limit >= 1)
       .transform((limit) => Math.min(limit, PAGE_SIZE_MAX))
       .optional()
-      .meta({ description: `Rows of a page, 1 to ${PAGE_SIZE_MAX}; default ${PAGE_SIZE_DEFAULT}.` }),
+      .meta({
+        description: `Rows of a page, 1 to ${PAGE_SIZE_MAX}; default ${PAGE_SIZE_DEFAULT}.`,
+      }),
     cursor_ts: z.iso
       .datetime()
       .optional()

@@ -5,6 +5,7 @@ export type RefreshTokenRow = {
   readonly tenantId: string
   readonly familyId: string
   readonly generation: number
+  readonly tokenSha256: Uint8Array
   readonly issuedAt: Date
   readonly rotatedAt: Date | null
   readonly successorAnswer: Uint8Array | null
@@ -37,7 +38,7 @@ export async function findRefreshToken(
   const { rows } = await tx.query<RefreshTokenRow>({
     name: 'refresh_token.find',
     text: `select t.tenant_id as "tenantId", t.family_id as "familyId", t.generation,
-             t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
+             t.token_sha256 as "tokenSha256", t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
              t.successor_answer as "successorAnswer",
              exists (select from refresh_tokens n where n.tenant_id = t.tenant_id
                and n.family_id = t.family_id and n.generation = t.generation + 1

@@ -2,7 +2,7 @@
  * Writes one durable row per issued token without a commit per token: rows of one tenant that come
  * while a transaction is under way go together in the next one (targets.md, finding 9).
  */
-import { type OutboxEvent, appendEvents } from '../../storage/outbox.js'
+import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import type { Database } from '../../storage/sql.js'
 
 const ROWS_PER_COMMIT_MAX = 100
@@ -10,14 +10,14 @@ const ROWS_PER_COMMIT_MAX = 100
 const WAITING_MAX = 10_000
 
 type Waiting = {
-  readonly event: OutboxEvent
+  readonly event: NewEvent
   readonly written: () => void
   readonly failed: (reason: unknown) => void
 }
 
 export interface IssueLedger {
   /** Resolves once the row is committed. */
-  record(tenantId: string, event: OutboxEvent): Promise<void>
+  record(event: NewEvent): Promise<void>
 }
 
 export function issueLedger(database: Database): IssueLedger {
@@ -44,8 +44,10 @@ export function issueLedger(database: Database): IssueLedger {
   }
 
   return {
-    record(tenantId, event) {
-      if (waiting >= WAITING_MAX) return Promise.reject(new Error('too many tokens wait to be written'))
+    record(event) {
+      const { tenantId } = event
+      if (waiting >= WAITING_MAX)
+        return Promise.reject(new Error('too many tokens wait to be written'))
       waiting += 1
       return new Promise((written, failed) => {
         const queue = queues.get(tenantId)

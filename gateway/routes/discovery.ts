@@ -1,6 +1,10 @@
 /** Metadata and key sets. interface.md, Discovery and keys (anonymous, GET); decisions.md 8. */
 import { z } from 'zod'
-import { discovery, type DocumentName, type TenantDocument } from '../../actors/discovery/protocol.js'
+import {
+  discovery,
+  type DocumentName,
+  type TenantDocument,
+} from '../../actors/discovery/protocol.js'
 import { bytes, problem, type Route, route } from '../route.js'
 
 const KeySet = z

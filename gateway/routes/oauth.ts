@@ -98,11 +98,15 @@ const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error }) => 
   unsupported_grant_type: oauthError(400, 'unsupported_grant_type', describe),
   invalid_scope: oauthError(400, 'invalid_scope', describe),
   invalid_target: oauthError(400, 'invalid_target', describe),
-  invalid_client: oauthError(401, 'invalid_client', ({ description, basicTried }: OAuthRefused) => ({
-    description,
-    // RFC 6749 section 5.2: the scheme that the client tried.
-    headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
-  })),
+  invalid_client: oauthError(
+    401,
+    'invalid_client',
+    ({ description, basicTried }: OAuthRefused) => ({
+      description,
+      // RFC 6749 section 5.2: the scheme that the client tried.
+      headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
+    }),
+  ),
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
     description,

@@ -1,0 +1,205 @@
+/** Issues, refreshes, judges and introspects tokens. decisions.md 7.2, 7.3, 7.6. */
+import type { Registry } from 'prom-client'
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import type { Coordination } from '../../storage/coordination/coordination.js'
+import type { Sealer } from '../../storage/sealer.js'
+import type { Standing } from '../../storage/sessions.js'
+import type { Database } from '../../storage/sql.js'
+import { keys, type KeysProtocol } from '../keys/protocol.js'
+import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import { grantAgent } from './agent-login.js'
+import { createBearer } from './bearer.js'
+import { briefMemory } from './brief-memory.js'
+import { readClient, triesBasic } from './client-authentication.js'
+import { grantClientCredentials } from './client-credentials.js'
+import { type Client, createClients, type KnownClient } from './clients.js'
+import { type OAuthForm, readForm } from './form.js'
+import { inspectorOf, introspect } from './introspection.js'
+import { issueLedger } from './issue-ledger.js'
+import { tokenMetrics } from './metrics.js'
+import { proofJudge } from './proof-judge.js'
+import { proofNonces } from './proof-nonces.js'
+import {
+  GRANT_TYPES,
+  type GrantType,
+  type Issued,
+  type OAuthRefused,
+  type ProofRefused,
+  type TokenRequest,
+  type TokensProtocol,
+  tokens,
+} from './protocol.js'
+import { grantRefresh } from './refresh.js'
+import { refuse } from './refusals.js'
+import type { DpopSettings, JwtSettings } from './settings.js'
+import { tokenSigner } from './token-signer.js'
+
+const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
+
+export type TokensNeeds = {
+  readonly keys: ActorRef<KeysProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly database: Database
+  readonly coordination: Pick<Coordination, 'once'>
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: Random
+  readonly registry: Registry
+  /** `oidc.issuer_url`, exactly as it stands in tokens. */
+  readonly issuer: string
+  readonly jwt: JwtSettings
+  readonly dpop: DpopSettings
+}
+
+type Grant = (
+  client: Client,
+  form: OAuthForm,
+  jkt: string | null,
+  turn: Turn,
+) => Promise<Issued | OAuthRefused | ProofRefused>
+
+export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
+  address: tokens,
+  asks: { keys, tenants },
+  mailbox: { capacity: 8192, inflightMax: 1024 },
+  lane: {
+    authenticate: () => undefined,
+    proveKey: () => undefined,
+    grantAgent: () => undefined,
+    // Two uses of one refresh token take turns here; across processes the row decides.
+    exchange: ({ form }) => form.find(([name]) => name === 'refresh_token')?.[1],
+    introspect: () => undefined,
+    standingChanged: () => undefined,
+  },
+  // What is remembered may be kept: a failure is one statement's or one request's.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock, random, issuer, jwt, dpop } = needs
+    const standings = briefMemory<Standing>(clock)
+    const knownClients = briefMemory<KnownClient>(clock)
+    const metrics = tokenMetrics(needs.registry)
+    const controlPlaneId = async () => (await needs.tenants.ask('ensureControlPlane', {})).tenant.id
+    const nonces = proofNonces({ clock, sealer: needs.sealer, sealedFor: controlPlaneId })
+    const proofs = proofJudge({ clock, coordination: needs.coordination, nonces, settings: dpop })
+    const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
+    const clients = createClients({ ...needs, memory: knownClients })
+    const bearer = createBearer({ keys: needs.keys, database, clock, issuer, proofs, standings })
+    const forget = (ids: readonly string[] | 'all') => {
+      standings.forget(ids)
+      knownClients.forget(ids)
+    }
+    const issuing = { ...needs, signer, metrics, ledger: issueLedger(database) }
+
+    const grants: Record<GrantType, Grant> = {
+      client_credentials: (client, form, jkt, turn) =>
+        grantClientCredentials(issuing, client, form, jkt, turn),
+      refresh_token: (client, form, jkt, turn) =>
+        grantRefresh(
+          { ...issuing, standingChanged: forget },
+          client,
+          form,
+          { jkt, refusal: proofs.missing },
+          turn,
+        ),
+    }
+
+    async function clientOf(
+      { authorization }: TokenRequest,
+      form: OAuthForm,
+    ): Promise<Client | OAuthRefused> {
+      const basicTried = triesBasic(authorization)
+      const presented = readClient(authorization, form)
+      if (presented.method === 'refused')
+        return refuse(presented.error, presented.description, basicTried)
+      const client = await clients.authenticate(presented)
+      return client ?? refuse('invalid_client', 'client authentication failed', basicTried)
+    }
+
+    /** The key of the proof, or null where no proof came and none is needed. */
+    async function keyOf(
+      { dpopProof, httpMethod, httpUrl }: TokenRequest,
+      client: Client,
+    ): Promise<{ jkt: string | null } | ProofRefused> {
+      if (dpopProof === null) {
+        const required = client.kind === 'application' && client.row.dpopBoundAccessTokens
+        return required ? proofs.missing('this client needs a DPoP proof') : { jkt: null }
+      }
+      const judged = await proofs.judge({
+        proof: dpopProof,
+        httpMethod,
+        httpUrl,
+        accessToken: null,
+        boundTo: null,
+      })
+      return judged.tag === 'proven' ? { jkt: judged.jkt } : judged
+    }
+
+    return {
+      authenticate: (presented, turn) => bearer.authenticate(presented, turn),
+
+      proveKey: (presented) => proofs.judge({ ...presented, accessToken: null, boundTo: null }),
+
+      grantAgent: (message, turn) => grantAgent(issuing, message, turn),
+
+      async exchange(request, turn) {
+        const form = readForm(request.form)
+        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        const grantType = form.get('grant_type')
+        if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+        if (!isGrantType(grantType))
+          return refuse('unsupported_grant_type', 'this grant type is not supported')
+        const client = await clientOf(request, form)
+        if ('tag' in client) return client
+        const proof = await keyOf(request, client)
+        if ('tag' in proof) return proof
+        return grants[grantType](client, form, proof.jkt, turn)
+      },
+
+      async introspect(request, turn) {
+        const form = readForm(request.form)
+        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        const { authorization, dpopProof, httpMethod, httpUrl } = request
+        const asBearer = ACCESS_SCHEME.exec(authorization ?? '')
+        let inspector: { tenantId: string; clientId: string | null } | null
+        if (asBearer === null) {
+          const client = await clientOf(request, form)
+          if ('tag' in client) return client
+          inspector = inspectorOf(client)
+          if (inspector === null)
+            return refuse('invalid_client', 'a public client may not introspect')
+        } else {
+          const scheme = asBearer[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
+          const token = asBearer[2]!
+          const judged = await bearer.authenticate(
+            { token, scheme, dpopProof, httpMethod, httpUrl },
+            turn,
+          )
+          if (judged.tag === 'refused') return judged
+          if (!judged.principal.scopes.includes('tokens:introspect'))
+            return refuse('insufficient_scope', 'introspection needs tokens:introspect')
+          inspector = { tenantId: judged.principal.tenantId, clientId: null }
+        }
+        const token = form.get('token')
+        if (token === null) return refuse('invalid_request', 'token is missing')
+        const answer = await introspect({ database, bearer, clock, issuer }, inspector, token, turn)
+        return { tag: 'introspected', answer }
+      },
+
+      async standingChanged({ ids }) {
+        forget(ids)
+        return undefined
+      },
+    }
+  },
+})
+
+function isGrantType(text: string): text is GrantType {
+  return (GRANT_TYPES as readonly string[]).includes(text)
+}
+
+/** The name came from the client: it is shown only where it is a plain word. */
+function repeated({ repeated: name }: { repeated: string }): string {
+  return /^[a-z_]{1,64}$/.test(name) ? `${name} is repeated` : 'a parameter is repeated'
+}

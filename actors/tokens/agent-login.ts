@@ -1,0 +1,76 @@
+/** An agent's session begins: its first access token and the root of its refresh family. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendEvents } from '../../storage/outbox.js'
+import { openAgentSession } from '../../storage/sessions.js'
+import type { Database } from '../../storage/sql.js'
+import type { AccessGrant } from './access-token.js'
+import { issuedEvent } from './issued-event.js'
+import type { TokenMetrics } from './metrics.js'
+import type { GrantAgent, Granted } from './protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh.js'
+import type { JwtSettings } from './settings.js'
+import type { TokenSigner } from './token-signer.js'
+
+/** RFC 8176: proof of possession of a key. */
+const AGENT_AMR = ['pop']
+
+export type AgentLoginNeeds = {
+  readonly database: Database
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+  readonly jwt: JwtSettings
+}
+
+export async function grantAgent(
+  { database, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt }: GrantAgent,
+  turn: Turn,
+): Promise<Granted> {
+  const now = clock.now()
+  const sessionId = random.uuid()
+  const refreshToken = random.token(REFRESH_TOKEN_BYTES)
+  // decisions.md 21, agent access token: for the issuer, without a level of assurance.
+  const grant: AccessGrant = {
+    subject: agentId,
+    subjectType: 'agent',
+    tenantId,
+    organizationId,
+    clientId: agentId,
+    scopes,
+    audience: [issuer],
+    sessionId,
+    amr: AGENT_AMR,
+    authTimeSecs: Math.floor(now.getTime() / 1000),
+    jkt,
+  }
+  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
+  await database.tenant(
+    tenantId,
+    async (tx) => {
+      await openAgentSession(tx, {
+        tenantId,
+        sessionId,
+        agentId,
+        organizationId,
+        keyFingerprint,
+        scopes,
+        audience: grant.audience,
+        jkt,
+        familyId: random.uuid(),
+        refreshTokenSha256: hashRefreshToken(refreshToken),
+        now,
+        expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
+      })
+      await appendEvents(tx, [issuedEvent(random, grant, signed, 'agent_login', turn.requestId)])
+    },
+    { signal: turn.signal },
+  )
+  metrics.issued('agent_login', 'agent')
+  const { accessToken, tokenType, expiresInSecs } = signed
+  return { tag: 'granted', accessToken, tokenType, expiresInSecs, refreshToken, scopes, sessionId }
+}

@@ -1,0 +1,156 @@
+/** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import { readStanding, type Standing } from '../../storage/sessions.js'
+import type { Database } from '../../storage/sql.js'
+import type { KeysProtocol } from '../keys/protocol.js'
+import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from './access-token.js'
+import type { BriefMemory } from './brief-memory.js'
+import { decodeJwt, verifyJwt } from './jwt.js'
+import type { ProofJudge } from './proof-judge.js'
+import type { Authenticate, Authenticated, Unauthenticated } from './protocol.js'
+
+/** Other processes' clocks may be ahead by this much; the end of a token is kept to the second. */
+const AHEAD_SECS_MAX = 10
+const VERDICTS_MAX = 20_000
+const KEYS_MAX = 64
+
+export type TokenState =
+  | { readonly state: 'active' | 'expired' | 'revoked'; readonly token: ReadToken }
+  | { readonly state: 'invalid' }
+
+export interface Bearer {
+  /** The state of a token, whoever presents it. `fresh` reads the standing anew. */
+  inspect(token: string, turn: Turn, standing: 'remembered' | 'fresh'): Promise<TokenState>
+  /** Everything a bearer route asks of its caller's credentials. */
+  authenticate(presented: Authenticate, turn: Turn): Promise<Authenticated | Unauthenticated>
+}
+
+export type BearerNeeds = {
+  readonly keys: ActorRef<KeysProtocol>
+  readonly database: Database
+  readonly clock: Clock
+  readonly issuer: string
+  readonly proofs: ProofJudge
+  readonly standings: BriefMemory<Standing>
+}
+
+type Verdict = { readonly kid: string; readonly token: ReadToken }
+
+export function createBearer({
+  keys,
+  database,
+  clock,
+  issuer,
+  proofs,
+  standings,
+}: BearerNeeds): Bearer {
+  /** Verified tokens by hash: a signature is checked once per token and process. */
+  const verdicts = new Map<string, Verdict>()
+  const publicKeys = new Map<string, KeyObject>()
+
+  /** Asked each time, also for a remembered verdict: a key that was withdrawn takes its tokens along. */
+  async function keyOf(kid: string, turn: Turn) {
+    const found = await keys.ask('verificationKey', { kid }, turn)
+    if (found.tag === 'keys_unavailable') throw new Error('no verification keys are available')
+    if (found.tag === 'unknown') return null
+    let publicKey = publicKeys.get(kid)
+    if (publicKey === undefined) {
+      publicKey = createPublicKey({ key: { ...found.jwk }, format: 'jwk' })
+      if (publicKeys.size >= KEYS_MAX) publicKeys.clear()
+      publicKeys.set(kid, publicKey)
+    }
+    return { algorithm: found.algorithm, publicKey }
+  }
+
+  async function read(token: string, turn: Turn): Promise<ReadToken | null> {
+    const hash = createHash('sha256').update(token).digest('base64')
+    const known = verdicts.get(hash)
+    if (known !== undefined) return (await keyOf(known.kid, turn)) === null ? null : known.token
+    const decoded = decodeJwt(token)
+    const kid = decoded.tag === 'decoded' ? decoded.jwt.header.kid : undefined
+    if (kid === undefined) return null
+    const key = await keyOf(kid, turn)
+    if (key === null) return null
+    const verified = verifyJwt(token, {
+      keyOf: () => key,
+      typ: ACCESS_TOKEN_TYPE,
+      // Judged below, to the second; here the signature, the type and the form count.
+      nowSecs: 0,
+      leewaySecs: Number.MAX_SAFE_INTEGER,
+      issuer,
+    })
+    if (verified.tag === 'refused') return null
+    const readToken = readAccessClaims(verified.claims, issuer)
+    if (readToken === null) return null
+    if (verdicts.size >= VERDICTS_MAX) verdicts.delete(verdicts.keys().next().value!)
+    verdicts.set(hash, { kid, token: readToken })
+    return readToken
+  }
+
+  async function standingOf({ principal }: ReadToken, turn: Turn, how: 'remembered' | 'fresh') {
+    const { tenantId, sessionId, clientId, subjectType, actors } = principal
+    const isAgent = subjectType === 'agent' || actors[0]?.subjectType === 'agent'
+    const agentId = isAgent ? (actors[0]?.sub ?? principal.subject) : null
+    const applicationId = isAgent ? null : clientId
+    const of = { tenantId, sessionId, agentId, applicationId }
+    const ids = [tenantId, sessionId, agentId, applicationId].filter((id) => id !== null)
+    // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
+    const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
+    if (how === 'fresh') return load()
+    return standings.get(ids.join(' '), ids, load)
+  }
+
+  async function inspect(
+    token: string,
+    turn: Turn,
+    how: 'remembered' | 'fresh',
+  ): Promise<TokenState> {
+    const found = await read(token, turn)
+    if (found === null) return { state: 'invalid' }
+    const nowSecs = clock.nowSecs()
+    if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
+    if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
+      return { state: 'invalid' }
+    const { sessionOpen, tenantActive, subjectActive } = await standingOf(found, turn, how)
+    const inForce = sessionOpen && tenantActive && subjectActive
+    return { state: inForce ? 'active' : 'revoked', token: found }
+  }
+
+  return {
+    inspect,
+    async authenticate(presented, turn) {
+      const { scheme, dpopProof, httpMethod, httpUrl } = presented
+      const found = await inspect(presented.token, turn, 'remembered')
+      if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
+      if (found.state === 'expired') return refused('token_expired', 'the token has expired')
+      if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
+      const { principal } = found.token
+      // A token for an application's own API is not one for ours (RFC 9068 section 4).
+      if (!principal.audience.includes(issuer))
+        return refused('unauthorized', 'the token is for another audience')
+      if (principal.jkt === null) {
+        return scheme === 'Bearer'
+          ? { tag: 'authenticated', principal }
+          : refused('unauthorized', 'the token is not bound to a key: present it as Bearer')
+      }
+      const judged =
+        scheme === 'Bearer' || dpopProof === null
+          ? await proofs.missing('the token is bound to a key: present it as DPoP with a proof')
+          : await proofs.judge({
+              proof: dpopProof,
+              httpMethod,
+              httpUrl,
+              accessToken: presented.token,
+              boundTo: principal.jkt,
+            })
+      if (judged.tag === 'proven') return { tag: 'authenticated', principal }
+      return { ...judged, tag: 'refused' }
+    },
+  }
+}
+
+function refused(error: Unauthenticated['error'], description: string): Unauthenticated {
+  return { tag: 'refused', error, description }
+}

@@ -1,0 +1,158 @@
+/** Who a client of the token endpoint is, and whether it proved it. decisions.md 7.3 and 7.6. */
+import { createHash, ECDH, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import { type ClientRow, clientSecretSha256, findClient } from '../../storage/applications.js'
+import type { Coordination } from '../../storage/coordination/coordination.js'
+import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
+import type { Database } from '../../storage/sql.js'
+import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
+import type { BriefMemory } from './brief-memory.js'
+import type { PresentedClient } from './client-authentication.js'
+import { readPublicJwk } from './client-key.js'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+/** Compared against when there is no such client, so that both cases take the same steps. */
+const NO_SECRET = createHash('sha256').update('no such client').digest()
+
+export type Client =
+  | { readonly kind: 'application'; readonly confidential: boolean; readonly row: ClientRow }
+  /** Confidential when it signed an assertion; bare otherwise. */
+  | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
+
+type Known =
+  | { readonly kind: 'application'; readonly row: ClientRow }
+  | { readonly kind: 'agent'; readonly row: AgentClientRow }
+  | { readonly kind: 'unknown' }
+
+export interface Clients {
+  /** The client, when it is active and what it presented is right; null otherwise. */
+  authenticate(presented: PresentedClient): Promise<Client | null>
+}
+
+export type ClientsNeeds = {
+  readonly database: Database
+  readonly coordination: Pick<Coordination, 'once'>
+  readonly clock: Clock
+  readonly issuer: string
+  readonly memory: BriefMemory<Known>
+}
+export type KnownClient = Known
+
+export function createClients({
+  database,
+  coordination,
+  clock,
+  issuer,
+  memory,
+}: ClientsNeeds): Clients {
+  /** The tenant of a client is not known before the client is: the look-up crosses tenants. */
+  async function read(clientId: string): Promise<Known> {
+    return database.system(
+      async (tx) => {
+        const application = await findClient(tx, clientId)
+        if (application !== undefined) return { kind: 'application', row: application }
+        const agent = await findAgentClient(tx, clientId)
+        return agent === undefined ? { kind: 'unknown' } : { kind: 'agent', row: agent }
+      },
+      { pool: 'identity' },
+    )
+  }
+
+  async function lookUp(clientId: string): Promise<Known> {
+    if (!UUID.test(clientId)) return { kind: 'unknown' }
+    const known = await memory.get(clientId, [clientId], () => read(clientId))
+    if (known.kind === 'application') {
+      const active = known.row.status === 'active' && known.row.tenantStatus === 'active'
+      return active ? known : { kind: 'unknown' }
+    }
+    if (known.kind === 'agent' && known.row.status !== 'active') return { kind: 'unknown' }
+    return known
+  }
+
+  async function bySecret(clientId: string, secret: string): Promise<Client | null> {
+    const known = await lookUp(clientId)
+    const usesSecret =
+      known.kind === 'application' && known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
+    const right = isOneOf(secret, usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET])
+    return usesSecret && right ? { kind: 'application', confidential: true, row: known.row } : null
+  }
+
+  async function byAssertion(clientId: string | null, assertion: string): Promise<Client | null> {
+    const claimed = readAssertion(assertion, issuer, clock.nowSecs())
+    if (claimed === null || (clientId !== null && clientId !== claimed.clientId)) return null
+    const known = await lookUp(claimed.clientId)
+    if (known.kind === 'unknown') return null
+    if (
+      !isSignedByOneOf(
+        claimed.jwt,
+        known.kind === 'agent' ? agentKeys(known.row) : applicationKeys(known.row),
+      )
+    )
+      return null
+    // The id counts only once the signature is right: nobody else may use it up.
+    const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
+    const lifetimeMs = (claimed.expiresAtSecs - clock.nowSecs() + 1) * 1000
+    if (!(await coordination.once(`assertion:${id}`, lifetimeMs))) return null
+    return { ...known, confidential: true }
+  }
+
+  async function byName(clientId: string): Promise<Client | null> {
+    const known = await lookUp(clientId)
+    if (known.kind === 'agent') return { ...known, confidential: false }
+    const open = known.kind === 'application' && known.row.tokenEndpointAuthMethod === 'none'
+    return open ? { ...known, confidential: false } : null
+  }
+
+  return {
+    authenticate(presented) {
+      switch (presented.method) {
+        case 'secret':
+          return bySecret(presented.clientId, presented.secret)
+        case 'assertion':
+          return byAssertion(presented.clientId, presented.assertion)
+        case 'none':
+          return byName(presented.clientId)
+      }
+    },
+  }
+}
+
+function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[] {
+  return secrets
+    .filter(({ expiresAt }) => expiresAt === null || new Date(expiresAt) > now)
+    .map(({ sha256 }) => Buffer.from(sha256, 'hex'))
+}
+
+/** Compares with every secret, whichever fits, in constant time each. */
+function isOneOf(secret: string, hashes: readonly Uint8Array[]): boolean {
+  const hash = clientSecretSha256(secret)
+  return hashes.reduce((found, known) => timingSafeEqual(hash, known) || found, false)
+}
+
+function applicationKeys(row: ClientRow): readonly NamedKey[] {
+  if (row.tokenEndpointAuthMethod !== 'private_key_jwt') return []
+  return (row.jwks?.keys ?? []).flatMap((jwk) => {
+    const key = readPublicJwk(jwk)
+    if (key === null) return []
+    return [{ kid: typeof jwk['kid'] === 'string' ? jwk['kid'] : key.thumbprint, key }]
+  })
+}
+
+function agentKeys(row: AgentClientRow): readonly NamedKey[] {
+  return row.keys.flatMap(({ algorithm, publicKey, fingerprint }) => {
+    const key = readPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex')))
+    return key === null ? [] : [{ kid: fingerprint, key }]
+  })
+}
+
+/** The raw key of an agent as a JWK; P-256 points are stored compressed. */
+function agentJwk(algorithm: 'ed25519' | 'es256', raw: Buffer): Record<string, string> {
+  if (algorithm === 'ed25519') return { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }
+  const point = ECDH.convertKey(raw, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer
+  return {
+    kty: 'EC',
+    crv: 'P-256',
+    x: point.subarray(1, 33).toString('base64url'),
+    y: point.subarray(33).toString('base64url'),
+  }
+}

@@ -1,0 +1,79 @@
+/** The events that tokens give rise to. decisions.md 9: token issue, refresh reuse. */
+import type { Random } from '../../runtime/kernel/random.js'
+import type { NewEvent } from '../../storage/outbox.js'
+import { type EventType, eventData } from '../domain/events.js'
+import type { AccessGrant } from './access-token.js'
+import type { IssuedFor } from './metrics.js'
+import type { SignedAccess } from './token-signer.js'
+
+const ACTOR_TYPES = { agent: 'agent', service: 'application' } as const
+
+/** `auth.token.issued`: to whom, for what, until when; never the token. */
+export function issuedEvent(
+  random: Random,
+  grant: AccessGrant,
+  signed: SignedAccess,
+  issuedFor: IssuedFor,
+  requestId: string | undefined,
+): NewEvent {
+  const type: EventType = 'auth.token.issued'
+  const actor = { type: ACTOR_TYPES[grant.subjectType], id: grant.clientId }
+  const expiresAt = new Date(signed.issuedAt.getTime() + signed.expiresInSecs * 1000)
+  return {
+    id: random.uuid(),
+    tenantId: grant.tenantId,
+    type,
+    occurredAt: signed.issuedAt,
+    data: eventData(
+      { actor, resource: { type: 'token', id: signed.tokenId }, requestId },
+      {
+        grant: issuedFor,
+        client_id: grant.clientId,
+        sub: grant.subject,
+        subject_type: grant.subjectType,
+        session_id: grant.sessionId,
+        scope: grant.scopes.join(' '),
+        audience: grant.audience,
+        expires_at: expiresAt.toISOString(),
+      },
+    ),
+  }
+}
+
+export type Reuse = {
+  readonly tenantId: string
+  readonly familyId: string
+  readonly sessionId: string
+  readonly clientId: string
+  readonly subject: string
+  readonly reason: string
+}
+
+/** `security.refresh_token.reuse`: a family that was revoked because a token of it came back. */
+export function reuseEvent(
+  random: Random,
+  reuse: Reuse,
+  now: Date,
+  requestId: string | undefined,
+): NewEvent {
+  const type: EventType = 'security.refresh_token.reuse'
+  return {
+    id: random.uuid(),
+    tenantId: reuse.tenantId,
+    type,
+    occurredAt: now,
+    data: eventData(
+      {
+        actor: { type: 'client', id: reuse.clientId },
+        resource: { type: 'refresh_family', id: reuse.familyId },
+        requestId,
+      },
+      {
+        reason: reuse.reason,
+        client_id: reuse.clientId,
+        sub: reuse.subject,
+        session_id: reuse.sessionId,
+      },
+    ),
+  }
+}

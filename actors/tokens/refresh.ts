@@ -1,0 +1,259 @@
+/**
+ * grant_type=refresh_token. Each token is turned into the next exactly once; the family dies when
+ * one comes back that should not (RFC 9700 section 4.14.2; decisions.md 7.2, refresh token).
+ *
+ * A live token is rotated. The token rotated last, from the same client and key, within 10 s of its
+ * rotation and before its successor was used, gets the same answer again: it got lost on its way.
+ * Anything else that was rotated is a replay: the family is revoked and its session ended.
+ */
+import { createHash } from 'node:crypto'
+import type { Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendEvents } from '../../storage/outbox.js'
+import {
+  findRefreshToken,
+  type RefreshTokenRow,
+  revokeRefreshFamily,
+  rotateRefreshToken,
+} from '../../storage/refresh-tokens.js'
+import type { Sealer } from '../../storage/sealer.js'
+import { endSession } from '../../storage/sessions.js'
+import type { Database } from '../../storage/sql.js'
+import type { AccessGrant } from './access-token.js'
+import { readAskedAudience } from './audience.js'
+import type { Client } from './clients.js'
+import { type OAuthForm, readScope } from './form.js'
+import { issuedEvent, reuseEvent } from './issued-event.js'
+import type { TokenMetrics } from './metrics.js'
+import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
+import { refuse } from './refusals.js'
+import type { JwtSettings } from './settings.js'
+import type { TokenSigner } from './token-signer.js'
+
+export const REFRESH_TOKEN_BYTES = 32
+const GRACE_MS = 10_000
+
+export type RefreshNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly jwt: JwtSettings
+  /** Told what was ended, so that this process refuses it from now on. */
+  readonly standingChanged: (ids: readonly string[]) => void
+}
+
+/** What the proof of the request showed, or how its absence is refused. */
+export type RefreshProof = {
+  readonly jkt: string | null
+  readonly refusal: (description: string) => Promise<ProofRefused>
+}
+
+export function hashRefreshToken(token: string): Uint8Array {
+  return createHash('sha256').update(token, 'utf8').digest()
+}
+
+export async function grantRefresh(
+  needs: RefreshNeeds,
+  client: Client,
+  form: OAuthForm,
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const token = form.get('refresh_token')
+  if (token === null) return refuse('invalid_request', 'refresh_token is missing')
+  if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+
+  const { database, clock } = needs
+  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
+    signal: turn.signal,
+  })
+  if (row === undefined) return invalidGrant()
+  const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
+  switch (verdict) {
+    case 'refused':
+      return invalidGrant()
+    case 'wrong_key':
+      return proof.refusal('the refresh token is bound to another key')
+    case 'replayed':
+      return revoke(needs, row, 'replay', turn)
+    case 'repeated':
+      return repeat(needs, row, turn)
+    case 'live':
+      return rotate(needs, row, form, client, proof, turn)
+  }
+}
+
+export type RefreshVerdict = 'live' | 'repeated' | 'replayed' | 'wrong_key' | 'refused'
+
+/** What a presented token deserves, given its row. Pure: time is a value. */
+export function judgeRefresh(
+  row: RefreshTokenRow,
+  clientId: string,
+  jkt: string | null,
+  now: Date,
+): RefreshVerdict {
+  const over = row.revokedAt !== null || row.sessionEndedAt !== null || row.expiresAt <= now
+  if (over || !row.tenantActive || !row.clientActive) return 'refused'
+  const sameClient = row.clientId === clientId
+  const sameKey = row.jkt === null || row.jkt === jkt
+  if (row.rotatedAt !== null) {
+    const inGrace = now.getTime() - row.rotatedAt.getTime() <= GRACE_MS
+    const repeatable = inGrace && !row.successorUsed && row.successorAnswer !== null
+    return repeatable && sameClient && sameKey ? 'repeated' : 'replayed'
+  }
+  if (!sameClient) return 'refused'
+  return sameKey ? 'live' : 'wrong_key'
+}
+
+async function rotate(
+  needs: RefreshNeeds,
+  row: RefreshTokenRow,
+  form: OAuthForm,
+  client: Client,
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const scopes = narrowedScopes(form, row.scopes)
+  if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
+  const asked = readAskedAudience(form)
+  if ('fault' in asked) return refuse('invalid_target', asked.fault)
+  // RFC 8707 section 2.2: only what the grant was for.
+  if (!asked.asked.every((audience) => row.audience.includes(audience)))
+    return refuse('invalid_target', 'the grant was not for this audience')
+
+  const { database, sealer, signer, metrics, random, jwt } = needs
+  const grant: AccessGrant = {
+    subject: row.subject,
+    subjectType: 'agent',
+    tenantId: row.tenantId,
+    organizationId: row.organizationId,
+    clientId: row.clientId,
+    scopes,
+    audience: asked.asked.length === 0 ? row.audience : asked.asked,
+    sessionId: row.sessionId,
+    amr: row.amr,
+    authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
+    // A family without a key may still get a bound access token (RFC 9449 section 5).
+    jkt: row.jkt ?? proof.jkt,
+  }
+  // Everything that can fail comes before the turn: a token is never spent for nothing.
+  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
+  const { accessToken, tokenType, expiresInSecs } = signed
+  const refreshToken = random.token(REFRESH_TOKEN_BYTES)
+  const answer: Issued = {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken,
+  }
+  const successorAnswer = await sealer.seal(
+    row.tenantId,
+    answerContext(row),
+    Buffer.from(JSON.stringify(answer)),
+  )
+  const rotated = await database.tenant(
+    row.tenantId,
+    async (tx) => {
+      const won = await rotateRefreshToken(tx, {
+        tenantId: row.tenantId,
+        familyId: row.familyId,
+        generation: row.generation,
+        successorSha256: hashRefreshToken(refreshToken),
+        successorAnswer,
+        now: signed.issuedAt,
+      })
+      if (won)
+        await appendEvents(tx, [
+          issuedEvent(random, grant, signed, 'refresh_token', turn.requestId),
+        ])
+      return won
+    },
+    { signal: turn.signal },
+  )
+  if (rotated) {
+    metrics.issued('refresh_token', 'agent')
+    return answer
+  }
+  // Another process was faster. Its row now says what this request is: a repetition, or too late.
+  return afterLostRace(needs, row, client, proof, turn)
+}
+
+async function afterLostRace(
+  needs: RefreshNeeds,
+  before: RefreshTokenRow,
+  client: Client,
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const row = await needs.database.system((tx) => findRefreshToken(tx, before.tokenSha256), {
+    signal: turn.signal,
+  })
+  if (row === undefined) return invalidGrant()
+  const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
+  if (verdict === 'repeated') return repeat(needs, row, turn)
+  if (verdict === 'replayed') return revoke(needs, row, 'replay', turn)
+  return invalidGrant()
+}
+
+/** The same answer again, from the seal. */
+async function repeat(
+  needs: RefreshNeeds,
+  row: RefreshTokenRow,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  const { sealer } = needs
+  if (row.successorAnswer === null) return revoke(needs, row, 'replay', turn)
+  const opened = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
+  return JSON.parse(Buffer.from(opened).toString('utf8')) as Issued
+}
+
+async function revoke(
+  { database, random, clock, standingChanged }: RefreshNeeds,
+  row: RefreshTokenRow,
+  reason: string,
+  turn: Turn,
+): Promise<OAuthRefused> {
+  const now = clock.now()
+  const { tenantId, familyId, sessionId, clientId, subject } = row
+  // Not cancelled with the request: a thief who hangs up must not save the family.
+  await database.tenant(tenantId, async (tx) => {
+    const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
+    if (!revoked) return
+    await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
+    await appendEvents(tx, [
+      reuseEvent(
+        random,
+        { tenantId, familyId, sessionId, clientId, subject, reason },
+        now,
+        turn.requestId,
+      ),
+    ])
+  })
+  standingChanged([sessionId])
+  turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
+  return invalidGrant()
+}
+
+/** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */
+function narrowedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
+  const scope = form.get('scope')
+  if (scope === null) return granted
+  const asked = readScope(scope)
+  return asked?.every((one) => granted.includes(one)) ? asked : null
+}
+
+function answerContext({ familyId, generation }: RefreshTokenRow): string {
+  return `refresh_token:${familyId}:${generation}:answer`
+}
+
+function invalidGrant(): OAuthRefused {
+  return refuse('invalid_grant', 'the refresh token is invalid, expired or was used before')
+}

@@ -1,0 +1,50 @@
+/** Turns a grant into a signed access token. */
+import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import type { Claims, KeysProtocol } from '../keys/protocol.js'
+import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims } from './access-token.js'
+
+export type SignedAccess = {
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly tokenId: string
+  readonly expiresInSecs: number
+  readonly issuedAt: Date
+}
+
+export interface TokenSigner {
+  /** @throws when no signing key is to be had: nothing can be issued then. */
+  sign(grant: AccessGrant, lifetimeSecs: number, options?: AskOptions): Promise<SignedAccess>
+}
+
+export type TokenSignerNeeds = {
+  readonly keys: ActorRef<KeysProtocol>
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+}
+
+export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): TokenSigner {
+  return {
+    async sign(grant, lifetimeSecs, options) {
+      const issuedAt = clock.now()
+      const nowSecs = Math.floor(issuedAt.getTime() / 1000)
+      const tokenId = random.uuid()
+      const claims = accessClaims(grant, { issuer, tokenId, nowSecs, lifetimeSecs })
+      const signed = await keys.ask(
+        'sign',
+        { typ: ACCESS_TOKEN_TYPE, claims: claims as Claims },
+        options,
+      )
+      if (signed.tag !== 'signed') throw new Error('no signing key is available')
+      return {
+        accessToken: signed.token,
+        tokenType: grant.jkt === null ? 'Bearer' : 'DPoP',
+        tokenId,
+        expiresInSecs: lifetimeSecs,
+        issuedAt,
+      }
+    },
+  }
+}
