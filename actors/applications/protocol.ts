@@ -9,7 +9,11 @@ export type ApplicationsProtocol = {
   read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
   create: Ask<
     CreateApplication,
-    ApplicationCreated | ApplicationInvalid | ApplicationForbidden | IdempotencyRefused
+    | ApplicationCreated
+    | ApplicationInvalid
+    | ApplicationForbidden
+    | AudienceTaken
+    | IdempotencyRefused
   >
 }
 
@@ -110,8 +114,11 @@ export type ApplicationInvalid = {
 /** The draft gives the application more than its creator holds. */
 export type ApplicationForbidden = {
   readonly tag: 'forbidden'
+  /** The scopes that the creator does not hold. */
   readonly scopes: readonly string[]
 }
+/** Another application of the tenant has this audience. */
+export type AudienceTaken = { readonly tag: 'audience_taken' }
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }

@@ -76,7 +76,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   // What is remembered may be kept: a failure is one statement's or one request's.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, random, issuer, jwt, dpop } = needs
+    const { database, clock, random, issuer, dpop } = needs
     const standings = briefMemory<Standing>(clock)
     const knownClients = briefMemory<KnownClient>(clock)
     const metrics = tokenMetrics(needs.registry)

@@ -1,5 +1,5 @@
 /** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { readStanding, type Standing } from '../../storage/sessions.js'
@@ -7,7 +7,7 @@ import type { Database } from '../../storage/sql.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from './access-token.js'
 import type { BriefMemory } from './brief-memory.js'
-import { decodeJwt, verifyJwt } from './jwt.js'
+import { decodeJwt, hasType, type VerificationKey, verifySignature } from './jwt.js'
 import type { ProofJudge } from './proof-judge.js'
 import type { Authenticate, Authenticated, Unauthenticated } from './protocol.js'
 
@@ -50,14 +50,14 @@ export function createBearer({
   const verdicts = new Map<string, Verdict>()
   const publicKeys = new Map<string, KeyObject>()
 
-  /** Asked each time, also for a remembered verdict: a key that was withdrawn takes its tokens along. */
-  async function keyOf(kid: string, turn: Turn) {
+  /** Asked each time, also for a remembered verdict: a withdrawn key takes its tokens along. */
+  async function keyOf(kid: string, turn: Turn): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, turn)
     if (found.tag === 'keys_unavailable') throw new Error('no verification keys are available')
     if (found.tag === 'unknown') return null
     let publicKey = publicKeys.get(kid)
     if (publicKey === undefined) {
-      publicKey = createPublicKey({ key: { ...found.jwk }, format: 'jwk' })
+      publicKey = createPublicKey({ key: { ...found.jwk } as JsonWebKey, format: 'jwk' })
       if (publicKeys.size >= KEYS_MAX) publicKeys.clear()
       publicKeys.set(kid, publicKey)
     }
@@ -69,27 +69,23 @@ export function createBearer({
     const known = verdicts.get(hash)
     if (known !== undefined) return (await keyOf(known.kid, turn)) === null ? null : known.token
     const decoded = decodeJwt(token)
-    const kid = decoded.tag === 'decoded' ? decoded.jwt.header.kid : undefined
-    if (kid === undefined) return null
+    if (decoded.tag === 'refused') return null
+    const { jwt } = decoded
+    const { kid } = jwt.header
+    if (kid === undefined || !hasType(jwt.header, ACCESS_TOKEN_TYPE)) return null
     const key = await keyOf(kid, turn)
-    if (key === null) return null
-    const verified = verifyJwt(token, {
-      keyOf: () => key,
-      typ: ACCESS_TOKEN_TYPE,
-      // Judged below, to the second; here the signature, the type and the form count.
-      nowSecs: 0,
-      leewaySecs: Number.MAX_SAFE_INTEGER,
-      issuer,
-    })
-    if (verified.tag === 'refused') return null
-    const readToken = readAccessClaims(verified.claims, issuer)
+    if (key === null || !verifySignature(jwt, key)) return null
+    const readToken = readAccessClaims(jwt.claims, issuer)
     if (readToken === null) return null
     if (verdicts.size >= VERDICTS_MAX) verdicts.delete(verdicts.keys().next().value!)
     verdicts.set(hash, { kid, token: readToken })
     return readToken
   }
 
-  async function standingOf({ principal }: ReadToken, turn: Turn, how: 'remembered' | 'fresh') {
+  async function standingOf(
+    { principal }: ReadToken,
+    how: 'remembered' | 'fresh',
+  ): Promise<Standing> {
     const { tenantId, sessionId, clientId, subjectType, actors } = principal
     const isAgent = subjectType === 'agent' || actors[0]?.subjectType === 'agent'
     const agentId = isAgent ? (actors[0]?.sub ?? principal.subject) : null
@@ -113,7 +109,7 @@ export function createBearer({
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
     if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
       return { state: 'invalid' }
-    const { sessionOpen, tenantActive, subjectActive } = await standingOf(found, turn, how)
+    const { sessionOpen, tenantActive, subjectActive } = await standingOf(found, how)
     const inForce = sessionOpen && tenantActive && subjectActive
     return { state: inForce ? 'active' : 'revoked', token: found }
   }

@@ -1,0 +1,82 @@
+/** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
+import { createHash } from 'node:crypto'
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import { keys, type KeysProtocol } from '../keys/protocol.js'
+import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import {
+  authorizationServer,
+  credentialIssuer,
+  type IssuerFacts,
+  jwtVcIssuer,
+  openidConfiguration,
+  protectedResource,
+} from './documents.js'
+import {
+  type DiscoveryProtocol,
+  type DocumentName,
+  discovery,
+  type KeysUnavailable,
+  type PublishedDocument,
+} from './protocol.js'
+
+const MAX_AGE_SECS = 300
+const SLUG = /^[a-z0-9-]{3,63}$/
+
+export type DiscoveryNeeds = {
+  readonly keys: ActorRef<KeysProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly facts: IssuerFacts
+}
+
+export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
+  address: discovery,
+  asks: { keys, tenants },
+  mailbox: { capacity: 8192, inflightMax: 1024 },
+  lane: { document: () => undefined, tenantDocument: () => undefined },
+  create: ({ keys, tenants, facts }) => {
+    const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
+      'openid-configuration': publish(openidConfiguration(facts)),
+      'oauth-authorization-server': publish(authorizationServer(facts)),
+      'oauth-protected-resource': publish(protectedResource(facts)),
+      'openid-credential-issuer': publish(credentialIssuer(facts, null)),
+      'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
+    }
+
+    async function keySet(turn: Turn): Promise<PublishedDocument | KeysUnavailable> {
+      const found = await keys.ask('keySet', null, turn)
+      if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
+      const { bytes, etag, maxAgeSecs } = found
+      return { tag: 'published', body: bytes, etag, maxAgeSecs }
+    }
+
+    return {
+      async document({ name }, turn) {
+        return name === 'jwks' ? keySet(turn) : documents[name]
+      },
+
+      async tenantDocument({ name, tenantSlug }, turn) {
+        if (!SLUG.test(tenantSlug)) return { tag: 'not_enabled' }
+        const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
+        if (resolved.tag !== 'resolved') return { tag: 'not_enabled' }
+        const { tenant } = resolved
+        if (!tenant.credentialIssuerEnabled || tenant.status !== 'active')
+          return { tag: 'not_enabled' }
+        switch (name) {
+          // A tenant's credentials are signed with the keys of the one issuer.
+          case 'jwks':
+            return keySet(turn)
+          case 'openid-credential-issuer':
+            return publish(credentialIssuer(facts, tenant))
+          case 'jwt-vc-issuer':
+            return publish(jwtVcIssuer(facts, tenant))
+        }
+      },
+    }
+  },
+})
+
+function publish(metadata: object): PublishedDocument {
+  const body = Buffer.from(JSON.stringify(metadata))
+  const tag = createHash('sha256').update(body).digest('base64url').slice(0, 22)
+  return { tag: 'published', body, etag: `"${tag}"`, maxAgeSecs: MAX_AGE_SECS }
+}

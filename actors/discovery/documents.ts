@@ -1,0 +1,97 @@
+/** The metadata documents, as functions of what this build does. decisions.md 8; RFC 8414, 9728. */
+import { SCOPES } from '../domain/scopes.js'
+import { SIGNING_ALGORITHMS } from '../keys/protocol.js'
+import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
+
+export type IssuerFacts = {
+  /** `oidc.issuer_url`, as it stands in tokens. */
+  readonly issuer: string
+  /** Public base address, without a trailing slash. */
+  readonly baseUrl: string
+  readonly dpopEnabled: boolean
+  /** Absolute address of the documentation pages; null when they are not served. */
+  readonly documentation: string | null
+}
+
+type Metadata = Readonly<Record<string, unknown>>
+
+/** RFC 8414 section 2. Only what works: a member appears with the endpoint that it describes. */
+export function authorizationServer(facts: IssuerFacts): Metadata {
+  const { issuer, baseUrl, dpopEnabled, documentation } = facts
+  return {
+    issuer,
+    token_endpoint: `${baseUrl}/oauth/token`,
+    introspection_endpoint: `${baseUrl}/oauth/introspect`,
+    jwks_uri: jwksUri(facts),
+    // The member is required; there is no authorization endpoint to answer a response type.
+    response_types_supported: [],
+    grant_types_supported: GRANT_TYPES,
+    token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    // A public client may not introspect.
+    introspection_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS.filter(
+      (method) => method !== 'none',
+    ),
+    introspection_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
+    scopes_supported: SCOPES,
+    ...(documentation === null ? {} : { service_documentation: documentation }),
+  }
+}
+
+/** The same members with those that OpenID Connect Discovery section 3 adds. */
+export function openidConfiguration(facts: IssuerFacts): Metadata {
+  return {
+    ...authorizationServer(facts),
+    subject_types_supported: ['pairwise'],
+    id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    request_parameter_supported: false,
+    // Absent would mean true (OpenID Connect Discovery section 3).
+    request_uri_parameter_supported: false,
+  }
+}
+
+/** RFC 9728 section 2. */
+export function protectedResource(facts: IssuerFacts): Metadata {
+  const { issuer, baseUrl, dpopEnabled, documentation } = facts
+  return {
+    resource: baseUrl,
+    authorization_servers: [issuer],
+    jwks_uri: jwksUri(facts),
+    scopes_supported: SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_name: 'svc',
+    ...(documentation === null ? {} : { resource_documentation: documentation }),
+    ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
+    dpop_bound_access_tokens_required: false,
+  }
+}
+
+/** A credential issuer: the service itself, or one of its tenants. */
+export type CredentialIssuer = { readonly slug: string; readonly name: string } | null
+
+/** OpenID4VCI section 12.2.4: three members are required; no configuration is offered yet. */
+export function credentialIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
+  const identifier = issuerIdentifier(facts, tenant)
+  return {
+    credential_issuer: identifier,
+    authorization_servers: [facts.issuer],
+    credential_endpoint: `${identifier}/credential`,
+    credential_configurations_supported: {},
+    display: [{ name: tenant?.name ?? 'svc', locale: 'en' }],
+  }
+}
+
+/** SD-JWT VC issuer metadata: never both `jwks_uri` and `jwks`. */
+export function jwtVcIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
+  const identifier = issuerIdentifier(facts, tenant)
+  return { issuer: identifier, jwks_uri: `${identifier}/.well-known/jwks.json` }
+}
+
+function issuerIdentifier({ baseUrl }: IssuerFacts, tenant: CredentialIssuer): string {
+  return tenant === null ? baseUrl : `${baseUrl}/credential-issuers/${tenant.slug}`
+}
+
+function jwksUri({ baseUrl }: IssuerFacts): string {
+  return `${baseUrl}/.well-known/jwks.json`
+}

@@ -1,0 +1,220 @@
+/** OAuth clients of a tenant. interface.md, Control plane and tenant provisioning; decisions.md 7.4. */
+import { z } from 'zod'
+import { type Application, applications } from '../../actors/applications/protocol.js'
+import { nextLink, PageQuery, readPage } from '../paging.js'
+import { choice, json, problem, type Route, reply, route } from '../route.js'
+
+const LIST_MAX = 50
+const uri = z.string().max(2048)
+const name = z
+  .string()
+  .min(1)
+  .max(120)
+  .regex(/^\P{Cc}*$/u)
+const authMethod = z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
+const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
+const algorithm = z.enum(['ES256', 'EdDSA'])
+
+const ApplicationRecord = z
+  .object({
+    id: z.uuid(),
+    client_id: z.string(),
+    client_secret: z.string().optional().meta({ description: 'Shown once, at creation.' }),
+    tenant_id: z.uuid(),
+    name: z.string(),
+    status: z.enum(['active', 'disabled']),
+    client_type: z.enum(['public', 'confidential']),
+    token_endpoint_auth_method: authMethod,
+    audience: z.string(),
+    redirect_uris: z.array(z.string()),
+    post_logout_redirect_uris: z.array(z.string()),
+    allowed_origins: z.array(z.string()),
+    grant_types: z.array(z.string()),
+    response_types: z.array(z.string()),
+    scopes: z.array(z.string()),
+    jwks: jwks.optional(),
+    dpop_bound_access_tokens: z.boolean(),
+    require_pushed_authorization_requests: z.boolean(),
+    id_token_signed_response_alg: algorithm,
+    logo_uri: z.string().optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Application' })
+
+const CreateApplication = z
+  .object({
+    name,
+    redirect_uris: z.array(uri).max(LIST_MAX).default([]),
+    client_type: z.enum(['public', 'confidential']).optional(),
+    token_endpoint_auth_method: authMethod.optional(),
+    audience: uri.optional(),
+    post_logout_redirect_uris: z.array(uri).max(LIST_MAX).optional(),
+    allowed_origins: z.array(uri).max(LIST_MAX).optional(),
+    grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    scopes: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    jwks: jwks.optional(),
+    dpop_bound_access_tokens: z.boolean().optional(),
+    require_pushed_authorization_requests: z.boolean().optional(),
+    id_token_signed_response_alg: algorithm.optional(),
+    logo_uri: uri.optional(),
+  })
+  .meta({ id: 'CreateApplication' })
+
+const tags = ['Applications'] as const
+const readers = {
+  scheme: 'bearer',
+  scopes: ['applications:read', 'applications:manage'],
+} as const
+
+export const applicationRoutes: readonly Route[] = [
+  route(applications, 'list', {
+    method: 'GET',
+    path: '/api/v1/applications',
+    operationId: 'listApplications',
+    summary: 'List the applications of the tenant, newest first',
+    tags,
+    exposure: 'public',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(ApplicationRecord),
+        (listed) => listed.applications.map(record),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(applications, 'create', {
+    method: 'POST',
+    path: '/api/v1/applications',
+    operationId: 'createApplication',
+    summary: 'Create an application',
+    description: 'Needs a direct agent token of the tenant. The client_secret is shown once.',
+    tags,
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['applications:manage'],
+      subjects: ['agent'],
+      direct: 'required',
+    },
+    idempotent: true,
+    onceOnly: true,
+    body: json(CreateApplication),
+    message: ({ body, principal, idempotency }) => ({
+      principal,
+      idempotency,
+      draft: {
+        name: body.name,
+        redirectUris: body.redirect_uris,
+        clientType: body.client_type,
+        tokenEndpointAuthMethod: body.token_endpoint_auth_method,
+        audience: body.audience,
+        postLogoutRedirectUris: body.post_logout_redirect_uris,
+        allowedOrigins: body.allowed_origins,
+        grantTypes: body.grant_types,
+        responseTypes: body.response_types,
+        scopes: body.scopes,
+        jwks: body.jwks,
+        dpopBoundAccessTokens: body.dpop_bound_access_tokens,
+        requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
+        idTokenSignedResponseAlg: body.id_token_signed_response_alg,
+        logoUri: body.logo_uri,
+      },
+    }),
+    replies: {
+      created: reply(
+        201,
+        ApplicationRecord,
+        ({ application, clientSecret }) => ({
+          ...record(application),
+          ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+        }),
+        ({ application }) => ({ location: `/api/v1/applications/${application.id}` }),
+      ),
+      invalid: choice(({ error }) => error, {
+        bad_request: problem(400, 'bad-request', invalidDetails),
+        invalid_redirect_uri: problem(400, 'bad-request', invalidDetails),
+        invalid_scope: problem(400, 'bad-request', invalidDetails),
+      }),
+      forbidden: problem(403, 'insufficient-scope', ({ scopes }) => ({
+        detail: `An application cannot hold scopes that its creator does not: ${scopes.join(' ')}.`,
+        headers: {
+          'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
+        },
+      })),
+      audience_taken: problem(409, 'conflict', {
+        detail: 'Another application of this tenant has this audience.',
+      }),
+      idempotency_mismatch: problem(422, 'unprocessable-content', {
+        detail: 'This idempotency key was used with another body.',
+      }),
+      idempotency_in_progress: problem(409, 'conflict', {
+        detail: 'The first request with this idempotency key is still running.',
+        retryAfterSecs: 1,
+      }),
+    },
+  }),
+  route(applications, 'read', {
+    method: 'GET',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'getApplication',
+    summary: 'Read an application',
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: z.object({ application_id: z.string().max(64) }),
+    message: ({ params, principal }) => ({
+      tenantId: principal.tenantId,
+      applicationId: params.application_id,
+    }),
+    replies: {
+      found: reply(200, ApplicationRecord, ({ application }) => record(application)),
+      unknown: problem(404, 'not-found', { detail: 'There is no such application.' }),
+    },
+  }),
+]
+
+function invalidDetails({
+  error,
+  pointer,
+  detail,
+}: {
+  error: string
+  pointer: string
+  detail: string
+}) {
+  return { error, detail, errors: [{ pointer: `#${pointer}`, detail }] }
+}
+
+/** decisions.md 7.4; absent optional members are omitted. */
+function record(application: Application): z.input<typeof ApplicationRecord> {
+  const { jwks, logoUri } = application
+  return {
+    id: application.id,
+    client_id: application.clientId,
+    tenant_id: application.tenantId,
+    name: application.name,
+    status: application.status,
+    client_type: application.clientType,
+    token_endpoint_auth_method: application.tokenEndpointAuthMethod,
+    audience: application.audience,
+    redirect_uris: [...application.redirectUris],
+    post_logout_redirect_uris: [...application.postLogoutRedirectUris],
+    allowed_origins: [...application.allowedOrigins],
+    grant_types: [...application.grantTypes],
+    response_types: [...application.responseTypes],
+    scopes: [...application.scopes],
+    ...(jwks === null ? {} : { jwks: { keys: jwks.keys.map((key) => ({ ...key })) } }),
+    dpop_bound_access_tokens: application.dpopBoundAccessTokens,
+    require_pushed_authorization_requests: application.requirePushedAuthorizationRequests,
+    id_token_signed_response_alg: application.idTokenSignedResponseAlg,
+    ...(logoUri === null ? {} : { logo_uri: logoUri }),
+    created_at: application.createdAt.toISOString(),
+    updated_at: application.updatedAt.toISOString(),
+  }
+}
