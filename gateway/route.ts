@@ -3,6 +3,7 @@
  * come out of it. No route exists outside of one. Route files are tables of these.
  */
 import type { z } from 'zod'
+import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
@@ -39,14 +40,7 @@ export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
     ? Principal | null
     : null
 
-/** What a create hands to the actor so that a repeated request has one effect. decisions.md 14. */
-export type IdempotencyClaim = {
-  /** tenant + caller + method + path. */
-  readonly scope: string
-  readonly key: string
-  /** SHA-256 of the body as it came, hex. */
-  readonly fingerprint: string
-}
+export type { IdempotencyClaim }
 
 /** Credentials as sent, for actors that judge them themselves. */
 export type Credentials = {
