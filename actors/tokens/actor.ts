@@ -8,7 +8,6 @@ import type { Sealer } from '../../storage/sealer.js'
 import type { Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
-import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { grantAgent } from './agent-login.js'
 import { createBearer } from './bearer.js'
 import { briefMemory } from './brief-memory.js'
@@ -40,7 +39,6 @@ const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
   readonly keys: ActorRef<KeysProtocol>
-  readonly tenants: ActorRef<TenantsProtocol>
   readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
@@ -62,7 +60,7 @@ type Grant = (
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys, tenants },
+  asks: { keys },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     authenticate: () => undefined,
@@ -80,8 +78,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const standings = briefMemory<Standing>(clock)
     const knownClients = briefMemory<KnownClient>(clock)
     const metrics = tokenMetrics(needs.registry)
-    const controlPlaneId = async () => (await needs.tenants.ask('ensureControlPlane', {})).tenant.id
-    const nonces = proofNonces({ clock, sealer: needs.sealer, sealedFor: controlPlaneId })
+    const nonces = proofNonces({ clock, sealer: needs.sealer })
     const proofs = proofJudge({ clock, coordination: needs.coordination, nonces, settings: dpop })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
     const clients = createClients({ ...needs, memory: knownClients })

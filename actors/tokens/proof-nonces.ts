@@ -3,6 +3,7 @@
  * process opens what any other made, and nobody else can make one.
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
 import type { Sealer } from '../../storage/sealer.js'
 
 /** A new nonce is made this often. */
@@ -22,16 +23,14 @@ export interface ProofNonces {
 export type ProofNoncesNeeds = {
   readonly clock: Clock
   readonly sealer: Sealer
-  /** The tenant under whose data key nonces are sealed: the control plane. */
-  readonly sealedFor: () => Promise<string>
 }
 
-export function proofNonces({ clock, sealer, sealedFor }: ProofNoncesNeeds): ProofNonces {
+export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
   let made: { bucket: number; nonce: Promise<string> } | undefined
   const bucketNow = () => Math.floor(clock.nowSecs() / BUCKET_SECS)
 
   async function make(bucket: number): Promise<string> {
-    const sealed = await sealer.seal(await sealedFor(), CONTEXT, Buffer.from(String(bucket)))
+    const sealed = await sealer.seal(SYSTEM_TENANT_ID, CONTEXT, Buffer.from(String(bucket)))
     return Buffer.from(sealed).toString('base64url')
   }
 
@@ -58,7 +57,7 @@ export function proofNonces({ clock, sealer, sealedFor }: ProofNoncesNeeds): Pro
   async function open(nonce: string): Promise<number | null> {
     try {
       const sealed = Buffer.from(nonce, 'base64url')
-      const bucket = await sealer.open(await sealedFor(), CONTEXT, sealed)
+      const bucket = await sealer.open(SYSTEM_TENANT_ID, CONTEXT, sealed)
       return Number(Buffer.from(bucket).toString('utf8'))
     } catch {
       // Forged, or sealed under a key that is gone: the client fetches a new one.
