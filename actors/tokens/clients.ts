@@ -2,7 +2,7 @@
 import { createHash, ECDH, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { type ClientRow, clientSecretSha256, findClient } from '../../storage/applications.js'
-import type { Coordination } from '../../storage/coordination/coordination.js'
+import type { SingleUse } from './single-use.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
@@ -31,7 +31,7 @@ export interface Clients {
 
 export type ClientsNeeds = {
   readonly database: Database
-  readonly coordination: Pick<Coordination, 'once'>
+  readonly coordination: SingleUse
   readonly clock: Clock
   readonly issuer: string
   readonly memory: BriefMemory<Known>

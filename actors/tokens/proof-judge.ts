@@ -1,7 +1,7 @@
 /** Judges DPoP proofs completely: their content, their nonce, and that each is used once. RFC 9449. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Coordination } from '../../storage/coordination/coordination.js'
+import type { SingleUse } from './single-use.js'
 import { proofMemorySecs, readProof } from './dpop.js'
 import type { ProofNonces } from './proof-nonces.js'
 import type { KeyProven, ProofRefused } from './protocol.js'
@@ -25,7 +25,7 @@ export interface ProofJudge {
 
 export type ProofJudgeNeeds = {
   readonly clock: Clock
-  readonly coordination: Pick<Coordination, 'once'>
+  readonly coordination: SingleUse
   readonly nonces: ProofNonces
   readonly settings: DpopSettings
 }

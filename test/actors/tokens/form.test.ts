@@ -43,9 +43,13 @@ test('whatever the fields, a form either names a repetition or gives every value
       const names = fields.map(([name]) => name).filter((name) => name !== 'resource')
       const repeats = new Set(names).size !== names.length
       const form = readForm(fields)
-      if ('repeated' in form) return repeats && names.includes(form.repeated)
+      if ('repeated' in form) return repeats && names.some((name) => name === form.repeated)
       return (
-        !repeats && fields.every(([name, value]: readonly [string, string]) => value === '' || form.all(name).includes(value))
+        !repeats &&
+        fields.every(
+          ([name, value]: readonly [string, string]) =>
+            value === '' || form.all(name).includes(value),
+        )
       )
     }),
   )
