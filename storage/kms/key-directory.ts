@@ -1,7 +1,7 @@
 /** The kms's own directory: its Noise key, the clients it admits, its master keys. */
-import { mkdir, readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { timingSafeEqual } from 'node:crypto'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { Random } from '../../runtime/kernel/random.js'
 import { KeyFileRefused, keyPaths, masterVersions, readKeyFile, writeKeyFile } from './key-files.js'
 import { type MasterKeys, masterKeys } from './master-keys.js'
@@ -54,27 +54,42 @@ export async function directoryVersion(directory: string): Promise<string> {
 }
 
 /**
- * Makes the keys of a new kms and of its first client, `service`.
- * @throws EEXIST when there are keys already; they are never overwritten.
+ * Makes the keys of a new kms and of its first client, `service`. The directory appears complete
+ * or not at all, whenever this is killed.
+ * @throws EEXIST when there are files already; keys are never overwritten.
  */
 export async function generateKeyDirectory(directory: string, random: Random): Promise<void> {
-  const paths = keyPaths(directory)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  const existing = await readdir(directory)
-  if (existing.length > 0) {
-    const error: NodeJS.ErrnoException = new Error(`${directory} is not empty`)
-    error.code = 'EEXIST'
-    throw error
+  const parent = dirname(resolve(directory))
+  const draft = join(parent, `.${basename(directory)}-${random.token(6)}`)
+  const paths = keyPaths(draft)
+  await mkdir(parent, { recursive: true, mode: 0o700 })
+  await mkdir(draft, { mode: 0o700 })
+  try {
+    await mkdir(paths.clients, { mode: 0o700 })
+    const server = generateKeyPair()
+    const client = generateKeyPair()
+    await writeKeyFile('private', paths.serverPrivate, server.secretKey)
+    await writeKeyFile('public', paths.serverPublic, server.publicKey)
+    await writeKeyFile('private', paths.clientPrivate, client.secretKey)
+    await writeKeyFile('public', join(paths.clients, 'service.public'), client.publicKey)
+    await writeKeyFile('master', paths.master(1), random.bytes(KEY_BYTES))
+    await syncDirectory(draft)
+    // Takes the place of an empty directory, and fails where there is anything in it.
+    await rename(draft, directory)
+    await syncDirectory(parent)
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
+    throw Object.assign(new Error(`${directory} is not empty: keys are never overwritten`), {
+      code: 'EEXIST',
+    })
   }
-  await mkdir(paths.clients, { mode: 0o700 })
-  const server = generateKeyPair()
-  const client = generateKeyPair()
-  await writeKeyFile('public', join(paths.clients, 'service.public'), client.publicKey)
-  await writeKeyFile('private', paths.clientPrivate, client.secretKey)
-  await writeKeyFile('public', paths.serverPublic, server.publicKey)
-  await writeKeyFile('master', paths.master(1), random.bytes(KEY_BYTES))
-  // Last, because its presence says that the directory is complete.
-  await writeKeyFile('private', paths.serverPrivate, server.secretKey)
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  await handle.sync().finally(() => handle.close())
 }
 
 /** Adds a master key, which wraps from now on. The older ones stay, to unwrap. */
@@ -83,6 +98,7 @@ export async function rotateMasterKey(directory: string, random: Random): Promis
   const newest = versions.at(-1)
   if (newest === undefined) throw new KeyFileRefused(`no master key in ${directory}`)
   await writeKeyFile('master', keyPaths(directory).master(newest + 1), random.bytes(KEY_BYTES))
+  await syncDirectory(directory)
   return newest + 1
 }
 

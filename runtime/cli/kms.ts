@@ -1,0 +1,132 @@
+/** `svc kms`: the key management process, its keys, and their rotation. docs/keys.md. */
+import type { Command } from 'commander'
+import { systemClock } from '../kernel/clock.js'
+import { createLogger, type LogLevel } from '../kernel/log.js'
+import { systemRandom } from '../kernel/random.js'
+import {
+  generateKeyDirectory,
+  readKeyDirectory,
+  rotateMasterKey,
+} from '../../storage/kms/key-directory.js'
+import { keyPaths } from '../../storage/kms/key-files.js'
+import { serveKms } from '../../storage/kms/server.js'
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** What the command needs of the process. */
+export interface KmsCommandHost {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+  /** Resolves when the process is told to stop; `withStdin` also when standard input closes. */
+  readonly stopped: (withStdin: boolean) => Promise<void>
+}
+
+type ServeOptions = {
+  socket: string
+  keys: string
+  replace: boolean
+  exitWithStdin: boolean
+  logLevel: string
+}
+
+/** Adds `kms` with its sub-commands to the program. */
+export function kmsCommand(program: Command, host: KmsCommandHost = processHost()): void {
+  const kms = program
+    .command('kms')
+    .description('the key management process: holds master keys, wraps data keys')
+  const random = systemRandom(systemClock)
+  const attempt = async (work: () => Promise<void>) => {
+    try {
+      await work()
+    } catch (error) {
+      host.err(`svc kms: ${error instanceof Error ? error.message : String(error)}`)
+      host.exitWith(1)
+    }
+  }
+  kms
+    .command('serve')
+    .description('serve on a unix socket until told to stop')
+    .requiredOption('--socket <path>', 'unix socket, closed to other users')
+    .requiredOption('--keys <dir>', 'key directory, as svc kms keygen makes it')
+    .option('--replace', 'take the socket over even if another process answers there', false)
+    .option('--exit-with-stdin', 'stop when standard input closes: die with the parent', false)
+    .option('--log-level <level>', LOG_LEVELS.join(', '), 'info')
+    .action((options: ServeOptions) => attempt(() => serve(options, host)))
+  kms
+    .command('keygen')
+    .description('make the keys of a new kms and of the service, its client')
+    .requiredOption('--dir <dir>', 'a directory that is empty or does not exist')
+    .action(({ dir }: { dir: string }) =>
+      attempt(async () => {
+        await generateKeyDirectory(dir, random)
+        const paths = keyPaths(dir)
+        host.out(
+          [
+            `Keys are in ${dir}. Start the kms with`,
+            `  svc kms serve --socket PATH --keys ${dir}`,
+            'and give the service its end (move the two files when it runs as another user):',
+            '  [kms]',
+            '  socket_path = "PATH"',
+            `  server_public_key_path = ${JSON.stringify(paths.serverPublic)}`,
+            `  client_private_key_path = ${JSON.stringify(paths.clientPrivate)}`,
+            `Back up ${paths.master(1)}: without it nothing sealed can be opened again.`,
+          ].join('\n'),
+        )
+      }),
+    )
+  kms
+    .command('rotate')
+    .description('add a master key that wraps from now on; older ones stay, to unwrap')
+    .requiredOption('--keys <dir>', 'key directory')
+    .action(({ keys }: { keys: string }) =>
+      attempt(async () => {
+        const version = await rotateMasterKey(keys, random)
+        const { master } = await readKeyDirectory(keys, random)
+        host.out(
+          `Master key ${master.ids.at(-1)} (version ${version}) wraps from now on; a running kms ` +
+            'takes it up within seconds. Run `svc keys rewrap` to bring data keys under it.',
+        )
+      }),
+    )
+}
+
+async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void> {
+  const level = LOG_LEVELS.find((each): each is LogLevel => each === options.logLevel)
+  if (level === undefined) throw new Error(`unknown log level ${options.logLevel}`)
+  const server = await serveKms({
+    socketPath: options.socket,
+    keysDirectory: options.keys,
+    random: systemRandom(systemClock),
+    log: createLogger({ level, destination: { write: (line) => process.stderr.write(line) } }),
+    replace: options.replace,
+  })
+  // Whoever started this waits for the line.
+  host.out('serving')
+  await host.stopped(options.exitWithStdin)
+  await server.close()
+}
+
+function processHost(): KmsCommandHost {
+  return {
+    out: (text) => process.stdout.write(`${text}\n`),
+    err: (text) => process.stderr.write(`${text}\n`),
+    exitWith: (code) => {
+      process.exitCode = code
+    },
+    stopped: (withStdin) =>
+      new Promise((resolve) => {
+        const stop = () => {
+          process.stdin.destroy()
+          resolve()
+        }
+        process.once('SIGTERM', stop)
+        process.once('SIGINT', stop)
+        if (!withStdin) return
+        // The other end belongs to the parent alone: it closes when the parent ends, however.
+        process.stdin.once('end', stop)
+        process.stdin.once('error', stop)
+        process.stdin.resume()
+      }),
+  }
+}
