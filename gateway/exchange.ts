@@ -3,6 +3,8 @@
  * sees of a transport; the native objects stay behind it.
  */
 
+import type { HeadFault } from './guard.js'
+
 /** Header names are lower case. A name that came several times is joined with ", " unless noted. */
 export type HeaderFields = ReadonlyMap<string, string>
 
@@ -21,12 +23,35 @@ export interface RequestHead {
   readonly secure: boolean
   /** False when the request cannot carry a body or announced none. */
   readonly hasBody: boolean
+  /** What the guard found wrong with the head: the request is answered with that and no more. */
+  readonly fault: HeadFault | null
 }
+
+export type HeaderPair = readonly [name: string, value: string]
 
 export interface Answer {
   readonly status: number
-  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** The headers that never change, prepared once; see `headerBlock`. */
+  readonly block: HeaderBlock
+  /** Values hold no CR, LF or NUL; the pipeline sees to it. */
+  readonly headers: readonly HeaderPair[]
   readonly body: string | Uint8Array | null
+  /** The connection (HTTP/1.1) is not used again: what follows on it cannot be trusted. */
+  readonly close?: boolean | undefined
+}
+
+/** Headers that many answers share, in the two forms that transports want. */
+export interface HeaderBlock {
+  readonly pairs: readonly HeaderPair[]
+  /** First name, and everything after it up to the last value, as on the wire; null when empty. */
+  readonly wire: readonly [name: string, rest: string] | null
+}
+
+export function headerBlock(pairs: readonly HeaderPair[]): HeaderBlock {
+  const [first, ...more] = pairs
+  if (first === undefined) return { pairs, wire: null }
+  const rest = more.map(([name, value]) => `\r\n${name}: ${value}`).join('')
+  return { pairs, wire: [first[0], first[1] + rest] }
 }
 
 /** Why a body could not be read. */

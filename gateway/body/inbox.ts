@@ -1,0 +1,118 @@
+/** A request body while it arrives: bounded in bytes and in time, whatever the transport. */
+import { BodyUnreadable, type BodyFailure } from '../exchange.js'
+
+/** A body that stands still this long is given up. decisions.md 23: at most 15 s. */
+const STALL_MS_MAX = 12_000
+/** After the first seconds a body must have come at least this fast on average. */
+const BYTES_PER_SEC_MIN = 4_096
+/** What may arrive before anybody asked for the body; more stops the reading. */
+const EARLY_BYTES_MAX = 64 * 1024
+
+export interface Brake {
+  pause(): void
+  resume(): void
+}
+
+type Waiter = {
+  readonly maxBytes: number
+  readonly resolve: (body: Uint8Array) => void
+  readonly reject: (failure: BodyUnreadable) => void
+}
+
+export class BodyInbox {
+  private readonly chunks: Uint8Array[] = []
+  private readonly brake: Brake
+  private size = 0
+  private ended = false
+  private failure: BodyFailure | null = null
+  private paused = false
+  private waiter: Waiter | null = null
+  private timer: NodeJS.Timeout | undefined
+  private waitedMs = 0
+
+  constructor(brake: Brake) {
+    this.brake = brake
+  }
+
+  /** True once the last byte is here. */
+  get complete(): boolean {
+    return this.ended
+  }
+
+  /** Takes a chunk; the bytes must be the inbox's to keep. */
+  push(chunk: Uint8Array): void {
+    if (this.failure !== null || this.ended) return
+    this.size += chunk.byteLength
+    const { waiter } = this
+    if (waiter !== null && this.size > waiter.maxBytes) {
+      this.fail('too_large')
+      return
+    }
+    this.chunks.push(chunk)
+    if (waiter === null && this.size > EARLY_BYTES_MAX && !this.paused) {
+      this.paused = true
+      this.brake.pause()
+    }
+  }
+
+  end(): void {
+    if (this.ended || this.failure !== null) return
+    this.ended = true
+    this.settle()
+  }
+
+  fail(reason: BodyFailure): void {
+    if (this.failure !== null || this.ended) return
+    this.failure = reason
+    this.chunks.length = 0
+    this.settle()
+  }
+
+  read(maxBytes: number, declaredBytes: number | undefined): Promise<Uint8Array> {
+    if (this.failure === null && (this.size > maxBytes || (declaredBytes ?? 0) > maxBytes)) {
+      this.failure = 'too_large'
+      this.chunks.length = 0
+    }
+    return new Promise((resolve, reject) => {
+      this.waiter = { maxBytes, resolve, reject }
+      this.settle()
+      if (this.waiter === null) return
+      if (this.paused) {
+        this.paused = false
+        this.brake.resume()
+      }
+      this.watch(STALL_MS_MAX)
+    })
+  }
+
+  private watch(delayMs: number): void {
+    this.timer = setTimeout(() => {
+      this.waitedMs += delayMs
+      const owedBytes = ((this.waitedMs - STALL_MS_MAX) / 1000 + 1) * BYTES_PER_SEC_MIN
+      if (this.size < owedBytes) this.fail('timeout')
+      else this.watch(1_000)
+    }, delayMs)
+  }
+
+  private settle(): void {
+    const { waiter } = this
+    if (waiter === null || (this.failure === null && !this.ended)) return
+    this.waiter = null
+    clearTimeout(this.timer)
+    if (this.failure !== null) waiter.reject(new BodyUnreadable(this.failure))
+    else waiter.resolve(joined(this.chunks, this.size))
+  }
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = chunks
+  if (first === undefined) return new Uint8Array(0)
+  if (chunks.length === 1) return first
+  const whole = new Uint8Array(size)
+  let offset = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, offset)
+    offset += chunk.byteLength
+  }
+  return whole
+}

@@ -1,0 +1,90 @@
+/**
+ * The first look at a request head, before anything believes it. Transports hand every header in
+ * as it came; what two servers could read differently is refused and the connection cut
+ * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2; dependencies.md finding 3).
+ */
+
+/** All header fields together: names, values and four bytes each for the separators. */
+export const HEAD_BYTES_MAX = 16 * 1024
+export const HEADER_COUNT_MAX = 64
+export const TARGET_BYTES_MAX = 8 * 1024
+
+/** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */
+export type HeadFault = 'ambiguous' | 'too_large' | 'malformed'
+
+/** Fields that must come at most once; two of them mean two readings. */
+const SINGLE_FIELDS = new Set([
+  'content-length',
+  'host',
+  'authorization',
+  'transfer-encoding',
+  'content-type',
+])
+
+const METHOD_TOKEN = /^[A-Z][A-Z-]{0,19}$/
+const CONTENT_LENGTH = /^[0-9]{1,15}$/
+// Visible ASCII without the characters RFC 3986 excludes and some servers fold: " # < > \ ^ ` { | }
+const TARGET = /^[!$-;=?-[\]_a-z~]+$/
+
+/** Collects the header fields of one request and remembers the first thing wrong with them. */
+export class HeadCheck {
+  readonly headers = new Map<string, string>()
+  fault: HeadFault | null = null
+  private count = 0
+  private bytes = 0
+
+  /** `name` is lower case. */
+  add(name: string, value: string): void {
+    this.count += 1
+    this.bytes += name.length + value.length + 4
+    const earlier = this.headers.get(name)
+    if (earlier === undefined) {
+      this.headers.set(name, value)
+      return
+    }
+    if (SINGLE_FIELDS.has(name)) this.fault = 'ambiguous'
+    else this.headers.set(name, `${earlier}${name === 'cookie' ? '; ' : ', '}${value}`)
+  }
+
+  /** The verdict once every field was added; null means the head may be believed. */
+  judge(method: string, path: string, query: string): HeadFault | null {
+    if (this.fault !== null) return this.fault
+    const contentLength = this.headers.get('content-length')
+    const transferEncoding = this.headers.get('transfer-encoding')
+    if (transferEncoding !== undefined) {
+      if (contentLength !== undefined || transferEncoding !== 'chunked') return 'ambiguous'
+    }
+    if (contentLength !== undefined && !CONTENT_LENGTH.test(contentLength)) return 'ambiguous'
+    if (!isKnownMethod(method) && !METHOD_TOKEN.test(method)) return 'ambiguous'
+    if (this.count > HEADER_COUNT_MAX || this.bytes > HEAD_BYTES_MAX) return 'too_large'
+    if (path.length + query.length > TARGET_BYTES_MAX) return 'too_large'
+    if (!isPath(path) || (query !== '' && !TARGET.test(query))) return 'malformed'
+    return null
+  }
+}
+
+export function isKnownMethod(method: string): boolean {
+  switch (method) {
+    case 'GET':
+    case 'HEAD':
+    case 'POST':
+    case 'PUT':
+    case 'PATCH':
+    case 'DELETE':
+    case 'OPTIONS':
+      return true
+    default:
+      return false
+  }
+}
+
+function isPath(path: string): boolean {
+  return path === '*' || (path.charCodeAt(0) === 0x2f && TARGET.test(path))
+}
+
+/** Whether a request announces a body. A body on GET or HEAD has no meaning and is not read. */
+export function announcesBody(method: string, headers: ReadonlyMap<string, string>): boolean {
+  if (method === 'GET' || method === 'HEAD') return false
+  const length = headers.get('content-length')
+  return length === undefined ? headers.has('transfer-encoding') : length !== '0'
+}

@@ -1,0 +1,173 @@
+/**
+ * HTTP/1.1 on node:http: where the native uWebSockets binary does not load or is not the pinned one.
+ * Slower, the same contract.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { BodyInbox } from '../body/inbox.js'
+import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import { announcesBody, HEAD_BYTES_MAX, HeadCheck, type HeadFault } from '../guard.js'
+import { plainAddress } from './addresses.js'
+import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+
+const HEADERS_MS_MAX = 12_000
+const IDLE_MS_MAX = 12_000
+
+type Shared = { draining: boolean; readonly open: OpenExchanges }
+
+class Http1Exchange implements Exchange {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: HeaderFields
+  readonly host: string
+  readonly peerAddress: string
+  readonly secure = false
+  readonly hasBody: boolean
+  readonly fault: HeadFault | null
+  done = false
+  private readonly message: IncomingMessage
+  private readonly response: ServerResponse
+  private readonly shared: Shared
+  private inbox: BodyInbox | null = null
+  private aborted: (() => void) | null = null
+
+  constructor(
+    message: IncomingMessage,
+    response: ServerResponse,
+    shared: Shared,
+    head: Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>,
+  ) {
+    this.message = message
+    this.response = response
+    this.shared = shared
+    this.method = head.method
+    this.path = head.path
+    this.query = head.query
+    this.headers = head.headers
+    this.fault = head.fault
+    this.host = head.headers.get('host')?.toLowerCase() ?? ''
+    this.peerAddress = plainAddress(message.socket.remoteAddress ?? '')
+    this.hasBody = announcesBody(head.method, head.headers)
+    shared.open.begin()
+    response.on('close', () => this.leave())
+    if (this.hasBody) this.receive()
+    else message.resume()
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    const declared = this.headers.get('content-length')
+    return this.inbox.read(maxBytes, declared === undefined ? undefined : Number(declared))
+  }
+
+  send(answer: Answer): void {
+    if (this.done) return
+    this.done = true
+    const { response } = this
+    const { status, block, headers, body } = answer
+    for (const [name, value] of block.pairs) response.setHeader(name, value)
+    for (const [name, value] of headers) response.setHeader(name, value)
+    const unread = this.inbox !== null && !this.inbox.complete
+    if (answer.close === true || this.shared.draining || unread) {
+      response.setHeader('connection', 'close')
+    }
+    if (status !== 204 && status !== 304) {
+      response.setHeader('content-length', body === null ? 0 : Buffer.byteLength(body))
+    }
+    response.writeHead(status)
+    response.end(this.method === 'HEAD' ? undefined : (body ?? undefined))
+    this.shared.open.finish()
+  }
+
+  onAborted(listener: () => void): void {
+    this.aborted = listener
+  }
+
+  private receive(): void {
+    const { message } = this
+    const inbox = new BodyInbox({
+      pause: () => void message.pause(),
+      resume: () => void message.resume(),
+    })
+    this.inbox = inbox
+    message.on('data', (chunk: Buffer) => inbox.push(chunk))
+    message.on('end', () => inbox.end())
+    message.on('error', () => inbox.fail('aborted'))
+  }
+
+  private leave(): void {
+    if (this.done) return
+    this.done = true
+    this.inbox?.fail('aborted')
+    this.aborted?.()
+    this.shared.open.finish()
+  }
+}
+
+export async function openHttp1({ host, port, handler }: ListenOptions): Promise<Listener> {
+  const shared: Shared = { draining: false, open: new OpenExchanges() }
+  const sockets = new Set<Socket>()
+  const server = createServer(
+    {
+      maxHeaderSize: HEAD_BYTES_MAX * 2,
+      headersTimeout: HEADERS_MS_MAX,
+      connectionsCheckingInterval: 1_000,
+      keepAliveTimeout: IDLE_MS_MAX,
+      requestTimeout: 0,
+      requireHostHeader: true,
+      insecureHTTPParser: false,
+    },
+    (message, response) => {
+      const check = new HeadCheck()
+      const { rawHeaders } = message
+      for (let at = 0; at < rawHeaders.length; at += 2) {
+        check.add(rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!)
+      }
+      const method = message.method ?? ''
+      const target = message.url ?? ''
+      const mark = target.indexOf('?')
+      const path = mark < 0 ? target : target.slice(0, mark)
+      const query = mark < 0 ? '' : target.slice(mark + 1)
+      const fault = check.judge(method, path, query)
+      if (fault === 'ambiguous') message.socket.destroy()
+      else {
+        const head = { method, path, query, headers: check.headers, fault }
+        handler(new Http1Exchange(message, response, shared, head))
+      }
+    },
+  )
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    // A connection that has not sent a single byte is not counted by headersTimeout.
+    socket.setTimeout(IDLE_MS_MAX, () => {
+      if (socket.bytesRead === 0) socket.destroy()
+    })
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.on('clientError', (_error, socket) => socket.destroy())
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
+    )
+    server.listen({ host, port, exclusive: true }, resolve)
+  })
+  const bound = (server.address() as AddressInfo).port
+
+  return {
+    url: urlOf('http', host, bound),
+    port: bound,
+    transport: 'http1',
+    async drain(deadlineMs) {
+      if (!shared.draining) server.close()
+      shared.draining = true
+      await shared.open.none(deadlineMs)
+    },
+    async close() {
+      shared.draining = true
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}

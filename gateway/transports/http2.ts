@@ -1,0 +1,266 @@
+/**
+ * HTTP/2 over TLS and nothing else: `server.transport = tls_h2_only`. The stream API of node:http2;
+ * the compatibility API costs a third more (targets.md finding 7).
+ */
+import { readFileSync } from 'node:fs'
+import {
+  constants,
+  createSecureServer,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { BodyInbox } from '../body/inbox.js'
+import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck, type HeadFault } from '../guard.js'
+import { plainAddress } from './addresses.js'
+import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+
+const SESSIONS_MAX = 10_000
+const STREAMS_PER_SESSION_MAX = 100
+const SESSION_IDLE_MS = 60_000
+/** A client that names no protocol in its TLS hello is cut after this. */
+const UNKNOWN_PROTOCOL_MS = 2_000
+const HANDSHAKE_MS = 10_000
+/** Streams that a client cancels; more within the window ends the session (CVE-2023-44487). */
+const RESETS_MAX = 100
+const RESETS_WINDOW_MS = 10_000
+/** Frames such as PING and SETTINGS that need no stream, per session and window. */
+const SESSION_MEMORY_MIB = 10
+
+export type Http2Options = ListenOptions & {
+  /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
+  readonly tls: { readonly certPath: string; readonly keyPath: string } | null
+  readonly monotonicMs: () => number
+}
+
+type Shared = { draining: boolean; readonly open: OpenExchanges; readonly secure: boolean }
+
+class Http2Exchange implements Exchange {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: HeaderFields
+  readonly host: string
+  readonly secure: boolean
+  readonly hasBody: boolean
+  readonly fault: HeadFault | null
+  done = false
+  private readonly stream: ServerHttp2Stream
+  private readonly shared: Shared
+  private inbox: BodyInbox | null = null
+  private aborted: (() => void) | null = null
+
+  constructor(stream: ServerHttp2Stream, shared: Shared, head: Head, hasBody: boolean) {
+    this.stream = stream
+    this.shared = shared
+    this.secure = shared.secure
+    this.method = head.method
+    this.path = head.path
+    this.query = head.query
+    this.headers = head.headers
+    this.host = head.host
+    this.fault = head.fault
+    this.hasBody = hasBody
+    shared.open.begin()
+    stream.on('close', () => this.leave())
+    if (hasBody) this.receive()
+    else stream.resume()
+  }
+
+  get peerAddress(): string {
+    return plainAddress(this.stream.session?.socket?.remoteAddress ?? '')
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    const declared = this.headers.get('content-length')
+    return this.inbox.read(maxBytes, declared === undefined ? undefined : Number(declared))
+  }
+
+  send(answer: Answer): void {
+    if (this.done) return
+    this.done = true
+    this.shared.open.finish()
+    const { stream } = this
+    if (stream.destroyed || stream.headersSent) return
+    const fields: OutgoingHttpHeaders = { ':status': answer.status }
+    for (const [name, value] of answer.block.pairs) fields[name] = value
+    for (const [name, value] of answer.headers) fields[name] = value
+    const { body, status } = answer
+    const bodiless = status === 204 || status === 304
+    if (!bodiless) fields['content-length'] = body === null ? 0 : Buffer.byteLength(body)
+    if (bodiless || body === null || body.length === 0 || this.method === 'HEAD') {
+      stream.respond(fields, { endStream: true })
+    } else {
+      stream.respond(fields)
+      stream.end(body)
+    }
+    // The client need not send the rest of a body nobody will read (RFC 9113 section 8.1).
+    if (this.inbox !== null && !this.inbox.complete) {
+      stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+    }
+  }
+
+  onAborted(listener: () => void): void {
+    this.aborted = listener
+  }
+
+  private receive(): void {
+    const { stream } = this
+    const inbox = new BodyInbox({
+      pause: () => void stream.pause(),
+      resume: () => void stream.resume(),
+    })
+    this.inbox = inbox
+    stream.on('data', (chunk: Buffer) => inbox.push(chunk))
+    stream.on('end', () => inbox.end())
+  }
+
+  private leave(): void {
+    if (this.done) return
+    this.done = true
+    this.inbox?.fail('aborted')
+    this.aborted?.()
+    this.shared.open.finish()
+  }
+}
+
+type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>
+
+export async function openHttp2(options: Http2Options): Promise<Listener> {
+  const { host, port, handler, tls, monotonicMs } = options
+  const shared: Shared = { draining: false, open: new OpenExchanges(), secure: tls !== null }
+  const sessions = new Set<ServerHttp2Session>()
+  const settings = {
+    maxConcurrentStreams: STREAMS_PER_SESSION_MAX,
+    maxHeaderListSize: HEAD_BYTES_MAX,
+    enablePush: false,
+  }
+  const limits = {
+    settings,
+    maxSessionMemory: SESSION_MEMORY_MIB,
+    maxHeaderListPairs: HEADER_COUNT_MAX + 6,
+    maxOutstandingPings: 2,
+    maxSessionInvalidFrames: 100,
+    maxSessionRejectedStreams: 100,
+    unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
+  }
+  const server: Http2Server =
+    tls === null
+      ? createServer(limits)
+      : createSecureServer({
+          ...limits,
+          allowHTTP1: false,
+          ALPNProtocols: ['h2'],
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: HANDSHAKE_MS,
+          cert: pem(tls.certPath),
+          key: pem(tls.keyPath),
+        })
+  server.maxConnections = SESSIONS_MAX
+
+  server.on('session', (session) => {
+    sessions.add(session)
+    watchResets(session, monotonicMs)
+    session.setTimeout(SESSION_IDLE_MS, () => session.destroy())
+    session.on('error', () => session.destroy())
+    session.on('close', () => sessions.delete(session))
+    if (shared.draining) session.close()
+  })
+  server.on('sessionError', () => undefined)
+  server.on('stream', (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, flags: number) => {
+    stream.on('error', () => undefined)
+    const head = headOf(fields)
+    if (head === null) {
+      stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+      return
+    }
+    const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
+    handler(new Http2Exchange(stream, shared, head, hasBody))
+  })
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
+    )
+    server.listen({ host, port, exclusive: true }, resolve)
+  })
+  const bound = (server.address() as AddressInfo).port
+
+  return {
+    url: urlOf(tls === null ? 'http' : 'https', host, bound),
+    port: bound,
+    transport: 'http2',
+    async drain(deadlineMs) {
+      if (!shared.draining) server.close()
+      shared.draining = true
+      for (const session of sessions) session.close()
+      await shared.open.none(deadlineMs)
+    },
+    async close() {
+      shared.draining = true
+      server.close()
+      for (const session of sessions) session.destroy()
+    },
+  }
+}
+
+/** The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3). */
+function headOf(fields: IncomingHttpHeaders): Head | null {
+  const check = new HeadCheck()
+  for (const name in fields) {
+    if (name.charCodeAt(0) === 0x3a) continue
+    const value = fields[name]
+    if (typeof value === 'string') check.add(name, value)
+    else if (value !== undefined) for (const one of value) check.add(name, one)
+  }
+  const method = fields[':method'] ?? ''
+  const target = fields[':path'] ?? ''
+  const mark = target.indexOf('?')
+  const path = mark < 0 ? target : target.slice(0, mark)
+  const query = mark < 0 ? '' : target.slice(mark + 1)
+  const fault = check.judge(method, path, query)
+  if (fault === 'ambiguous') return null
+  const authority = fields[':authority']?.toLowerCase()
+  const named = check.headers.get('host')?.toLowerCase()
+  const mismatch = authority !== undefined && named !== undefined && authority !== named
+  return {
+    method,
+    path,
+    query,
+    headers: check.headers,
+    host: authority ?? named ?? '',
+    fault: mismatch ? 'malformed' : fault,
+  }
+}
+
+/** Ends a session whose client cancels streams faster than any honest one. */
+function watchResets(session: ServerHttp2Session, monotonicMs: () => number): void {
+  let resets = 0
+  let windowStart = monotonicMs()
+  session.on('stream', (stream) => {
+    stream.once('aborted', () => {
+      const now = monotonicMs()
+      if (now - windowStart > RESETS_WINDOW_MS) {
+        windowStart = now
+        resets = 0
+      }
+      resets += 1
+      if (resets >= RESETS_MAX) session.destroy()
+    })
+  })
+}
+
+function pem(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new ListenFailed(`cannot read ${path}: ${error instanceof Error ? error.message : error}`)
+  }
+}

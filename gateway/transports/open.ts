@@ -1,0 +1,55 @@
+/** What every transport offers and needs. */
+import type { ExchangeHandler, Listener } from '../exchange.js'
+
+export interface ListenOptions {
+  readonly host: string
+  /** 0 picks a free port. */
+  readonly port: number
+  readonly handler: ExchangeHandler
+}
+
+/** The listener could not be opened; the message says which address and why. */
+export class ListenFailed extends Error {
+  override readonly name = 'ListenFailed'
+}
+
+/** The counts a drain needs: open exchanges, and somebody waiting for none. */
+export class OpenExchanges {
+  private open = 0
+  private readonly waiting: (() => void)[] = []
+
+  get count(): number {
+    return this.open
+  }
+
+  begin(): void {
+    this.open += 1
+  }
+
+  finish(): void {
+    this.open -= 1
+    if (this.open > 0) return
+    for (const wake of this.waiting.splice(0)) wake()
+  }
+
+  /** Resolves when no exchange is open or the time is over. */
+  async none(withinMs: number): Promise<void> {
+    if (this.open === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, withinMs)
+      this.waiting.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+/** `http://[::1]:8080`: brackets where the address needs them, a name one can call for 0.0.0.0. */
+export function urlOf(scheme: 'http' | 'https', host: string, port: number): string {
+  const callable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  const name = callable.includes(':') ? `[${callable}]` : callable
+  return `${scheme}://${name}:${port}`
+}
+
+export type { Listener }

@@ -1,0 +1,208 @@
+/**
+ * HTTP/1.1 without TLS on uWebSockets.js: `server.transport = plain_http`.
+ *
+ * Native request objects die when the handler returns and native responses die with the socket, so
+ * everything is copied at once and nothing native leaves this file.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
+import { BodyInbox } from '../body/inbox.js'
+import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import { announcesBody, HeadCheck, type HeadFault } from '../guard.js'
+import type { Uws } from './native.js'
+import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+
+const STATUS_LINES = new Map(
+  Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
+)
+
+type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>
+type Shared = { draining: boolean; readonly open: OpenExchanges; readonly peers: PeerNames }
+
+class UwsExchange implements Exchange {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: HeaderFields
+  readonly host: string
+  readonly secure = false
+  readonly hasBody: boolean
+  readonly fault: HeadFault | null
+  done = false
+  private readonly res: HttpResponse
+  private readonly shared: Shared
+  private readonly chunked: boolean
+  private inbox: BodyInbox | null = null
+  private aborted: (() => void) | null = null
+  private peer: string | null = null
+
+  constructor(res: HttpResponse, shared: Shared, { method, path, query, headers, fault }: Head) {
+    this.res = res
+    this.shared = shared
+    this.method = method
+    this.path = path
+    this.query = query
+    this.headers = headers
+    this.fault = fault
+    this.host = headers.get('host')?.toLowerCase() ?? ''
+    this.chunked = headers.has('transfer-encoding')
+    this.hasBody = announcesBody(method, headers)
+    shared.open.begin()
+    res.onAborted(() => this.leave())
+    if (this.hasBody) this.receive()
+  }
+
+  get peerAddress(): string {
+    if (this.peer === null) {
+      this.peer = this.done ? '' : this.shared.peers.nameOf(this.res.getRemoteAddress())
+    }
+    return this.peer
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    const declared = this.headers.get('content-length')
+    return this.inbox.read(maxBytes, declared === undefined ? undefined : Number(declared))
+  }
+
+  send(answer: Answer): void {
+    if (this.done) return
+    if (this.chunked) {
+      // Chunk lines ended by a bare LF are not told apart by the native parser, so what follows a
+      // chunked body may be a smuggled request. Answered a turn later, anything already received
+      // behind the body ends the connection; closed after the answer, nothing later is read.
+      setImmediate(() => this.write(answer, true))
+    } else {
+      this.write(answer, answer.close === true || this.shared.draining)
+    }
+  }
+
+  onAborted(listener: () => void): void {
+    this.aborted = listener
+  }
+
+  private receive(): void {
+    const { res } = this
+    const inbox = new BodyInbox({
+      pause: () => void (this.done || res.pause()),
+      resume: () => void (this.done || res.resume()),
+    })
+    this.inbox = inbox
+    res.onData((chunk, isLast) => {
+      if (chunk.byteLength > 0) inbox.push(new Uint8Array(chunk.slice(0)))
+      if (isLast) inbox.end()
+    })
+  }
+
+  private write(answer: Answer, close: boolean): void {
+    if (this.done) return
+    this.done = true
+    const { res } = this
+    res.cork(() => {
+      const { status, block, headers, body } = answer
+      if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
+      if (block.wire !== null) res.writeHeader(block.wire[0], block.wire[1])
+      for (const pair of headers) res.writeHeader(pair[0], pair[1])
+      if (close) res.writeHeader('connection', 'close')
+      if (status === 204 || status === 304) res.endWithoutBody(undefined, close)
+      else if (this.method === 'HEAD') {
+        res.endWithoutBody(body === null ? 0 : Buffer.byteLength(body), close)
+      } else res.end(body ?? '', close)
+    })
+    this.shared.open.finish()
+  }
+
+  private leave(): void {
+    if (this.done) return
+    this.done = true
+    this.inbox?.fail('aborted')
+    this.aborted?.()
+    this.shared.open.finish()
+  }
+}
+
+/** Without it a second process shares the port silently (SO_REUSEPORT) and takes half the requests. */
+const LISTEN_EXCLUSIVE_PORT = 1
+
+/** The overload with host and options exists natively; the type definitions leave it out. */
+type ListenOnHost = (
+  host: string,
+  port: number,
+  options: number,
+  listening: (token: us_listen_socket | false) => void,
+) => void
+
+export async function openUws(
+  uws: Uws,
+  { host, port, handler }: ListenOptions,
+): Promise<Listener> {
+  const app = uws.App()
+  const shared: Shared = { draining: false, open: new OpenExchanges(), peers: new PeerNames() }
+
+  app.any('/*', (res: HttpResponse, req: HttpRequest) => {
+    const check = new HeadCheck()
+    req.forEach((name, value) => check.add(name, value))
+    const method = req.getCaseSensitiveMethod()
+    const path = req.getUrl()
+    const query = req.getQuery() ?? ''
+    const fault = check.judge(method, path, query)
+    // Closed, not answered: an answer lets the rest of the buffer be parsed as a second request.
+    if (fault === 'ambiguous') res.close()
+    else handler(new UwsExchange(res, shared, { method, path, query, headers: check.headers, fault }))
+  })
+
+  const socket = await new Promise<us_listen_socket>((resolve, reject) => {
+    const listen = app.listen.bind(app) as unknown as ListenOnHost
+    listen(host, port, LISTEN_EXCLUSIVE_PORT, (token) => {
+      if (token !== false) resolve(token)
+      else reject(new ListenFailed(`cannot listen on ${host} port ${port}: taken, or not an address of this machine`))
+    })
+  })
+  const bound = uws.us_socket_local_port(socket)
+
+  return {
+    url: urlOf('http', host, bound),
+    port: bound,
+    transport: 'uws',
+    async drain(deadlineMs) {
+      if (!shared.draining) uws.us_listen_socket_close(socket)
+      shared.draining = true
+      await shared.open.none(deadlineMs)
+    },
+    async close() {
+      shared.draining = true
+      app.close()
+    },
+  }
+}
+
+/** Textual peer addresses; the last few thousand IPv4 ones are kept, they come back at once. */
+class PeerNames {
+  private readonly known = new Map<number, string>()
+
+  nameOf(address: ArrayBuffer): string {
+    const bytes = new Uint8Array(address)
+    if (bytes.length === 4) return this.v4(bytes, 0)
+    if (bytes.length !== 16) return ''
+    const mapped = bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0)
+    return mapped ? this.v4(bytes, 12) : v6(bytes)
+  }
+
+  private v4(bytes: Uint8Array, at: number): string {
+    const [a, b, c, d] = [bytes[at]!, bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!]
+    const number = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0
+    const known = this.known.get(number)
+    if (known !== undefined) return known
+    const text = `${a}.${b}.${c}.${d}`
+    if (this.known.size >= 4_096) this.known.clear()
+    this.known.set(number, text)
+    return text
+  }
+}
+
+/** RFC 5952 without the zero run shortened: one spelling per address is all that is needed. */
+function v6(bytes: Uint8Array): string {
+  const groups: string[] = []
+  for (let at = 0; at < 16; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16))
+  return groups.join(':')
+}
