@@ -70,10 +70,11 @@ export class BodyUnreadable extends Error {
 
 export interface Exchange extends RequestHead {
   /**
-   * The whole body. Counts bytes while they arrive and stops reading at the limit.
+   * The whole body. Counts bytes while they arrive and stops reading at the limit; `withinMs` is
+   * the time it may take, beside the limits on standing still that every transport holds.
    * @throws {BodyUnreadable}
    */
-  readBody(maxBytes: number): Promise<Uint8Array>
+  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array>
   /**
    * Sends the answer. A second call and a call after the client left do nothing. For HEAD the
    * headers go out with the length of the body that GET would have had, and no body.

@@ -7,7 +7,7 @@ import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
-import type { ReplyContext, ReplyRule } from './replies.js'
+import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './replies.js'
 
 export { bytes, choice, constant, empty, html, oauthError, problem, reply } from './replies.js'
 
@@ -202,30 +202,41 @@ export interface RouteSpec<
     | undefined
 }
 
-/** A route with its types erased: what the pipeline and the documents work on. */
-export interface Route
-  extends Omit<
-    RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>,
-    'message' | 'replies' | 'throttle' | 'security' | 'body'
-  > {
-  readonly address: Address<Protocol>
-  readonly kind: string
+type Erased = RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>
+
+/** What a declaration says of itself: everything but what it does. */
+export interface RouteFacts
+  extends Omit<Erased, 'message' | 'replies' | 'throttle' | 'security' | 'body'> {
   readonly security: Security
   readonly body?: BodyRule<unknown> | undefined
-  readonly message: (request: AnyRouteRequest) => unknown
-  readonly replies: Readonly<Record<string, ReplyRule<never>>>
   readonly throttle?: 'none' | readonly ThrottleRule<AnyRouteRequest>[] | undefined
 }
 
-export type AnyRouteRequest = {
-  readonly [K in keyof RouteRequest<
-    unknown,
-    unknown,
-    unknown,
-    unknown,
-    { scheme: 'optional' }
-  >]: RouteRequest<unknown, unknown, unknown, unknown, { scheme: 'optional' }>[K]
+/** A route with its types erased: what the pipeline and the documents work on. */
+export interface Route extends RouteFacts {
+  readonly target:
+    | {
+        readonly via: 'actor'
+        readonly address: Address<Protocol>
+        readonly kind: string
+        readonly message: (request: AnyRouteRequest) => unknown
+        readonly replies: Readonly<Record<string, ReplyRule<never>>>
+      }
+    /** The gateway's own documents: they exist on every plane and ask nobody. */
+    | {
+        readonly via: 'gateway'
+        readonly answer: (request: AnyRouteRequest) => Promise<Rendered> | Rendered
+        readonly responses: readonly ResponseDoc[]
+      }
 }
+
+export type AnyRouteRequest = RouteRequest<
+  unknown,
+  unknown,
+  unknown,
+  unknown,
+  { scheme: 'optional' }
+>
 
 /**
  * Declares a route. The message must be what the actor's protocol asks for, and `replies` must name
@@ -240,7 +251,18 @@ export function route<
   Headers = Record<string, never>,
   Body = null,
 >(address: Address<P>, kind: K, spec: RouteSpec<P, K, S, Params, Query, Headers, Body>): Route {
-  return { ...spec, address, kind } as unknown as Route
+  const { message, replies, ...facts } = spec
+  return { ...facts, target: { via: 'actor', address, kind, message, replies } } as unknown as Route
 }
 
-export type { ReplyContext, ReplyRule }
+export type OwnRouteSpec = RouteFacts & {
+  readonly answer: (request: AnyRouteRequest) => Promise<Rendered> | Rendered
+  readonly responses: readonly ResponseDoc[]
+}
+
+/** Declares a document that the gateway itself holds: OpenAPI, capabilities, metrics, errors. */
+export function ownRoute({ answer, responses, ...facts }: OwnRouteSpec): Route {
+  return { ...facts, target: { via: 'gateway', answer, responses } }
+}
+
+export type { Rendered, ReplyContext, ReplyRule, ResponseDoc }

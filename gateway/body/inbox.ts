@@ -5,6 +5,7 @@ import { BodyUnreadable, type BodyFailure } from '../exchange.js'
 const STALL_MS_MAX = 12_000
 /** After the first seconds a body must have come at least this fast on average. */
 const BYTES_PER_SEC_MIN = 4_096
+const RATE_CHECK_MS = 1_000
 /** What may arrive before anybody asked for the body; more stops the reading. */
 const EARLY_BYTES_MAX = 64 * 1024
 
@@ -68,8 +69,8 @@ export class BodyInbox {
     this.settle()
   }
 
-  read(maxBytes: number, declaredBytes: number | undefined): Promise<Uint8Array> {
-    if (this.failure === null && (this.size > maxBytes || (declaredBytes ?? 0) > maxBytes)) {
+  read(maxBytes: number, withinMs: number, declaredBytes: number): Promise<Uint8Array> {
+    if (this.failure === null && (this.size > maxBytes || declaredBytes > maxBytes)) {
       this.failure = 'too_large'
       this.chunks.length = 0
     }
@@ -81,16 +82,16 @@ export class BodyInbox {
         this.paused = false
         this.brake.resume()
       }
-      this.watch(STALL_MS_MAX)
+      this.watch(Math.min(STALL_MS_MAX, withinMs), withinMs)
     })
   }
 
-  private watch(delayMs: number): void {
+  private watch(delayMs: number, withinMs: number): void {
     this.timer = setTimeout(() => {
       this.waitedMs += delayMs
       const owedBytes = ((this.waitedMs - STALL_MS_MAX) / 1000 + 1) * BYTES_PER_SEC_MIN
-      if (this.size < owedBytes) this.fail('timeout')
-      else this.watch(1_000)
+      if (this.size < owedBytes || this.waitedMs >= withinMs) this.fail('timeout')
+      else this.watch(RATE_CHECK_MS, withinMs)
     }, delayMs)
   }
 

@@ -55,10 +55,10 @@ class Http1Exchange implements Exchange {
     else message.resume()
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
     if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, declared === undefined ? undefined : Number(declared))
+    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   send(answer: Answer): void {

@@ -59,10 +59,10 @@ class UwsExchange implements Exchange {
     return this.peer
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
     if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, declared === undefined ? undefined : Number(declared))
+    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   send(answer: Answer): void {
@@ -132,10 +132,7 @@ type ListenOnHost = (
   listening: (token: us_listen_socket | false) => void,
 ) => void
 
-export async function openUws(
-  uws: Uws,
-  { host, port, handler }: ListenOptions,
-): Promise<Listener> {
+export async function openUws(uws: Uws, { host, port, handler }: ListenOptions): Promise<Listener> {
   const app = uws.App()
   const shared: Shared = { draining: false, open: new OpenExchanges(), peers: new PeerNames() }
 
@@ -148,14 +145,20 @@ export async function openUws(
     const fault = check.judge(method, path, query)
     // Closed, not answered: an answer lets the rest of the buffer be parsed as a second request.
     if (fault === 'ambiguous') res.close()
-    else handler(new UwsExchange(res, shared, { method, path, query, headers: check.headers, fault }))
+    else
+      handler(new UwsExchange(res, shared, { method, path, query, headers: check.headers, fault }))
   })
 
   const socket = await new Promise<us_listen_socket>((resolve, reject) => {
     const listen = app.listen.bind(app) as unknown as ListenOnHost
     listen(host, port, LISTEN_EXCLUSIVE_PORT, (token) => {
       if (token !== false) resolve(token)
-      else reject(new ListenFailed(`cannot listen on ${host} port ${port}: taken, or not an address of this machine`))
+      else
+        reject(
+          new ListenFailed(
+            `cannot listen on ${host} port ${port}: taken, or not an address of this machine`,
+          ),
+        )
     })
   })
   const bound = uws.us_socket_local_port(socket)
@@ -184,7 +187,8 @@ class PeerNames {
     const bytes = new Uint8Array(address)
     if (bytes.length === 4) return this.v4(bytes, 0)
     if (bytes.length !== 16) return ''
-    const mapped = bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0)
+    const mapped =
+      bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0)
     return mapped ? this.v4(bytes, 12) : v6(bytes)
   }
 

@@ -1,0 +1,177 @@
+/** Writes answers: problem documents, protocol errors, bodies, with the headers all of them share. */
+import type { Logger } from '../runtime/kernel/log.js'
+import type { HeaderBlocks } from './compile.js'
+import type { HeaderPair } from './exchange.js'
+import { noneMatch } from './headers/conditional.js'
+import { stateHeader } from './headers/rate-limit.js'
+import {
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TYPES,
+  type Problem,
+  problemBody,
+  problemCode,
+  problemHeaders,
+} from './problems.js'
+import type { Rendered } from './replies.js'
+import type { Visit } from './visit.js'
+
+const NO_STORE = 'no-store'
+/** Statuses that stay problem documents on OAuth endpoints (decisions.md 23). */
+const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
+
+export type AnswersNeeds = {
+  readonly blocks: HeaderBlocks
+  readonly errorsBaseUrl: string
+  readonly log: Logger
+  readonly monotonicMs: () => number
+  /** Counts what has no route. */
+  readonly observeUnrouted: (status: number, secs: number) => void
+}
+
+export class Answers {
+  private readonly needs: AnswersNeeds
+
+  constructor(needs: AnswersNeeds) {
+    this.needs = needs
+  }
+
+  rendered(visit: Visit, rendered: Rendered, replayed: boolean): void {
+    if (rendered.form === 'problem') {
+      this.problem(visit, rendered.problem)
+      return
+    }
+    if (rendered.form === 'oauth') {
+      this.oauthError(
+        visit,
+        rendered.status,
+        rendered.error,
+        rendered.description,
+        rendered.headers,
+      )
+      return
+    }
+    const { status, contentType, body, headers, etag } = rendered
+    const cache = rendered.cacheControl ?? (status < 300 ? visit.route?.route.cache : undefined)
+    const pairs: HeaderPair[] = []
+    if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
+    if (replayed) pairs.push(['idempotency-replayed', 'true'])
+    if (etag !== undefined) {
+      pairs.push(['etag', etag])
+      const { exchange } = visit
+      if (status === 200 && isSafe(exchange.method)) {
+        if (!noneMatch(exchange.headers.get('if-none-match'), etag)) {
+          this.send(visit, 304, null, cache ?? NO_STORE, pairs, null)
+          return
+        }
+      }
+    }
+    this.send(visit, status, contentType, cache ?? NO_STORE, pairs, body)
+  }
+
+  problem(visit: Visit, problem: Problem, close = false): void {
+    const { status, title } = PROBLEM_TYPES[problem.name]
+    const oauth = visit.route?.route.errors === 'oauth'
+    if (oauth && status < 500 && !BEYOND_OAUTH.has(status)) {
+      const code = problem.error ?? oauthCode(problem)
+      const description = problem.errorDescription ?? problem.detail ?? title
+      this.oauthError(visit, status, code, description, problemHeaders(problem))
+      return
+    }
+    const full =
+      oauth && problem.errorDescription === undefined
+        ? { ...problem, errorDescription: problem.detail ?? title }
+        : problem
+    const body = problemBody(full, {
+      errorsBaseUrl: this.needs.errorsBaseUrl,
+      instance: visit.exchange.path,
+      requestId: visit.requestId,
+    })
+    const pairs = Object.entries(problemHeaders(problem))
+    this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
+  }
+
+  send(
+    visit: Visit,
+    status: number,
+    contentType: string | null,
+    cacheControl: string,
+    pairs: readonly HeaderPair[],
+    body: string | Uint8Array | null,
+    close = false,
+  ): void {
+    const { exchange, route, requestId } = visit
+    const headers: HeaderPair[] = [['x-request-id', requestId]]
+    if (visit.windows.length > 0) headers.push(stateHeader(visit.windows))
+    if (route !== null) {
+      const { policyHeader } = route.throttling
+      if (policyHeader !== null && visit.windows.length > 0) headers.push(policyHeader)
+      if (route.deprecation.length > 0) headers.push(...route.deprecation)
+    }
+    if (visit.cors.length > 0) headers.push(...visit.cors)
+    for (const pair of pairs) {
+      if (isFieldValue(pair[1])) headers.push(pair)
+      else this.needs.log.error({ request_id: requestId, header: pair[0] }, 'header value refused')
+    }
+    exchange.send({
+      status,
+      block: this.needs.blocks.block(contentType, cacheControl),
+      headers,
+      body,
+      close,
+    })
+    this.account(visit, status)
+  }
+
+  private oauthError(
+    visit: Visit,
+    status: number,
+    error: string,
+    description: string | undefined,
+    headers: Readonly<Record<string, string>> | undefined,
+  ): void {
+    const body = {
+      error,
+      ...(description === undefined ? {} : { error_description: description }),
+    }
+    const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
+    this.send(visit, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
+  }
+
+  private account(visit: Visit, status: number): void {
+    const secs = (this.needs.monotonicMs() - visit.startedMs) / 1000
+    const { route, exchange, requestId } = visit
+    if (route === null) this.needs.observeUnrouted(status, secs)
+    else route.meter.observe(status, secs)
+    const level =
+      status >= 500 && status !== 503 ? 'error' : route?.light === true ? 'debug' : 'info'
+    const { log } = this.needs
+    if (!log.isLevelEnabled(level)) return
+    log[level](
+      {
+        request_id: requestId,
+        method: exchange.method,
+        route: route?.route.path ?? null,
+        status,
+        ms: Math.round(secs * 1e4) / 10,
+      },
+      'request',
+    )
+  }
+}
+
+function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** The RFC 6749 section 5.2 word for what the gateway itself refuses. */
+function oauthCode({ name }: Problem): string {
+  return name === 'bad-request' ? 'invalid_request' : problemCode(name)
+}
+
+// oxlint-disable-next-line no-control-regex
+const FORBIDDEN_IN_FIELD = /[\u0000-\u0008\u000a-\u001f\u007f\u0100-\uffff]/
+
+/** No CR, LF, NUL and nothing beyond latin-1 goes into a header, whoever wrote it. */
+function isFieldValue(value: string): boolean {
+  return !FORBIDDEN_IN_FIELD.test(value)
+}

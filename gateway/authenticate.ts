@@ -1,0 +1,129 @@
+/** Credentials to a `Principal`, by asking the tokens actor; then what the route demands of it. */
+import { isDirect, type Principal } from '../actors/domain/principal.js'
+import type { Authenticate, TokensProtocol, Unauthenticated } from '../actors/tokens/protocol.js'
+import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
+import type { Problem, ProblemName } from './problems.js'
+import type { Credentials, Security } from './route.js'
+
+export type Judged =
+  | { readonly tag: 'principal'; readonly principal: Principal }
+  | { readonly tag: 'problem'; readonly problem: Problem }
+
+const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
+  unauthorized: 'unauthorized',
+  token_expired: 'token-expired',
+  token_revoked: 'token-revoked',
+  invalid_dpop_proof: 'unauthorized',
+  use_dpop_nonce: 'unauthorized',
+}
+
+export interface Authenticator {
+  authenticate(credentials: Credentials, options: AskOptions): Promise<Judged>
+}
+
+/** The scheme and token of an Authorization header; null when it is another scheme or malformed. */
+export function presentedToken(
+  authorization: string,
+): { readonly scheme: Authenticate['scheme']; readonly token: string } | null {
+  const space = authorization.indexOf(' ')
+  const scheme = authorization.slice(0, space).toLowerCase()
+  const token = authorization.slice(space + 1).trim()
+  if (space < 0 || !/^[A-Za-z0-9._~+/-]+=*$/.test(token)) return null
+  if (scheme === 'bearer') return { scheme: 'Bearer', token }
+  return scheme === 'dpop' ? { scheme: 'DPoP', token } : null
+}
+
+export function authenticator(
+  tokens: ActorRef<TokensProtocol> | undefined,
+  baseUrl: string,
+): Authenticator {
+  const metadata = `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`
+  const missing: Problem = {
+    name: 'unauthorized',
+    detail: 'This operation needs an access token in the Authorization header.',
+    headers: { 'www-authenticate': `Bearer ${metadata}` },
+  }
+  const malformed: Problem = {
+    name: 'unauthorized',
+    detail: 'The Authorization header holds no bearer token.',
+    headers: {
+      'www-authenticate': `Bearer error="invalid_request", error_description="not a bearer token", ${metadata}`,
+    },
+  }
+  return {
+    async authenticate(credentials, options) {
+      const { authorization, dpopProof, httpMethod, httpUrl } = credentials
+      if (authorization === null) return { tag: 'problem', problem: missing }
+      const presented = presentedToken(authorization)
+      if (presented === null) return { tag: 'problem', problem: malformed }
+      if (tokens === undefined) {
+        return { tag: 'problem', problem: { name: 'service-unavailable', retryAfterSecs: 1 } }
+      }
+      const verdict = await tokens.ask(
+        'authenticate',
+        { ...presented, dpopProof, httpMethod, httpUrl },
+        options,
+      )
+      if (verdict.tag === 'authenticated') return { tag: 'principal', principal: verdict.principal }
+      return { tag: 'problem', problem: refusal(verdict, metadata) }
+    },
+  }
+}
+
+/** RFC 6750 section 3, RFC 9449 section 7.1 and 9. */
+function refusal(verdict: Unauthenticated, metadata: string): Problem {
+  const { error, description, dpopNonce } = verdict
+  const proof = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
+  const words = quotable(description)
+  const challenge = proof
+    ? `DPoP error="${error}", error_description="${words}", algs="ES256 EdDSA"`
+    : `Bearer error="invalid_token", error_description="${words}", ${metadata}`
+  return {
+    name: PROBLEM_OF[error],
+    detail: description,
+    error,
+    errorDescription: description,
+    headers: {
+      'www-authenticate': challenge,
+      ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
+    },
+  }
+}
+
+/** What the route demands of a valid token; null when it is met. */
+export function refuseAuthority(security: Security, principal: Principal): Problem | null {
+  if (security.scheme !== 'bearer') return null
+  const { scopes = [], subjects, direct = 'either' } = security
+  if (scopes.length > 0 && !scopes.some((scope) => principal.scopes.includes(scope))) {
+    const needed = scopes.join(' ')
+    return {
+      name: 'insufficient-scope',
+      detail: `The token needs ${scopes.length > 1 ? 'one of the scopes' : 'the scope'} ${needed}.`,
+      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed}"` },
+    }
+  }
+  if (subjects !== undefined && !subjects.includes(principal.subjectType)) {
+    return {
+      name: 'forbidden',
+      detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,
+    }
+  }
+  if (direct === 'required' && !isDirect(principal)) {
+    return {
+      name: 'forbidden',
+      detail: 'This operation needs a direct token, not a delegated one.',
+    }
+  }
+  if (direct === 'forbidden' && isDirect(principal)) {
+    return {
+      name: 'forbidden',
+      detail: 'This operation needs a delegated token, not a direct one.',
+    }
+  }
+  return null
+}
+
+/** The characters that error_description may hold (RFC 6750 section 3). */
+function quotable(text: string): string {
+  return text.replaceAll(/[^ !#-[\]-~]/g, "'")
+}

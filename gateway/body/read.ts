@@ -1,0 +1,179 @@
+/** The parts of a request, checked against what the route declares. */
+import { createHash } from 'node:crypto'
+import type { z } from 'zod'
+import type { Exchange } from '../exchange.js'
+import { mediaTypeOf } from '../headers/accept.js'
+import type { PointedError, Problem } from '../problems.js'
+import type { BodyRule, FormFields } from '../route.js'
+
+const JSON_DEPTH_MAX = 64
+const FIELDS_MAX = 200
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problem: Problem }
+
+const good = <T>(value: T): Parsed<T> => ({ ok: true, value })
+const bad = (problem: Problem): Parsed<never> => ({ ok: false, problem })
+const badBody = (detail: string): Parsed<never> =>
+  bad({ name: 'bad-request', detail, errors: [{ pointer: '#', detail }] })
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Whether Content-Type and Content-Encoding are such as the rule reads; checked before reading. */
+export function refuseMedia(rule: BodyRule<unknown>, exchange: Exchange): Problem | null {
+  const encoding = exchange.headers.get('content-encoding')
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    return { name: 'unsupported-media-type', detail: 'Compressed request bodies are not read.' }
+  }
+  const mediaType = mediaTypeOf(exchange.headers.get('content-type'))
+  const expected = expectedMedia(rule)
+  if (expected.length === 0 || (mediaType !== null && expected.includes(mediaType))) return null
+  // Nothing was sent: that a body is missing says more than that its type is.
+  if (mediaType === null && !exchange.hasBody) return null
+  return {
+    name: 'unsupported-media-type',
+    detail: `The request body must be ${expected.join(' or ')}.`,
+  }
+}
+
+function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
+  if (rule.kind === 'raw') return rule.contentTypes
+  return rule.kind === 'json' ? ['application/json'] : ['application/x-www-form-urlencoded']
+}
+
+export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<unknown> {
+  if (rule.kind === 'raw') return good(bytes)
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    return badBody('The body is not UTF-8.')
+  }
+  if (rule.kind === 'json') return parseJson(rule.schema, text)
+  const fields = parseFields(text)
+  if (!fields.ok || rule.kind === 'fields') return fields
+  const object = objectOf(fields.value, '#/')
+  return object.ok ? checked(rule.schema, object.value, bodyPointer) : object
+}
+
+function parseJson(schema: z.ZodType, text: string): Parsed<unknown> {
+  if (text === '') return badBody('The request has no body.')
+  if (text.length > JSON_DEPTH_MAX && isTooDeep(text)) {
+    return badBody(`The body nests deeper than ${JSON_DEPTH_MAX} levels.`)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return badBody('The body is not JSON.')
+  }
+  return checked(schema, value, bodyPointer)
+}
+
+/** Counts brackets outside of strings. */
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (quoted) {
+      if (code === 0x5c) at += 1
+      else if (code === 0x22) quoted = false
+    } else if (code === 0x22) quoted = true
+    else if (code === 0x7b || code === 0x5b) {
+      depth += 1
+      if (depth > JSON_DEPTH_MAX) return true
+    } else if (code === 0x7d || code === 0x5d) depth -= 1
+  }
+  return false
+}
+
+/** application/x-www-form-urlencoded, also the query: pairs in order. */
+export function parseFields(text: string): Parsed<FormFields> {
+  if (text === '') return good([])
+  const fields: [string, string][] = []
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    if (fields.length >= FIELDS_MAX) {
+      return bad({ name: 'bad-request', detail: `There are more than ${FIELDS_MAX} parameters.` })
+    }
+    const equals = pair.indexOf('=')
+    const name = decode(equals < 0 ? pair : pair.slice(0, equals))
+    const value = decode(equals < 0 ? '' : pair.slice(equals + 1))
+    if (name === null || value === null) {
+      return bad({ name: 'bad-request', detail: 'A parameter has a broken percent escape.' })
+    }
+    fields.push([name, value])
+  }
+  return good(fields)
+}
+
+function decode(text: string): string | null {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  if (!spaced.includes('%')) return spaced
+  try {
+    return decodeURIComponent(spaced)
+  } catch {
+    return null
+  }
+}
+
+/** A repeated name has two readings; it is refused (RFC 6749 section 3.1). */
+export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
+  const object: Record<string, string> = Object.create(null) as Record<string, string>
+  for (const [name, value] of fields) {
+    if (name in object) {
+      const detail = `The parameter is given more than once.`
+      return bad({
+        name: 'bad-request',
+        detail: `A parameter is given more than once.`,
+        errors: [{ pointer: `${prefix}${name}`, detail }],
+      })
+    }
+    object[name] = value
+  }
+  return good({ ...object })
+}
+
+/** Runs a schema; its issues become the `errors` of a 400. */
+export function checked(
+  schema: z.ZodType,
+  value: unknown,
+  pointerOf: (path: readonly PropertyKey[]) => string,
+): Parsed<unknown> {
+  const result = schema.safeParse(value)
+  if (result.success) return good(result.data)
+  const errors: PointedError[] = result.error.issues.slice(0, 20).map(({ path, message }) => ({
+    pointer: pointerOf(path),
+    detail: message,
+  }))
+  const [first] = errors
+  return bad({
+    name: 'bad-request',
+    detail: first === undefined ? 'The request is not valid.' : `${first.pointer}: ${first.detail}`,
+    errors,
+  })
+}
+
+/** RFC 6901 as a URI fragment: `#/redirect_uris/0`. */
+export function bodyPointer(path: readonly PropertyKey[]): string {
+  const parts = path.map((part) => String(part).replaceAll('~', '~0').replaceAll('/', '~1'))
+  return parts.length === 0 ? '#' : `#/${parts.join('/')}`
+}
+
+export const queryPointer = (path: readonly PropertyKey[]): string => `query:${path.join('.')}`
+export const pathPointer = (path: readonly PropertyKey[]): string => `path:${path.join('.')}`
+export const headerPointer = (path: readonly PropertyKey[]): string => `header:${path.join('.')}`
+
+/** The fingerprint of a body for idempotency keys. */
+export function fingerprintOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** An idempotency-key value: 1 to 255 visible ASCII, bare or as a quoted string; else null. */
+export function idempotencyKey(value: string): string | null {
+  const bare =
+    /^"((?:[!#-[\]-~]|\\["\\])+)"$/.exec(value)?.[1]?.replaceAll(/\\(["\\])/g, '$1') ?? value
+  return /^[!-~]{1,255}$/.test(bare) ? bare : null
+}

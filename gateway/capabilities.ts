@@ -1,0 +1,65 @@
+/** GET /api/v1/capabilities: what the routes of this deployment make true. decisions.md 14. */
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { bytes, ownRoute, type Route } from './route.js'
+
+export const INTERFACE_VERSION = '2.4.0'
+const MAX_AGE_SECS = 60
+
+const Capabilities = z
+  .object({
+    interface_version: z.string().meta({ example: INTERFACE_VERSION }),
+    issuer: z.string(),
+    capabilities: z.array(z.string()).describe('Names of what is enabled, sorted.'),
+    features: z.record(z.string(), z.looseObject({ enabled: z.boolean() })),
+  })
+  .meta({ id: 'Capabilities' })
+
+export type CapabilitiesOptions = {
+  readonly issuer: string
+  readonly routes: readonly Route[]
+  /** Names that settings switch on beside the routes, such as oauth.dpop. */
+  readonly more?: readonly string[] | undefined
+}
+
+/** The document; names come from the routes' declarations and nowhere else. */
+export function capabilitiesDocument({ issuer, routes, more = [] }: CapabilitiesOptions) {
+  const names = [
+    ...new Set([...routes.flatMap(({ capabilities = [] }) => capabilities), ...more]),
+  ].toSorted()
+  return {
+    interface_version: INTERFACE_VERSION,
+    issuer,
+    capabilities: names,
+    features: Object.fromEntries(names.map((name) => [name, { enabled: true }])),
+  }
+}
+
+export function capabilitiesRoute(options: CapabilitiesOptions): Route {
+  const body = JSON.stringify(capabilitiesDocument(options))
+  const rule = bytes(
+    200,
+    'application/json',
+    () => ({ body, etag: strongTag(body), maxAgeSecs: MAX_AGE_SECS }),
+    Capabilities,
+  )
+  return ownRoute({
+    method: 'GET',
+    path: '/api/v1/capabilities',
+    operationId: 'getCapabilities',
+    summary: 'List what this deployment can do',
+    tags: ['Operations'],
+    exposure: 'public',
+    security: { scheme: 'anonymous' },
+    cors: 'public',
+    responses: rule.docs,
+    answer: () => rule.render(null, NO_CONTEXT),
+  })
+}
+
+const NO_CONTEXT = { requestId: '', baseUrl: '', path: '', query: '' }
+
+/** A strong entity tag over the bytes. */
+export function strongTag(body: string | Uint8Array): string {
+  return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+}

@@ -1,0 +1,76 @@
+/** Who is at the other end, seen through the proxies we trust. decisions.md 14 (proxies). */
+import ipaddr from 'ipaddr.js'
+
+type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+export interface ClientAddresses {
+  /** The right-most hop that is not a trusted proxy; the peer itself when nothing is trusted. */
+  clientOf(peer: string, forwardedFor: string | undefined): string
+  /** Whether what the peer says in X-Forwarded-* counts. */
+  trusts(peer: string): boolean
+}
+
+const VERDICTS_KEPT_MAX = 1_024
+
+export function clientAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const ranges = trustedProxies.map(rangeOf)
+  const kept = new Map<string, boolean>()
+  const trusts = (address: string): boolean => {
+    if (ranges.length === 0) return false
+    const known = kept.get(address)
+    if (known !== undefined) return known
+    const verdict = isWithin(address, ranges)
+    if (kept.size >= VERDICTS_KEPT_MAX) kept.clear()
+    kept.set(address, verdict)
+    return verdict
+  }
+  return {
+    trusts,
+    clientOf(peer, forwardedFor) {
+      if (forwardedFor === undefined || !trusts(peer)) return peer
+      let client = peer
+      for (const hop of forwardedFor.split(',').toReversed()) {
+        const address = addressIn(hop)
+        // What a trusted proxy wrote is an address; anything else ends the part to be believed.
+        if (address === null) return client
+        client = address
+        if (!trusts(address)) return client
+      }
+      return client
+    },
+  }
+}
+
+/** The unit a quota counts by: an IPv4 address, or the /64 that one IPv6 customer has. */
+export function quotaAddress(address: string): string {
+  if (!address.includes(':')) return address
+  if (!ipaddr.IPv6.isValid(address)) return address
+  const { parts } = ipaddr.IPv6.parse(address)
+  return `${parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`
+}
+
+function rangeOf(text: string): Range {
+  return text.includes('/')
+    ? (ipaddr.parseCIDR(text) as Range)
+    : [ipaddr.parse(text), ipaddr.IPv4.isValid(text) ? 32 : 128]
+}
+
+function isWithin(address: string, ranges: readonly Range[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return ranges.some(
+    ([network, bits]) => network.kind() === parsed.kind() && parsed.match(network as never, bits),
+  )
+}
+
+/** One element of X-Forwarded-For: an address, perhaps in brackets, perhaps with a port. */
+function addressIn(hop: string): string | null {
+  const text = hop.trim()
+  const bracketed = /^\[([0-9a-fA-F:.]+)\](?::[0-9]{1,5})?$/.exec(text)?.[1]
+  const bare = bracketed ?? /^([0-9.]+)(?::[0-9]{1,5})?$/.exec(text)?.[1] ?? text
+  if (!ipaddr.isValid(bare) || (!bare.includes(':') && bare.split('.').length !== 4)) return null
+  return ipaddr.process(bare).toString()
+}

@@ -1,0 +1,141 @@
+/** A route made ready to run: what never changes between requests is worked out once. */
+import type { PolicyName } from '../actors/throttle/protocol.js'
+import type { ActorRef } from '../runtime/kernel/actor.js'
+import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
+import { policyHeader } from './headers/rate-limit.js'
+import type { HttpMetrics, RouteMeter } from './http-metrics.js'
+import type { AnyRouteRequest, ReplyRule, Route, ThrottleRule } from './route.js'
+
+export type AnyRef = ActorRef<Record<string, { message: unknown; reply: { tag: string } }>>
+export type Refs = ReadonlyMap<string, ActorRef<never>>
+
+/** Which quotas a request takes, and when they can be told. */
+export type Throttling = {
+  /** The local `default` quota: by address before authentication, by caller after it, or not. */
+  readonly byDefault: 'address' | 'caller' | 'none'
+  /** Shared policies by address: taken before anything else is believed. */
+  readonly early: readonly PolicyName[]
+  /** Shared policies whose key needs the parsed request. */
+  readonly late: readonly ThrottleRule<AnyRouteRequest>[]
+  /** Null where nothing is limited. */
+  readonly policyHeader: HeaderPair | null
+}
+
+export type CompiledRoute = {
+  readonly route: Route
+  readonly ref: AnyRef | null
+  readonly rules: Readonly<Record<string, ReplyRule<never>>>
+  readonly throttling: Throttling
+  readonly meter: RouteMeter
+  /** No input, no credentials: answered without the longer way through the pipeline. */
+  readonly light: boolean
+  /** The success media types, for Accept. */
+  readonly offers: readonly string[]
+  readonly isHealth: boolean
+  readonly deprecation: readonly HeaderPair[]
+}
+
+/** Null when the route's actor does not sit here. */
+export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): CompiledRoute | null {
+  const { target, security, method, path } = route
+  const ref = target.via === 'actor' ? refs.get(target.address.name) : null
+  if (ref === undefined) return null
+  const throttling = throttlingOf(route)
+  const responses =
+    target.via === 'gateway'
+      ? target.responses
+      : Object.values(target.replies).flatMap((rule) => rule.docs)
+  const light =
+    target.via === 'actor' &&
+    security.scheme === 'anonymous' &&
+    method === 'GET' &&
+    [route.params, route.query, route.headers, route.body].every((part) => part === undefined) &&
+    throttling.early.length + throttling.late.length === 0 &&
+    route.deprecated === undefined
+  return {
+    route,
+    ref: ref as unknown as AnyRef | null,
+    rules: target.via === 'actor' ? target.replies : {},
+    throttling,
+    meter: metrics.meter({ method, route: path }),
+    light,
+    offers: [
+      ...new Set(
+        responses.flatMap(({ status, contentType }) =>
+          status < 300 && contentType !== null ? [contentType.split(';')[0]!] : [],
+        ),
+      ),
+    ],
+    isHealth: path.startsWith('/health/'),
+    deprecation: deprecationOf(route),
+  }
+}
+
+function throttlingOf({ throttle, security }: Route): Throttling {
+  if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }
+  const rules: readonly ThrottleRule<AnyRouteRequest>[] = throttle ?? [
+    { policy: 'default', by: 'caller' },
+  ]
+  const authenticated = security.scheme !== 'anonymous' && security.scheme !== 'client'
+  const plain = rules.find(({ policy, by }) => policy === 'default' && typeof by === 'string')
+  const shared = rules.filter((rule) => rule !== plain)
+  const isEarly = ({ by }: ThrottleRule<AnyRouteRequest>) =>
+    by === 'address' || (by === 'caller' && !authenticated)
+  return {
+    byDefault:
+      plain === undefined ? 'none' : plain.by === 'caller' && authenticated ? 'caller' : 'address',
+    early: shared.filter(isEarly).map(({ policy }) => policy),
+    late: shared.filter((rule) => !isEarly(rule)),
+    policyHeader: policyHeader(rules.map(({ policy }) => policy)),
+  }
+}
+
+/** RFC 9745, RFC 8594; interface.md, Versioning 3. */
+function deprecationOf({ deprecated }: Route): readonly HeaderPair[] {
+  if (deprecated === undefined) return []
+  const { sinceSecs, sunset, link } = deprecated
+  const pairs: HeaderPair[] = [['deprecation', `@${sinceSecs}`]]
+  if (sunset !== undefined) pairs.push(['sunset', sunset])
+  if (link !== undefined) pairs.push(['link', `<${link}>; rel="deprecation"`])
+  return pairs
+}
+
+/** What every answer says; pages get their policy, everything else may not be framed or run. */
+const PAGE_POLICY =
+  "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; " +
+  "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+/** Header blocks by content type and Cache-Control; there are few of them and they never change. */
+export class HeaderBlocks {
+  private readonly blocks = new Map<string, Map<string, HeaderBlock>>()
+  private readonly secure: boolean
+
+  constructor(secure: boolean) {
+    this.secure = secure
+  }
+
+  block(contentType: string | null, cacheControl: string): HeaderBlock {
+    let byCache = this.blocks.get(contentType ?? '')
+    if (byCache === undefined) this.blocks.set(contentType ?? '', (byCache = new Map()))
+    let block = byCache.get(cacheControl)
+    if (block === undefined) {
+      block = this.build(contentType, cacheControl)
+      if (byCache.size < 64) byCache.set(cacheControl, block)
+    }
+    return block
+  }
+
+  private build(contentType: string | null, cacheControl: string): HeaderBlock {
+    const page = contentType?.startsWith('text/html') === true
+    const pairs: HeaderPair[] = [
+      ['cache-control', cacheControl],
+      ['x-content-type-options', 'nosniff'],
+      ['referrer-policy', 'no-referrer'],
+      ['content-security-policy', page ? PAGE_POLICY : DATA_POLICY],
+    ]
+    if (contentType !== null) pairs.unshift(['content-type', contentType])
+    if (this.secure) pairs.push(['strict-transport-security', 'max-age=31536000'])
+    return headerBlock(pairs)
+  }
+}

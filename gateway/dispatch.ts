@@ -1,0 +1,344 @@
+/**
+ * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
+ * this way; what a route does not need is skipped, not done otherwise.
+ */
+import { ActorUnavailable } from '../runtime/kernel/actor.js'
+import type { Clock } from '../runtime/kernel/clock.js'
+import type { Logger } from '../runtime/kernel/log.js'
+import type { Random } from '../runtime/kernel/random.js'
+import type { Answers } from './answers.js'
+import { type Authenticator, refuseAuthority } from './authenticate.js'
+import type { ClientAddresses } from './client-address.js'
+import { quotaAddress } from './client-address.js'
+import type { CompiledRoute } from './compile.js'
+import { BodyUnreadable, type Exchange } from './exchange.js'
+import { type Cors, preflightHeaders } from './headers/cors.js'
+import { rateLimited } from './headers/rate-limit.js'
+import type { HostPolicy } from './hosts.js'
+import { clientIdOf, type InputReader } from './input.js'
+import type { Problem } from './problems.js'
+import type { Quotas, QuotaVerdict } from './quotas.js'
+import type { ReplyContext } from './replies.js'
+import type { AnyRouteRequest } from './route.js'
+import type { Resource, Router } from './router.js'
+import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
+
+export type PipelineNeeds = {
+  readonly router: Router<CompiledRoute>
+  readonly answers: Answers
+  readonly hosts: HostPolicy
+  readonly addresses: ClientAddresses
+  readonly cors: Cors
+  readonly quotas: Quotas
+  readonly authenticator: Authenticator
+  readonly input: InputReader
+  readonly publicOrigin: URL
+  readonly baseUrl: string
+  readonly requestTimeoutMs: number
+  readonly metricsToken: ((authorization: string) => boolean) | null
+  /** False while the service is starting: only health probes answer. */
+  readonly started: () => boolean
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+export class Pipeline {
+  private readonly needs: PipelineNeeds
+
+  constructor(needs: PipelineNeeds) {
+    this.needs = needs
+  }
+
+  /** Handles one exchange. Never throws. */
+  handle(exchange: Exchange): void {
+    const { clock, requestTimeoutMs, answers, hosts, router } = this.needs
+    const now = clock.monotonicMs()
+    const deadlineMs = requestTimeoutMs > 0 ? now + requestTimeoutMs : undefined
+    const visit = new Visit(exchange, this.requestId(exchange), now, deadlineMs)
+    try {
+      if (exchange.fault !== null) {
+        answers.problem(visit, faultProblem(exchange.fault), true)
+        return
+      }
+      const host = hosts(exchange.host)
+      if (host !== 'served') {
+        answers.problem(visit, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
+        return
+      }
+      const match = router.match(exchange.path)
+      if (match === null) {
+        answers.problem(visit, { name: 'not-found', detail: 'There is nothing at this path.' })
+        return
+      }
+      const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
+      const route = match.resource.methods.get(method)
+      if (route === undefined) {
+        void this.withoutRoute(visit, match.resource)
+        return
+      }
+      visit.route = route
+      visit.rawParams = match.params
+      if (!route.isHealth && !this.needs.started()) {
+        answers.problem(visit, STARTING)
+        return
+      }
+      if (route.light) this.answerLight(visit, route)
+      else void this.answer(visit, route)
+    } catch (error) {
+      this.fail(visit, error)
+    }
+  }
+
+  /** The short way: nothing to read, nobody to ask who is calling. */
+  private answerLight(visit: Visit, route: CompiledRoute): void {
+    const { quotas, addresses, publicOrigin } = this.needs
+    const origin = visit.exchange.headers.get('origin')
+    if (origin !== undefined) {
+      const cors = this.needs.cors.headers(route.route.cors ?? 'configured', origin, undefined)
+      if (!(cors instanceof Promise)) visit.cors = cors
+    }
+    if (route.throttling.byDefault !== 'none' && quotas.enabled) {
+      if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return
+    }
+    const request = new RequestView(visit, addresses, publicOrigin, NO_PARTS)
+    this.ask(visit, route, request).catch((error: unknown) => this.fail(visit, error))
+  }
+
+  private async answer(visit: Visit, route: CompiledRoute): Promise<void> {
+    try {
+      const abort = new AbortController()
+      visit.abort = abort
+      visit.exchange.onAborted(() => abort.abort())
+      const request = await this.prepare(visit, route)
+      if (request !== null) await this.ask(visit, route, request)
+    } catch (error) {
+      this.fail(visit, error)
+    }
+  }
+
+  /** Everything before the ask; null when the request was answered on the way. */
+  private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
+    const { quotas, addresses, publicOrigin, input, answers } = this.needs
+    const { exchange } = visit
+    const { throttling } = route
+    const policy = route.route.cors ?? 'configured'
+    const origin = exchange.headers.get('origin')
+    if (origin !== undefined) visit.cors = await this.needs.cors.headers(policy, origin, undefined)
+
+    if (quotas.enabled) {
+      if (throttling.byDefault === 'address') {
+        if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return null
+      }
+      if (throttling.early.length > 0) {
+        const key = this.addressKey(visit)
+        const taken = throttling.early.map((policy) => ({ policy, key }))
+        if (!this.admit(visit, await quotas.takeShared(taken, visit.askOptions))) return null
+      }
+    }
+    if (!(await this.authenticate(visit, route))) return null
+    if (quotas.enabled && throttling.byDefault === 'caller') {
+      const { principal } = visit
+      const key = principal === null ? this.addressKey(visit) : `token:${principal.tokenId}`
+      if (!this.admit(visit, quotas.takeDefault(key))) return null
+    }
+
+    const parts = await input.read(visit, route, visit.principal)
+    if (!parts.ok) {
+      answers.problem(visit, parts.problem, parts.close === true)
+      return null
+    }
+    const request = new RequestView(visit, addresses, publicOrigin, parts.value)
+    if (origin !== undefined && policy === 'application-origins') {
+      const clientId = clientIdOf(request) ?? undefined
+      visit.cors = await this.needs.cors.headers(policy, origin, clientId)
+    }
+    if (quotas.enabled && throttling.late.length > 0) {
+      const taken = throttling.late.map(({ policy, by }) => ({
+        policy,
+        key: typeof by === 'function' ? by(request) : this.callerKey(visit),
+      }))
+      if (!this.admit(visit, await quotas.takeShared(taken, visit.askOptions))) return null
+    }
+    return request
+  }
+
+  /** False when the request was refused. */
+  private async authenticate(visit: Visit, { route }: CompiledRoute): Promise<boolean> {
+    const { security } = route
+    if (security.scheme === 'anonymous' || security.scheme === 'client') return true
+    const { answers, authenticator, quotas, addresses, publicOrigin, metricsToken } = this.needs
+    const authorization = visit.exchange.headers.get('authorization')
+    if (authorization === undefined && security.scheme === 'optional') return true
+    if (security.scheme === 'metrics' && authorization !== undefined) {
+      if (metricsToken?.(authorization) === true) return true
+    }
+    // Guessing has a quota of its own per address, so that it costs no more verifications than
+    // honest use does and cannot use up the quota of honest callers behind the same address.
+    const guesses = `refused:${this.addressKey(visit)}`
+    const spent = quotas.enabled ? quotas.spentDefault(guesses) : null
+    if (spent !== null) return this.admit(visit, spent)
+    const credentials = credentialsOf(visit, addresses, publicOrigin)
+    const judged = await authenticator.authenticate(credentials, visit.askOptions)
+    if (judged.tag === 'problem') {
+      if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses)
+      answers.problem(visit, judged.problem)
+      return false
+    }
+    const demanded = security.scheme === 'metrics' ? METRICS_SECURITY : security
+    const refusal = refuseAuthority(demanded, judged.principal)
+    if (refusal !== null) {
+      answers.problem(visit, refusal)
+      return false
+    }
+    visit.principal = judged.principal
+    return true
+  }
+
+  private async ask(
+    visit: Visit,
+    compiled: CompiledRoute,
+    request: AnyRouteRequest,
+  ): Promise<void> {
+    const { answers } = this.needs
+    const { target } = compiled.route
+    if (target.via === 'gateway') {
+      answers.rendered(visit, await target.answer(request), false)
+      return
+    }
+    const outcome = await compiled.ref!.ask(target.kind, target.message(request), visit.askOptions)
+    const rule = compiled.rules[outcome.tag]
+    if (rule === undefined) {
+      throw new Error(`${target.address.name}.${target.kind} gave the unknown tag ${outcome.tag}`)
+    }
+    const replayed = 'replayed' in outcome && outcome.replayed === true
+    answers.rendered(visit, rule.render(outcome as never, this.contextOf(visit)), replayed)
+  }
+
+  /** A path that exists with a method it does not know: preflight, OPTIONS, or 405. */
+  private async withoutRoute(visit: Visit, resource: Resource<CompiledRoute>): Promise<void> {
+    const { answers, cors } = this.needs
+    const { method, headers } = visit.exchange
+    try {
+      if (method !== 'OPTIONS') {
+        const detail = `This resource knows ${resource.allow}.`
+        answers.problem(visit, {
+          name: 'method-not-allowed',
+          detail,
+          headers: { allow: resource.allow },
+        })
+        return
+      }
+      const origin = headers.get('origin')
+      const wanted = headers.get('access-control-request-method')
+      const pairs: (readonly [string, string])[] = [['allow', resource.allow]]
+      if (origin !== undefined && wanted !== undefined) {
+        const route = resource.methods.get(wanted === 'HEAD' ? 'GET' : wanted)
+        if (route !== undefined) {
+          const answer = await cors.headers(route.route.cors ?? 'configured', origin, null)
+          pairs.push(...answer)
+          const allowed = answer.some(([name]) => name === 'access-control-allow-origin')
+          if (allowed) pairs.push(...preflightHeaders(resource.allow))
+        }
+      }
+      answers.send(visit, 204, null, 'no-store', pairs, null)
+    } catch (error) {
+      this.fail(visit, error)
+    }
+  }
+
+  /** Remembers what the quota says; false when the request was refused. */
+  private admit(visit: Visit, verdict: QuotaVerdict): boolean {
+    const { answers } = this.needs
+    if (verdict.tag === 'unknown') {
+      answers.problem(visit, {
+        name: 'service-unavailable',
+        detail: 'The quota of this operation cannot be counted at the moment.',
+        retryAfterSecs: 1,
+      })
+      return false
+    }
+    visit.windows =
+      visit.windows.length === 0 ? verdict.windows : [...visit.windows, ...verdict.windows]
+    if (verdict.tag === 'taken') return true
+    answers.problem(visit, rateLimited(verdict.violated, verdict.retryAfterSecs))
+    return false
+  }
+
+  private addressKey(visit: Visit): string {
+    return quotaAddress(clientAddressOf(visit, this.needs.addresses))
+  }
+
+  private callerKey(visit: Visit): string {
+    const { principal } = visit
+    return principal === null
+      ? this.addressKey(visit)
+      : `${principal.tenantId}:${principal.clientId}`
+  }
+
+  private contextOf({ exchange, requestId }: Visit): ReplyContext {
+    const { path, query } = exchange
+    return { requestId, baseUrl: this.needs.baseUrl, path, query }
+  }
+
+  private requestId(exchange: Exchange): string {
+    const given = exchange.headers.get('x-request-id')
+    return given !== undefined && REQUEST_ID.test(given) ? given : this.needs.random.uuid()
+  }
+
+  /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
+  private fail(visit: Visit, error: unknown): void {
+    const { answers, log } = this.needs
+    if (visit.exchange.done) return
+    if (error instanceof BodyUnreadable) {
+      if (error.reason === 'aborted') return
+      const name = error.reason === 'timeout' ? 'request-timeout' : 'payload-too-large'
+      answers.problem(visit, { name }, true)
+      return
+    }
+    if (error instanceof ActorUnavailable && error.reason !== 'failed') {
+      answers.problem(visit, unavailable(error))
+      return
+    }
+    if (!(error instanceof ActorUnavailable)) {
+      log.error({ err: error, request_id: visit.requestId }, 'the pipeline failed')
+    }
+    try {
+      answers.problem(visit, { name: 'server-error' })
+    } catch (second) {
+      log.error({ err: second, request_id: visit.requestId }, 'no answer could be written')
+    }
+  }
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
+const METRICS_SECURITY = {
+  scheme: 'bearer',
+  scopes: ['metrics:read'],
+  subjects: ['service'],
+} as const
+const MALFORMED_HOST: Problem = { name: 'bad-request', detail: 'The Host is missing or malformed.' }
+const MISDIRECTED: Problem = {
+  name: 'misdirected-request',
+  detail: 'This host is not served here.',
+}
+const STARTING: Problem = {
+  name: 'service-unavailable',
+  detail: 'The service is starting.',
+  retryAfterSecs: 1,
+}
+
+function faultProblem(fault: NonNullable<Exchange['fault']>): Problem {
+  return fault === 'too_large'
+    ? { name: 'headers-too-large' }
+    : { name: 'bad-request', detail: 'The request line or the host is malformed.' }
+}
+
+function unavailable({ reason }: ActorUnavailable): Problem {
+  if (reason === 'deadline' || reason === 'cancelled') return { name: 'gateway-timeout' }
+  return {
+    name: 'service-unavailable',
+    detail: reason === 'mailbox_full' ? 'The service is overloaded.' : undefined,
+    retryAfterSecs: 1,
+  }
+}

@@ -1,0 +1,47 @@
+/** GET /errors/{name}: a page on each problem type, so that its URI leads somewhere. RFC 9457 section 3.1.1. */
+import { z } from 'zod'
+import { problemCode, PROBLEM_TYPES, type ProblemName } from './problems.js'
+import { html, ownRoute, problem, type Route } from './route.js'
+
+const Params = z.object({ name: z.string().max(64) })
+
+export function errorPagesRoute(): Route {
+  const page = html<ProblemName>(200, pageOf)
+  const unknown = problem(404, 'not-found', { detail: 'There is no such problem type.' })
+  return ownRoute({
+    method: 'GET',
+    path: '/errors/{name}',
+    operationId: 'getProblemType',
+    summary: 'Explain a problem type',
+    tags: ['Operations'],
+    exposure: 'public',
+    security: { scheme: 'anonymous' },
+    params: Params,
+    cache: 'public, max-age=3600',
+    responses: [...page.docs, ...unknown.docs],
+    answer: (request) => {
+      const { name } = request.params as z.infer<typeof Params>
+      return isProblemName(name) ? page.render(name, CONTEXT) : unknown.render(null, CONTEXT)
+    },
+  })
+}
+
+const CONTEXT = { requestId: '', baseUrl: '', path: '', query: '' }
+
+function isProblemName(name: string): name is ProblemName {
+  return Object.hasOwn(PROBLEM_TYPES, name)
+}
+
+function pageOf(name: ProblemName): string {
+  const { status, title, meaning } = PROBLEM_TYPES[name]
+  return [
+    '<!doctype html>',
+    '<html lang="en"><head><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<title>${title} (${status})</title></head><body><main>`,
+    `<h1>${title}</h1>`,
+    `<p>Status <strong>${status}</strong>, error code <code>${problemCode(name)}</code>.</p>`,
+    `<p>${meaning.replaceAll('"', '&quot;')}</p>`,
+    '</main></body></html>\n',
+  ].join('\n')
+}

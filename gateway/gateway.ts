@@ -1,0 +1,139 @@
+/** The HTTP side of a process: routes and references in, a listener out. */
+import type { TokensProtocol } from '../actors/tokens/protocol.js'
+import type { ThrottleProtocol } from '../actors/throttle/protocol.js'
+import type { ActorRef } from '../runtime/kernel/actor.js'
+import type { Clock } from '../runtime/kernel/clock.js'
+import type { Logger } from '../runtime/kernel/log.js'
+import type { Metrics } from '../runtime/kernel/metrics.js'
+import type { Random } from '../runtime/kernel/random.js'
+import { Answers } from './answers.js'
+import { authenticator } from './authenticate.js'
+import { capabilitiesRoute } from './capabilities.js'
+import { clientAddresses } from './client-address.js'
+import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile.js'
+import { Pipeline } from './dispatch.js'
+import { errorPagesRoute } from './error-pages.js'
+import { metricsRoute, metricsTokenCheck } from './exposition.js'
+import { type ApplicationOrigins, corsOf } from './headers/cors.js'
+import { hostPolicy } from './hosts.js'
+import { httpMetrics } from './http-metrics.js'
+import { InputReader } from './input.js'
+import { listen } from './listen.js'
+import { documentRoutes } from './openapi-routes.js'
+import { openQuotas } from './quotas.js'
+import type { Route } from './route.js'
+import { Router } from './router.js'
+import type { OpenapiSettings, ServerSettings } from './settings.js'
+import type { Listener } from './transports/open.js'
+
+export interface GatewayOptions {
+  readonly server: ServerSettings
+  readonly openapi: OpenapiSettings
+  /** oidc.issuer_url without a closing slash: the public base address. */
+  readonly issuer: string
+  /** Every route of the build; those whose actor has no reference here do not exist here. */
+  readonly routes: readonly Route[]
+  /** Actors of this plane, by the name of their address. */
+  readonly refs: Refs
+  /** Name of the plane, for the log. */
+  readonly plane: string
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly clock: Clock
+  readonly random: Random
+  /** Names that settings add to the capabilities document. */
+  readonly capabilities?: readonly string[] | undefined
+  /** Knows applications' allowed_origins; without it such routes follow cors_allowed_origins. */
+  readonly applicationOrigins?: ApplicationOrigins | undefined
+}
+
+export interface Gateway {
+  /**
+   * Opens the socket. Until `started` only health probes answer; everything else is 503.
+   * @throws {ListenFailed} with a message for the operator: port taken, certificate unreadable.
+   */
+  listen(): Promise<{ readonly url: string; readonly port: number; readonly transport: string }>
+  /** Lets requests in. */
+  started(): void
+  /** Stops accepting and waits for open requests, at most this long. */
+  drain(withinMs: number): Promise<void>
+  close(): Promise<void>
+  /** The routes that exist here, the gateway's own included. */
+  readonly routes: readonly Route[]
+}
+
+export function openGateway(options: GatewayOptions): Gateway {
+  const { server, openapi, issuer, refs, log, metrics, clock, random } = options
+  const http = httpMetrics(metrics.registry)
+  const present = options.routes.filter(
+    ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
+  )
+  const basics = [...present, metricsRoute(metrics), errorPagesRoute()]
+  const capabilities = capabilitiesRoute({
+    issuer,
+    routes: basics,
+    more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
+  })
+  const documented = [...basics, capabilities]
+  const routes = [...documented, ...documentRoutes({ openapi, issuer, routes: documented })]
+
+  const router = new Router<CompiledRoute>()
+  for (const route of routes) {
+    const compiled = compileRoute(route, refs, http)
+    if (compiled !== null) router.add(route.method, route.path, compiled)
+  }
+  const throttle = refs.get('throttle') as ActorRef<ThrottleProtocol> | undefined
+  const tokens = refs.get('tokens') as ActorRef<TokensProtocol> | undefined
+  const quotas = openQuotas({ enabled: server.endpoint_throttle.enabled, throttle, clock, log })
+  const unrouted = http.meter({ method: 'ANY', route: 'none' })
+  let isStarted = false
+  const pipeline = new Pipeline({
+    router,
+    answers: new Answers({
+      blocks: new HeaderBlocks(issuer.startsWith('https:')),
+      errorsBaseUrl: server.errors_base_url ?? issuer,
+      log,
+      monotonicMs: () => clock.monotonicMs(),
+      observeUnrouted: (status, secs) => unrouted.observe(status, secs),
+    }),
+    hosts: hostPolicy(server.allowed_hosts, server.base_domain),
+    addresses: clientAddresses(server.trusted_proxies),
+    cors: corsOf({
+      allowedOrigins: server.cors_allowed_origins,
+      issuer,
+      applications: options.applicationOrigins,
+    }),
+    quotas,
+    authenticator: authenticator(tokens, issuer),
+    input: new InputReader(clock),
+    publicOrigin: new URL(issuer),
+    baseUrl: issuer,
+    requestTimeoutMs: server.request_timeout_secs * 1000,
+    metricsToken: metricsTokenCheck(server.metrics_bearer_token),
+    started: () => isStarted,
+    clock,
+    random,
+    log,
+  })
+
+  let listener: Listener | null = null
+  return {
+    routes,
+    async listen() {
+      listener = await listen(server, (exchange) => pipeline.handle(exchange), { log, clock })
+      const { url, port, transport } = listener
+      log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')
+      return { url, port, transport }
+    },
+    started() {
+      isStarted = true
+    },
+    async drain(withinMs) {
+      await listener?.drain(withinMs)
+    },
+    async close() {
+      quotas.close()
+      await listener?.close()
+    },
+  }
+}

@@ -1,0 +1,7 @@
+/** If-None-Match (RFC 9110 section 13.1.2): weak comparison against one entity tag. */
+export function noneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return true
+  if (ifNoneMatch.trim() === '*') return false
+  const opaque = etag.replace(/^W\//, '')
+  return !ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === opaque)
+}

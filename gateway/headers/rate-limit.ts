@@ -1,0 +1,29 @@
+/** RateLimit, RateLimit-Policy and the 429 problem. draft-ietf-httpapi-ratelimit-headers. */
+import { POLICIES, type PolicyName, type WindowState } from '../../actors/throttle/protocol.js'
+import type { HeaderPair } from '../exchange.js'
+import type { Problem } from '../problems.js'
+
+/** `"default";q=600;w=60` for each window of the policies. */
+export function policyHeader(policies: readonly PolicyName[]): HeaderPair {
+  const items = policies.flatMap((policy) =>
+    POLICIES[policy].map(({ name, limit, windowSecs }) => `"${name}";q=${limit};w=${windowSecs}`),
+  )
+  return ['ratelimit-policy', items.join(', ')]
+}
+
+/** `"default";r=599;t=42` for each window. */
+export function stateHeader(windows: readonly WindowState[]): HeaderPair {
+  const items = windows.map(
+    ({ name, remaining, resetSecs }) => `"${name}";r=${remaining};t=${resetSecs}`,
+  )
+  return ['ratelimit', items.join(', ')]
+}
+
+export function rateLimited(violated: readonly string[], retryAfterSecs: number): Problem {
+  return {
+    name: 'rate-limited',
+    detail: `The quota ${violated.join(', ')} is used up.`,
+    retryAfterSecs,
+    members: { 'violated-policies': violated },
+  }
+}

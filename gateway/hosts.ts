@@ -1,0 +1,41 @@
+/** Which Host values are served. decisions.md 14 (host check) and 23 (hosts). */
+
+export type HostVerdict = 'served' | 'malformed' | 'misdirected'
+
+export type HostPolicy = (host: string) => HostVerdict
+
+const HOST = /^(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?$/
+const VERDICTS_KEPT_MAX = 1_024
+
+/**
+ * An empty list serves every well-formed host. Entries match without a port unless they name one,
+ * `*.example.com` matches one more label, and so does `{slug}.{base_domain}` without being listed.
+ */
+export function hostPolicy(allowed: readonly string[], baseDomain: string): HostPolicy {
+  const entries = new Set(allowed.map((host) => host.toLowerCase()))
+  const kept = new Map<string, HostVerdict>()
+  const judge = (host: string): HostVerdict => {
+    if (host.length > 262 || !HOST.test(host)) return 'malformed'
+    if (entries.size === 0) return 'served'
+    const name = withoutPort(host)
+    if (entries.has(host) || entries.has(name)) return 'served'
+    const [label = '', ...parent] = name.split('.')
+    const above = parent.join('.')
+    if (label === '' || above === '') return 'misdirected'
+    if (above === baseDomain.toLowerCase() || entries.has(`*.${above}`)) return 'served'
+    return 'misdirected'
+  }
+  return (host) => {
+    const known = kept.get(host)
+    if (known !== undefined) return known
+    const verdict = judge(host)
+    if (kept.size >= VERDICTS_KEPT_MAX) kept.clear()
+    kept.set(host, verdict)
+    return verdict
+  }
+}
+
+export function withoutPort(host: string): string {
+  const colon = host.lastIndexOf(':')
+  return colon > host.lastIndexOf(']') ? host.slice(0, colon) : host
+}

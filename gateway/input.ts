@@ -1,0 +1,162 @@
+/** Reads and checks the declared parts of a request, in the order in which refusing is cheapest. */
+import type { Principal } from '../actors/domain/principal.js'
+import type { Clock } from '../runtime/kernel/clock.js'
+import {
+  checked,
+  fingerprintOf,
+  headerPointer,
+  idempotencyKey,
+  objectOf,
+  parseBody,
+  parseFields,
+  pathPointer,
+  queryPointer,
+  refuseMedia,
+} from './body/read.js'
+import type { CompiledRoute } from './compile.js'
+import { accepts } from './headers/accept.js'
+import type { Problem } from './problems.js'
+import type { AnyRouteRequest, FormFields, IdempotencyClaim } from './route.js'
+import { decodeParams } from './router.js'
+import { EMPTY, type Visit } from './visit.js'
+
+export type Parts = {
+  readonly params: unknown
+  readonly query: unknown
+  readonly headers: unknown
+  readonly body: unknown
+  readonly idempotency: IdempotencyClaim | null
+}
+
+export type PartsRead =
+  | { readonly ok: true; readonly value: Parts }
+  | { readonly ok: false; readonly problem: Problem; readonly close?: boolean }
+
+/** A body comes within this where request_timeout_secs sets no limit. */
+const BODY_MS_MAX = 600_000
+
+const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
+
+export class InputReader {
+  private readonly clock: Clock
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  async read(
+    visit: Visit,
+    compiled: CompiledRoute,
+    principal: Principal | null,
+  ): Promise<PartsRead> {
+    const { exchange } = visit
+    const { route, offers } = compiled
+    const accept = exchange.headers.get('accept')
+    if (
+      accept !== undefined &&
+      offers.length > 0 &&
+      !offers.some((type) => accepts(accept, type))
+    ) {
+      return refused({
+        name: 'not-acceptable',
+        detail: `This operation answers ${offers.join(', ')}.`,
+      })
+    }
+    const media = route.body === undefined ? null : refuseMedia(route.body, exchange)
+    if (media !== null) return refused(media)
+
+    const raw = decodeParams(visit.rawParams)
+    if (raw === null) return refused({ name: 'bad-request', detail: 'The path is malformed.' })
+    const params = route.params === undefined ? KEPT(raw) : checked(route.params, raw, pathPointer)
+    if (!params.ok) return params
+
+    let query: ReturnType<typeof checked> = KEPT(EMPTY)
+    if (route.query !== undefined) {
+      const fields = parseFields(exchange.query)
+      if (!fields.ok) return fields
+      const object = objectOf(fields.value, 'query:')
+      if (!object.ok) return object
+      query = checked(route.query, object.value, queryPointer)
+      if (!query.ok) return query
+    }
+    let headers: ReturnType<typeof checked> = KEPT(EMPTY)
+    if (route.headers !== undefined) {
+      headers = checked(route.headers, Object.fromEntries(exchange.headers), headerPointer)
+      if (!headers.ok) return headers
+    }
+
+    let claim: IdempotencyClaim | null = null
+    const key = route.idempotent === true ? exchange.headers.get('idempotency-key') : undefined
+    const named = key === undefined ? undefined : idempotencyKey(key)
+    if (named === null) return refused(BAD_KEY)
+
+    let body: unknown = null
+    let fingerprint = ''
+    if (route.body !== undefined) {
+      const bytes = await exchange.readBody(route.body.maxBytes, this.bodyMs(visit))
+      const parsed = parseBody(route.body, bytes)
+      if (!parsed.ok) return parsed
+      body = parsed.value
+      if (named !== undefined) fingerprint = fingerprintOf(bytes)
+    }
+    if (named !== undefined) {
+      if (fingerprint === '') fingerprint = fingerprintOf(new Uint8Array(0))
+      claim = { scope: scopeOf(visit, principal), key: named, fingerprint }
+    }
+    return {
+      ok: true,
+      value: {
+        params: params.value,
+        query: query.value,
+        headers: headers.value,
+        body,
+        idempotency: claim,
+      },
+    }
+  }
+
+  private bodyMs({ deadlineMs }: Visit): number {
+    return deadlineMs === undefined
+      ? BODY_MS_MAX
+      : Math.max(1, deadlineMs - this.clock.monotonicMs())
+  }
+}
+
+const KEPT = (value: unknown) => ({ ok: true, value }) as const
+const BAD_KEY: Problem = {
+  name: 'bad-request',
+  detail: 'The idempotency-key is not 1 to 255 visible ASCII characters.',
+  errors: [{ pointer: 'header:idempotency-key', detail: '1 to 255 visible ASCII characters' }],
+}
+
+/** tenant + caller + method + path (decisions.md 14). */
+function scopeOf({ exchange }: Visit, principal: Principal | null): string {
+  const caller =
+    principal === null
+      ? `anonymous:${exchange.host}`
+      : `${principal.tenantId}:${principal.clientId}:${principal.subject}`
+  return `${caller}:${exchange.method}:${exchange.path}`
+}
+
+/** The client a form or a Basic header names, for CORS; null when it names none. */
+export function clientIdOf({ body, credentials }: AnyRouteRequest): string | null {
+  if (Array.isArray(body)) {
+    const named = (body as FormFields).find(([name]) => name === 'client_id')
+    if (named !== undefined) return named[1]
+  } else if (typeof body === 'object' && body !== null && 'client_id' in body) {
+    return String(body.client_id)
+  }
+  const basic = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(credentials.authorization ?? '')?.[1]
+  if (basic === undefined) return null
+  const [user = ''] = Buffer.from(basic, 'base64').toString('utf8').split(':')
+  return user === '' ? null : decodedOr(user)
+}
+
+/** Basic user names are form-encoded (RFC 6749 section 2.3.1). */
+function decodedOr(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text
+  }
+}

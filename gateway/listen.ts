@@ -1,0 +1,40 @@
+/** Picks the transport that the settings and the machine allow, and opens it. */
+import type { Clock } from '../runtime/kernel/clock.js'
+import type { Logger } from '../runtime/kernel/log.js'
+import type { ExchangeHandler } from './exchange.js'
+import type { ServerSettings } from './settings.js'
+import { openHttp1 } from './transports/http1.js'
+import { openHttp2 } from './transports/http2.js'
+import { loadNative, PINNED_NATIVE_SHA256 } from './transports/native.js'
+import { ListenFailed, type Listener } from './transports/open.js'
+import { openUws } from './transports/uws.js'
+
+export type ListenNeeds = {
+  readonly log: Logger
+  readonly clock: Clock
+  /** For tests: another table refuses the native binary. */
+  readonly pins?: Readonly<Record<string, string>> | undefined
+}
+
+type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'tls'>
+
+/** @throws {ListenFailed} */
+export async function listen(
+  { host, port, transport, tls }: Where,
+  handler: ExchangeHandler,
+  { log, clock, pins = PINNED_NATIVE_SHA256 }: ListenNeeds,
+): Promise<Listener> {
+  if (transport === 'tls_h2_only') {
+    if (tls === undefined) throw new ListenFailed('tls_h2_only needs [server.tls]')
+    const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
+    const monotonicMs = () => clock.monotonicMs()
+    return openHttp2({ host, port, handler, tls: files, monotonicMs })
+  }
+  const native = loadNative(pins)
+  if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler })
+  log.warn(
+    { reason: native.reason },
+    'uWebSockets is not used: serving plain_http with node:http, which is slower',
+  )
+  return openHttp1({ host, port, handler })
+}

@@ -1,0 +1,136 @@
+/** Path and method to a route: a map for literal paths, a small tree for those with parameters. */
+
+export type Resource<T> = {
+  /** The declared path, `{name}` parameters included: the route label of metrics. */
+  readonly path: string
+  readonly methods: ReadonlyMap<string, T>
+  /** For the Allow header, HEAD and OPTIONS included. */
+  readonly allow: string
+}
+
+export type Match<T> = {
+  readonly resource: Resource<T>
+  /** Raw, undecoded path parameters; see `decodeParams`. */
+  readonly params: Readonly<Record<string, string>>
+}
+
+type Entry<T> = { path: string; methods: Map<string, T>; allow: string }
+type Node<T> = {
+  readonly literals: Map<string, Node<T>>
+  param: Node<T> | null
+  end: { readonly entry: Entry<T>; readonly names: readonly string[] } | null
+}
+
+const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({})
+const PARAM = /^\{([a-z][a-z0-9_]*)\}$/
+
+export class Router<T> {
+  private readonly literals = new Map<string, Match<T>>()
+  private readonly root: Node<T> = emptyNode()
+
+  /** @throws when method and path are taken, or the path is not one the router can hold. */
+  add(method: string, path: string, value: T): void {
+    const entry = this.entry(path)
+    if (entry.methods.has(method)) throw new Error(`${method} ${path} is declared twice`)
+    entry.methods.set(method, value)
+    entry.allow = allowOf(entry.methods)
+  }
+
+  match(path: string): Match<T> | null {
+    const literal = this.literals.get(path)
+    if (literal !== undefined) return literal
+    const segments = path.split('/')
+    const values: string[] = []
+    const end = descend(this.root, segments, 1, values)
+    if (end === null) return null
+    const params: Record<string, string> = {}
+    for (const [index, name] of end.names.entries()) params[name] = values[index]!
+    return { resource: end.entry, params }
+  }
+
+  private entry(path: string): Entry<T> {
+    if (!path.startsWith('/')) throw new Error(`a path begins with "/": ${path}`)
+    if (!path.includes('{')) {
+      const known = this.literals.get(path)
+      if (known !== undefined) return known.resource as Entry<T>
+      const entry: Entry<T> = { path, methods: new Map(), allow: '' }
+      this.literals.set(path, { resource: entry, params: NO_PARAMS })
+      return entry
+    }
+    const names: string[] = []
+    let node = this.root
+    for (const segment of path.split('/').slice(1)) {
+      const name = PARAM.exec(segment)?.[1]
+      if (name === undefined) {
+        if (/[{}]/.test(segment)) throw new Error(`a parameter is a whole segment: ${path}`)
+        let next = node.literals.get(segment)
+        if (next === undefined) node.literals.set(segment, (next = emptyNode()))
+        node = next
+      } else {
+        names.push(name)
+        node.param ??= emptyNode()
+        node = node.param
+      }
+    }
+    if (node.end !== null && node.end.entry.path !== path) {
+      throw new Error(`${path} and ${node.end.entry.path} cannot be told apart`)
+    }
+    node.end ??= { entry: { path, methods: new Map(), allow: '' }, names }
+    return node.end.entry
+  }
+}
+
+function emptyNode<T>(): Node<T> {
+  return { literals: new Map(), param: null, end: null }
+}
+
+/** Literal segments win over parameters; a dead end goes back to the last choice. */
+function descend<T>(
+  node: Node<T>,
+  segments: readonly string[],
+  at: number,
+  values: string[],
+): Node<T>['end'] {
+  const segment = segments[at]
+  if (segment === undefined) return node.end
+  const literal = node.literals.get(segment)
+  if (literal !== undefined) {
+    const found = descend(literal, segments, at + 1, values)
+    if (found !== null) return found
+  }
+  if (node.param === null || segment === '') return null
+  values.push(segment)
+  const found = descend(node.param, segments, at + 1, values)
+  if (found === null) values.pop()
+  return found
+}
+
+function allowOf(methods: ReadonlyMap<string, unknown>): string {
+  const names = [...methods.keys()]
+  if (methods.has('GET')) names.push('HEAD')
+  return [...names, 'OPTIONS'].join(', ')
+}
+
+/** Decodes percent escapes once; null where they are broken or hide a control character or slash. */
+export function decodeParams(
+  params: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> | null {
+  const decoded: Record<string, string> = {}
+  for (const name in params) {
+    const value = decodeSegment(params[name]!)
+    if (value === null) return null
+    decoded[name] = value
+  }
+  return decoded
+}
+
+function decodeSegment(segment: string): string | null {
+  if (!segment.includes('%')) return segment
+  try {
+    const value = decodeURIComponent(segment)
+    // oxlint-disable-next-line no-control-regex
+    return /[\u0000-\u001f\u007f/]/.test(value) ? null : value
+  } catch {
+    return null
+  }
+}

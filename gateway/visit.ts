@@ -1,0 +1,140 @@
+/** One request on its way through the pipeline: what was learned of it so far. */
+import type { Principal } from '../actors/domain/principal.js'
+import type { WindowState } from '../actors/throttle/protocol.js'
+import type { AskOptions } from '../runtime/kernel/actor.js'
+import type { ClientAddresses } from './client-address.js'
+import type { CompiledRoute } from './compile.js'
+import type { Exchange, HeaderPair } from './exchange.js'
+import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
+
+export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
+const NO_PAIRS: readonly HeaderPair[] = []
+
+export class Visit {
+  readonly exchange: Exchange
+  readonly requestId: string
+  readonly startedMs: number
+  /** Monotonic milliseconds after which nobody waits; undefined is no limit. */
+  readonly deadlineMs: number | undefined
+  /** Null until the path and method are matched. */
+  route: CompiledRoute | null = null
+  rawParams: Readonly<Record<string, string>> = EMPTY
+  cors: readonly HeaderPair[] = NO_PAIRS
+  windows: readonly WindowState[] = []
+  principal: Principal | null = null
+  /** Set where there is work that a leaving client should stop. */
+  abort: AbortController | null = null
+
+  constructor(
+    exchange: Exchange,
+    requestId: string,
+    startedMs: number,
+    deadlineMs: number | undefined,
+  ) {
+    this.exchange = exchange
+    this.requestId = requestId
+    this.startedMs = startedMs
+    this.deadlineMs = deadlineMs
+  }
+
+  /** Options for whatever is asked on behalf of this request. */
+  get askOptions(): AskOptions {
+    return {
+      deadlineMs: this.deadlineMs,
+      timeoutMs: this.deadlineMs === undefined ? NO_LIMIT_MS : undefined,
+      requestId: this.requestId,
+      signal: this.abort?.signal,
+    }
+  }
+}
+
+/** With request_timeout_secs = 0 an ask still needs a number: the longest a timer holds. */
+const NO_LIMIT_MS = 2_147_483_647
+
+/** What routes read; addresses and credentials are worked out when somebody looks. */
+export class RequestView implements AnyRouteRequest {
+  readonly params: unknown
+  readonly query: unknown
+  readonly headers: unknown
+  readonly body: unknown
+  readonly principal: Principal | null
+  readonly idempotency: IdempotencyClaim | null
+  readonly requestId: string
+  private readonly visit: Visit
+  private readonly addresses: ClientAddresses
+  private readonly publicOrigin: URL
+
+  constructor(
+    visit: Visit,
+    addresses: ClientAddresses,
+    publicOrigin: URL,
+    parts: {
+      readonly params: unknown
+      readonly query: unknown
+      readonly headers: unknown
+      readonly body: unknown
+      readonly idempotency: IdempotencyClaim | null
+    },
+  ) {
+    this.visit = visit
+    this.addresses = addresses
+    this.publicOrigin = publicOrigin
+    this.params = parts.params
+    this.query = parts.query
+    this.headers = parts.headers
+    this.body = parts.body
+    this.principal = visit.principal
+    this.idempotency = parts.idempotency
+    this.requestId = visit.requestId
+  }
+
+  get host(): string {
+    return this.visit.exchange.host
+  }
+
+  get clientAddress(): string {
+    return clientAddressOf(this.visit, this.addresses)
+  }
+
+  get credentials(): Credentials {
+    return credentialsOf(this.visit, this.addresses, this.publicOrigin)
+  }
+}
+
+export const NO_PARTS = Object.freeze({
+  params: EMPTY,
+  query: EMPTY,
+  headers: EMPTY,
+  body: null,
+  idempotency: null,
+})
+
+export function clientAddressOf({ exchange }: Visit, addresses: ClientAddresses): string {
+  return addresses.clientOf(exchange.peerAddress, exchange.headers.get('x-forwarded-for'))
+}
+
+export function credentialsOf(
+  { exchange }: Visit,
+  addresses: ClientAddresses,
+  publicOrigin: URL,
+): Credentials {
+  return {
+    authorization: exchange.headers.get('authorization') ?? null,
+    dpopProof: exchange.headers.get('dpop') ?? null,
+    httpMethod: exchange.method,
+    httpUrl: `${schemeOf(exchange, addresses, publicOrigin)}://${exchange.host}${exchange.path}`,
+  }
+}
+
+/**
+ * The scheme the client used: our own TLS, what a trusted proxy says, or that of the public address
+ * when the client named its host (TLS ends in front of us).
+ */
+function schemeOf(exchange: Exchange, addresses: ClientAddresses, publicOrigin: URL): string {
+  if (exchange.secure) return 'https'
+  const forwarded = exchange.headers.get('x-forwarded-proto')?.trim().toLowerCase()
+  if ((forwarded === 'https' || forwarded === 'http') && addresses.trusts(exchange.peerAddress)) {
+    return forwarded
+  }
+  return exchange.host === publicOrigin.host ? publicOrigin.protocol.slice(0, -1) : 'http'
+}
