@@ -13,7 +13,7 @@ type Labels = { readonly method: string; readonly route: string }
 export class RouteMeter {
   readonly labels: Labels
   readonly counts = new Map<number, number>()
-  readonly buckets = new Array<number>(BUCKETS_SECS.length).fill(0)
+  readonly buckets = BUCKETS_SECS.map(() => 0)
   total = 0
   sumSecs = 0
 

@@ -34,6 +34,7 @@ export type PartsRead =
 
 /** A body comes within this where request_timeout_secs sets no limit. */
 const BODY_MS_MAX = 600_000
+const NO_BYTES = new Uint8Array(0)
 
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
@@ -91,17 +92,19 @@ export class InputReader {
     if (named === null) return refused(BAD_KEY)
 
     let body: unknown = null
-    let fingerprint = ''
+    let bytes: Uint8Array = NO_BYTES
     if (route.body !== undefined) {
-      const bytes = await exchange.readBody(route.body.maxBytes, this.bodyMs(visit))
+      bytes = await exchange.readBody(route.body.maxBytes, this.bodyMs(visit))
       const parsed = parseBody(route.body, bytes)
       if (!parsed.ok) return parsed
       body = parsed.value
-      if (named !== undefined) fingerprint = fingerprintOf(bytes)
     }
     if (named !== undefined) {
-      if (fingerprint === '') fingerprint = fingerprintOf(new Uint8Array(0))
-      claim = { scope: scopeOf(visit, principal), key: named, fingerprint }
+      claim = {
+        scope: scopeOf(visit, principal),
+        key: named,
+        fingerprint: fingerprintOf(bytes),
+      }
     }
     return {
       ok: true,

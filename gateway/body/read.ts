@@ -167,8 +167,8 @@ export const pathPointer = (path: readonly PropertyKey[]): string => `path:${pat
 export const headerPointer = (path: readonly PropertyKey[]): string => `header:${path.join('.')}`
 
 /** The fingerprint of a body for idempotency keys. */
-export function fingerprintOf(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
+export function fingerprintOf(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(bytes).digest())
 }
 
 /** An idempotency-key value: 1 to 255 visible ASCII, bare or as a quoted string; else null. */
