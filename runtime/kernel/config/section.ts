@@ -62,7 +62,7 @@ export function section<
   name: Name,
   shape: F,
   options: SectionOptions<DeepReadonly<Fields<F>>> & { readonly presence?: Presence } = {},
-): Section<Name, F, Presence> {
+): Section<Name, F, NoInfer<Presence>> {
   return {
     name,
     shape,

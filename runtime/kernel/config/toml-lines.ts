@@ -60,10 +60,10 @@ class Walk {
     const path: string[] = []
     for (const [index, segment] of key.entries()) {
       path.push(segment)
+      this.mark(path, line)
       const last = index === key.length - 1
       const seen = this.elements.get(pathKey(path))
       if (last && brackets === 2) {
-        this.mark(path, line)
         this.elements.set(pathKey(path), (seen ?? 0) + 1)
         path.push(String(seen ?? 0))
       } else if (seen !== undefined) path.push(String(seen - 1))
