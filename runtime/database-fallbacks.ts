@@ -9,17 +9,18 @@ import type { Settings } from './settings.js'
 export const databaseFallbacks: readonly Fallback<Settings>[] = [
   ...(['identity_url', 'listener_url'] as const).map((name) => ({
     key: `database.${name}`,
+    reads: ['database.url', 'security.production'],
     from: 'database.url, outside production',
     value: ({ database, security }: Settings) => (security.production ? undefined : database.url),
   })),
   ...(['auth_url', 'control_url', 'async_url', 'migration_url'] as const).map((name) => ({
     key: `database.${name}`,
-    from: 'database.url',
+    reads: ['database.url'],
     value: ({ database }: Settings) => database.url,
   })),
   {
     key: 'database.maintenance_url',
-    from: 'database.migration_url',
+    reads: ['database.migration_url'],
     value: ({ database }) => database.migration_url,
   },
 ]

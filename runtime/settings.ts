@@ -51,11 +51,12 @@ export const assembly = assemble(sections, {
   fallbacks: [
     {
       key: 'oidc.issuer_url',
-      from: 'server.transport, server.base_domain, server.port',
-      value: ({ server }) => localOrigin(server),
+      reads: ['server.transport', 'server.base_domain', 'server.port', 'security.production'],
+      from: 'server.transport, server.base_domain and server.port, outside production',
+      value: ({ server, security }) => (security.production ? undefined : localOrigin(server)),
     },
-    { key: 'server.egress_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
-    { key: 'server.errors_base_url', from: 'oidc.issuer_url', value: (s) => s.oidc.issuer_url },
+    { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
+    { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     ...databaseFallbacks,
   ],
   rules: [

@@ -80,10 +80,13 @@ export const databaseSettings = section(
         fix: 'lower min_connections or raise max_connections',
       },
       ...(['auth_pool', 'control_pool', 'async_pool'] as const).map((pool) => ({
-        keys: [`${pool}.min_connections`, `${pool}.max_connections`] as [string, string],
-        holds: (settings: PoolSizes) =>
-          (settings[pool].min_connections ?? settings.min_connections) <=
-          (settings[pool].max_connections ?? settings.max_connections),
+        keys: [
+          `${pool}.min_connections`,
+          `${pool}.max_connections`,
+          'min_connections',
+          'max_connections',
+        ] as [string, ...string[]],
+        holds: (settings: PoolSizes) => poolFits(settings, settings[pool]),
         rule: `be at most the max_connections of database.${pool}`,
         fix: `lower ${pool}.min_connections or raise ${pool}.max_connections`,
       })),
@@ -101,6 +104,13 @@ type PoolSizes = {
   readonly auth_pool: PlanePool
   readonly control_pool: PlanePool
   readonly async_pool: PlanePool
+}
+
+/** A pool that overrides nothing is judged with the sizes it takes. */
+function poolFits(sizes: PoolSizes, pool: PlanePool): boolean {
+  if (pool.min_connections === undefined && pool.max_connections === undefined) return true
+  const least = pool.min_connections ?? sizes.min_connections
+  return least <= (pool.max_connections ?? sizes.max_connections)
 }
 
 export const redisSettings = section(

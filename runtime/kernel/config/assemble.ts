@@ -16,10 +16,17 @@ export type SettingsTree<Sections extends readonly AnySection[]> = {
 export interface Fallback<Settings> {
   /** Dotted, with the section: `server.egress_url`. */
   readonly key: string
-  /** Where the value comes from, in words or as a key; shown as its source. */
-  readonly from: string
-  /** Undefined leaves the key unset. Called with every earlier fallback already in place. */
+  /** The dotted keys that `value` reads. While one of them is invalid there is no fallback. */
+  readonly reads: readonly string[]
+  /** Where the value comes from, shown as its source. Default: the keys it reads. */
+  readonly from?: string
+  /** Undefined when there is nothing to fall back to. Earlier fallbacks are already in place. */
   readonly value: (settings: Settings) => unknown
+}
+
+/** Where a fallback's value comes from, in words. */
+export function fallbackSource({ from, reads }: Fallback<never>): string {
+  return from ?? reads.join(', ')
 }
 
 export interface AssemblyOptions<Settings> {

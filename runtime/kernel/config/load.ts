@@ -1,5 +1,10 @@
 /** Reads all layers against an assembly: settings with their sources, or every failure at once. */
-import type { Assembly, Fallback, SettingsOfAssembly } from './assemble.js'
+import {
+  type Assembly,
+  type Fallback,
+  fallbackSource,
+  type SettingsOfAssembly,
+} from './assemble.js'
 import type { Environment } from './environment.js'
 import {
   type EnvironmentNames,
@@ -100,23 +105,24 @@ class Reading {
     return undefined
   }
 
-  /** Fills one key that has no value. A value that does not fit leaves it missing. */
-  fallBack(tree: Table, settings: Branch, { key, from, value }: Fallback<never>): void {
+  /** Fills one key that has no value. A value that does not fit leaves it as it is. */
+  fallBack(tree: Table, settings: Branch, fallback: Fallback<never>): void {
+    const { key, reads } = fallback
     const path = key.split('.')
-    const name = path.at(-1)!
-    const holder = path.slice(0, -1).reduce<unknown>((at, segment) => member(at, segment), settings)
     const leaf = path.reduce<Node | undefined>(childOf, tree)
-    if (this.sources.get(key)?.kind !== 'default' || leaf?.kind !== 'leaf') return
-    if (!isBranch(holder) || holder[name] !== undefined) return
-    const parsed = leaf.schema.safeParse((value as (settings: unknown) => unknown)(settings))
-    if (!parsed.success) {
-      // Its inputs are at fault and are already listed; say nothing of the consequence.
-      if (this.failures.length > 0) this.missing.delete(key)
+    const holder = path.slice(0, -1).reduce<unknown>(member, settings)
+    if (leaf?.kind !== 'leaf' || !isBranch(holder)) return
+    if (this.given.has(pathKey(path)) || holder[path.at(-1)!] !== undefined) return
+    if (reads.some((one) => this.failed.has(one))) {
+      // What it reads is at fault and is already listed; say nothing of the consequence.
+      this.missing.delete(key)
       return
     }
-    if (parsed.data === undefined) return
-    holder[name] = parsed.data
-    this.sources.set(key, { kind: 'fallback', from })
+    const value = (fallback.value as (settings: unknown) => unknown)(settings)
+    const parsed = leaf.schema.safeParse(value)
+    if (value === undefined || !parsed.success) return
+    holder[path.at(-1)!] = parsed.data
+    this.sources.set(key, { kind: 'fallback', from: fallbackSource(fallback) })
     this.missing.delete(key)
     this.failed.delete(key)
   }
@@ -175,7 +181,7 @@ export function brokenRules(
     .map(({ keys: [key], rule, fix }) => {
       const path = key.split('.')
       const node = path.reduce<Node | undefined>(childOf, tree)
-      const value = path.reduce<unknown>((at, segment) => member(at, segment), settings)
+      const value = path.reduce<unknown>(member, settings)
       const shownValue =
         node?.kind === 'leaf' && value !== undefined ? { value: printed(node, value) } : {}
       const source = sources.get(key) ?? { kind: 'default' as const }

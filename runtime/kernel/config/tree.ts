@@ -1,6 +1,6 @@
 /** The schema as a tree of tables, lists of tables and leaves: what all readers and printers walk. */
 import { z } from 'zod'
-import type { AnySection, Assembly } from './assemble.js'
+import { type AnySection, type Assembly, fallbackSource } from './assemble.js'
 import { type Note, notes } from './kinds.js'
 
 /** How the text of an environment variable is read. */
@@ -41,7 +41,7 @@ export type Node = Leaf | Table | List
 
 /** The whole configuration; its children are the sections. */
 export function treeOf({ sections, fallbacks }: Assembly): Table {
-  const from = new Map(fallbacks.map((one) => [one.key, one.from] as const))
+  const from = new Map(fallbacks.map((one) => [one.key, fallbackSource(one)] as const))
   const children = new Map(sections.map((one) => [one.name, sectionNode(one, from)] as const))
   return { kind: 'table', about: '', whenSet: false, children }
 }

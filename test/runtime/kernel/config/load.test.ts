@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { z } from 'zod'
 import { assemble } from '../../../../runtime/kernel/config/assemble.js'
 import { count, flag, list, secret, text, url } from '../../../../runtime/kernel/config/kinds.js'
@@ -40,8 +40,12 @@ const assembly = assemble(
   ],
   {
     fallbacks: [
-      { key: 'web.home', from: 'web.host', value: ({ web }) => `http://${web.host}:${web.port}` },
-      { key: 'web.away', from: 'web.home', value: ({ web }) => web.home },
+      {
+        key: 'web.home',
+        reads: ['web.host', 'web.port'],
+        value: ({ web }) => `http://${web.host}:${web.port}`,
+      },
+      { key: 'web.away', reads: ['web.home'], value: ({ web }) => web.home },
     ],
     rules: [
       {
@@ -107,7 +111,7 @@ test('a fallback fills what is not given, from earlier fallbacks too', (t) => {
   const { settings, sources } = settingsOf('web.port = 8080')
   t.is(settings.web.home, 'http://localhost:8080')
   t.is(settings.web.away, 'http://localhost:8080')
-  t.deepEqual(sources.get('web.home'), { kind: 'fallback', from: 'web.host' })
+  t.deepEqual(sources.get('web.home'), { kind: 'fallback', from: 'web.host, web.port' })
 })
 
 test('a fallback does not replace what is given', (t) => {

@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { nearest, slips } from '../../../../runtime/kernel/config/nearest.js'
 
 const known = ['server.port', 'server.host', 'jwt.key_rotation_days', 'database.url']

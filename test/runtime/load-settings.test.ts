@@ -1,0 +1,214 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'ava'
+import { environmentNames, loadSettings } from '../../runtime/load-settings.js'
+
+type Environment = Record<string, string>
+
+/** Files by absolute path; any other does not exist. */
+function read(environment: Environment, files: Environment = {}, uid?: number) {
+  const readFile = (path: string) => {
+    const text = files[path]
+    if (text === undefined) throw Object.assign(new Error(path), { code: 'ENOENT' })
+    return text
+  }
+  return loadSettings({ environment, cwd: '/work', readFile, uid })
+}
+
+function loaded(environment: Environment, files?: Environment, uid?: number) {
+  const result = read(environment, files, uid)
+  if (result.tag === 'refused') throw new Error(JSON.stringify(result.failures))
+  return result
+}
+
+function failuresOf(environment: Environment, files?: Environment) {
+  const result = read(environment, files)
+  return result.tag === 'refused' ? result.failures : []
+}
+
+test('svc.toml of the working directory is read when it is there', (t) => {
+  const { settings, file, sources } = loaded({}, { '/work/svc.toml': '[server]\nport = 1' })
+  t.is(settings.server.port, 1)
+  t.is(file, 'svc.toml')
+  t.deepEqual(sources.get('server.port'), { kind: 'file', path: 'svc.toml', line: 2 })
+  t.is(loaded({}).file, undefined)
+})
+
+test('SVC_CONFIG_FILE is read instead, relative to the working directory', (t) => {
+  const files = { '/work/svc.toml': 'server.port = 1', '/work/etc/a.toml': 'server.port = 2' }
+  t.is(loaded({ SVC_CONFIG_FILE: 'etc/a.toml' }, files).settings.server.port, 2)
+  const elsewhere = { '/etc/b.toml': 'server.port = 3' }
+  t.is(loaded({ SVC_CONFIG_FILE: '/etc/b.toml' }, elsewhere).settings.server.port, 3)
+})
+
+test('a file that SVC_CONFIG_FILE names must exist', (t) => {
+  const [failure] = failuresOf({ SVC_CONFIG_FILE: 'missing.toml' })
+  t.is(failure?.key, 'missing.toml')
+  t.regex(failure?.rule ?? '', /ENOENT/)
+})
+
+test('a file that cannot be read is refused beside all other failures', (t) => {
+  const readFile = () => {
+    throw Object.assign(new Error('no'), { code: 'EACCES' })
+  }
+  const environment = { SVC_SERVER__PORT: 'x' }
+  const result = loadSettings({ environment, cwd: '/work', readFile })
+  t.deepEqual(result.tag === 'refused' && result.failures.map(({ key }) => key), [
+    'svc.toml',
+    'server.port',
+  ])
+})
+
+test('real files are read from a real directory', (t) => {
+  const cwd = mkdtempSync(join(tmpdir(), 'svc-config-'))
+  t.teardown(() => rmSync(cwd, { recursive: true }))
+  t.is(loadSettings({ environment: {}, cwd }).tag, 'loaded')
+  // The first character is the byte order mark that some editors write.
+  writeFileSync(join(cwd, 'svc.toml'), '\uFEFF[server]\r\nport = 7\r\n')
+  const result = loadSettings({ environment: {}, cwd })
+  t.is(result.tag === 'loaded' && result.settings.server.port, 7)
+  const directory = loadSettings({ environment: { SVC_CONFIG_FILE: '.' }, cwd })
+  t.regex(JSON.stringify(directory), /EISDIR/)
+})
+
+for (const [name, key] of Object.entries(environmentNames.shortcuts)) {
+  test(`${name} wins over the prefixed name of ${key}`, (t) => {
+    const prefixed = `SVC_${key.replace('.', '__').toUpperCase()}`
+    const { settings, sources } = loaded(
+      { [name]: 'postgres://short/d', [prefixed]: 'postgres://long/d' },
+      { '/work/svc.toml': `${key} = "postgres://file/d"` },
+    )
+    const field = key.split('.')[1] as 'url'
+    t.is(settings.database[field], 'postgres://short/d')
+    t.deepEqual(sources.get(key), { kind: 'environment', name })
+  })
+}
+
+test('an own database fills identity, listener, planes, migration and maintenance', (t) => {
+  const { database } = loaded({ DATABASE_URL: 'postgres://h/d' }).settings
+  for (const key of [
+    'identity_url',
+    'listener_url',
+    'auth_url',
+    'control_url',
+    'async_url',
+  ] as const) {
+    t.is(database[key], 'postgres://h/d', key)
+  }
+  t.is(database.migration_url, 'postgres://h/d')
+  t.is(database.maintenance_url, 'postgres://h/d')
+})
+
+test('the maintenance URL falls back to the migration URL first', (t) => {
+  const environment = { DATABASE_URL: 'postgres://h/d', MIGRATION_DATABASE_URL: 'postgres://m/d' }
+  t.is(loaded(environment).settings.database.maintenance_url, 'postgres://m/d')
+})
+
+test('without a database URL all are left to the embedded database', (t) => {
+  const { database } = loaded({}).settings
+  t.is(database.url, undefined)
+  t.is(database.identity_url, undefined)
+  t.is(database.maintenance_url, undefined)
+})
+
+test('egress and errors follow the issuer, and the issuer follows the listener', (t) => {
+  const issuer = 'https://id.example.com'
+  const named = loaded({ SVC_OIDC__ISSUER_URL: issuer }).settings
+  t.is(named.server.egress_url, issuer)
+  t.is(named.server.errors_base_url, issuer)
+  const own = loaded({
+    SVC_OIDC__ISSUER_URL: issuer,
+    SVC_SERVER__EGRESS_URL: 'https://out.example',
+  })
+  t.is(own.settings.server.egress_url, 'https://out.example')
+  t.is(loaded({ SVC_SERVER__PORT: '9000' }).settings.oidc.issuer_url, 'http://localhost:9000')
+  t.is(loaded({ SVC_SERVER__PORT: '80' }).settings.oidc.issuer_url, 'http://localhost')
+})
+
+const SPLIT = { SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: 'false' }
+
+for (const [title, environment, plane] of [
+  ['nothing', {}, 'all'],
+  ['all', { SVC_RUNTIME_PLANE: 'all' }, 'all'],
+  ['auth', { SVC_RUNTIME_PLANE: 'auth' }, 'auth'],
+  ['control', { SVC_RUNTIME_PLANE: 'control' }, 'control'],
+  ['async', { SVC_RUNTIME_PLANE: 'async' }, 'async'],
+  ['auth of a split deployment', { ...SPLIT, SVC_RUNTIME_PLANE: 'auth' }, 'auth'],
+  ['control of a split deployment', { ...SPLIT, SVC_RUNTIME_PLANE: 'control' }, 'control'],
+  ['async of a split deployment', { ...SPLIT, SVC_RUNTIME_PLANE: 'async' }, 'async'],
+] as const) {
+  test(`SVC_RUNTIME_PLANE ${title} serves ${plane}`, (t) => t.is(loaded(environment).plane, plane))
+}
+
+for (const [title, environment] of [
+  ['nothing in a split deployment', SPLIT],
+  ['all in a split deployment', { ...SPLIT, SVC_RUNTIME_PLANE: 'all' }],
+  ['an unknown plane', { SVC_RUNTIME_PLANE: 'web' }],
+  ['an empty plane', { SVC_RUNTIME_PLANE: '' }],
+  ['a plane in capitals', { SVC_RUNTIME_PLANE: 'AUTH' }],
+] as const) {
+  test(`SVC_RUNTIME_PLANE ${title} is refused`, (t) => {
+    const [failure, ...others] = failuresOf(environment)
+    t.is(failure?.key, 'SVC_RUNTIME_PLANE')
+    t.regex(failure?.fix ?? '', /auth, control or async/)
+    t.deepEqual(others, [])
+  })
+}
+
+test('a missing plane is listed together with other failures', (t) => {
+  const keys = failuresOf({ ...SPLIT, SVC_SERVER__PORT: 'x' }).map(({ key }) => key)
+  t.deepEqual(keys, ['server.port', 'SVC_RUNTIME_PLANE'])
+})
+
+test('the data directory is SVC_DATA_DIR, relative to the working directory', (t) => {
+  t.is(loaded({ SVC_DATA_DIR: 'data' }).dataDir, '/work/data')
+  t.is(loaded({ SVC_DATA_DIR: '/srv/svc' }, {}, 0).dataDir, '/srv/svc')
+  t.is(failuresOf({ SVC_DATA_DIR: '' })[0]?.key, 'SVC_DATA_DIR')
+})
+
+test('without SVC_DATA_DIR it is the state folder of the user, or of the machine for root', (t) => {
+  t.is(loaded({ HOME: '/home/ann' }).dataDir, '/home/ann/.local/state/svc')
+  t.is(loaded({ HOME: '/home/ann', XDG_STATE_HOME: '/state' }).dataDir, '/state/svc')
+  t.is(
+    loaded({ HOME: '/home/ann', XDG_STATE_HOME: 'relative' }).dataDir,
+    '/home/ann/.local/state/svc',
+  )
+  t.is(loaded({ HOME: '/root' }, {}, 0).dataDir, '/var/lib/svc')
+})
+
+for (const name of [
+  'SVC_JWT__PRIVATE_KEY',
+  'SVC_JWT__SIGNING_KEY',
+  'SVC_VAULT__MASTER_KEY',
+  'SVC_VAULT__ENCRYPTION_KEY',
+  'SVC_WEBHOOKS__ENCRYPTION_KEY',
+  'SVC_SESSION_COOKIE__SECRET',
+]) {
+  test(`${name} is refused, says where its content moved, and is not printed`, (t) => {
+    const failures = failuresOf({ [name]: 'hunter2' })
+    t.is(failures.length, 1)
+    t.is(failures[0]?.key, name)
+    t.regex(failures[0]?.fix ?? '', /kms/)
+    t.false(JSON.stringify(failures).includes('hunter2'))
+  })
+}
+
+test('object store credentials are refused on the auth plane only', (t) => {
+  const environment = {
+    SVC_TENANT_ASSETS__ACCESS_KEY_ID: 'id',
+    SVC_TENANT_ASSETS__SECRET_ACCESS_KEY: 'hunter2',
+  }
+  const failures = failuresOf({ ...environment, SVC_RUNTIME_PLANE: 'auth' })
+  t.deepEqual(
+    failures.map(({ key }) => key),
+    ['tenant_assets.access_key_id', 'tenant_assets.secret_access_key'],
+  )
+  for (const plane of ['all', 'control', 'async']) {
+    t.is(loaded({ ...environment, SVC_RUNTIME_PLANE: plane }).tag, 'loaded')
+  }
+})
+
+test('variables of others are none of our business', (t) => {
+  t.is(loaded({ PATH: '/bin', MY_SVC_PORT: '1', SVCPORT: '2' }).tag, 'loaded')
+})

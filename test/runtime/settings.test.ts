@@ -1,0 +1,434 @@
+import test from 'ava'
+import * as fc from 'fast-check'
+import { z } from 'zod'
+import type { Failure } from '../../runtime/kernel/config/outcome.js'
+import { tomlLiteral } from '../../runtime/kernel/config/print.js'
+import { type Leaf, leaves, treeOf } from '../../runtime/kernel/config/tree.js'
+import { loadSettings } from '../../runtime/load-settings.js'
+import { assembly, type Settings } from '../../runtime/settings.js'
+
+const tree = treeOf(assembly)
+const every = [...leaves(tree)].map(({ path, leaf }) => ({ key: path.join('.'), leaf }))
+
+function read(environment: Record<string, string>, toml?: string) {
+  const readFile = () => {
+    if (toml === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+    return toml
+  }
+  return loadSettings({ environment, cwd: '/', readFile })
+}
+
+function settingsOf(environment: Record<string, string>, toml?: string): Settings {
+  const result = read(environment, toml)
+  if (result.tag === 'refused') throw new Error(JSON.stringify(result.failures))
+  return result.settings
+}
+
+function failuresOf(environment: Record<string, string>, toml?: string): readonly Failure[] {
+  const result = read(environment, toml)
+  return result.tag === 'refused' ? result.failures : []
+}
+
+const nameOf = (key: string) => `SVC_${key.replace('*', '0').replaceAll('.', '__').toUpperCase()}`
+
+test('every section of the interface is there', (t) => {
+  const sections = `deployment redis memcached server database kms auth tenant_assets social
+    enterprise_sso generic_oauth phone sms email_otp magic_link anonymous two_factor adaptive_mfa
+    challenge device_authorization session_cookie admin access_control proxy oauth_proxy wallet
+    chains siwe api_keys i18n billing commerce dpop organizations invitations verified_domains
+    vault webhooks scim telemetry refresh_family_cache user_self_service openapi oidc passkey
+    tenant jwt security email`.split(/\s+/)
+  t.deepEqual([...tree.children.keys()].sort(), sections.sort())
+})
+
+// decisions.md section 15 and interface.md, Limits.
+const defaults: Record<string, Record<string, unknown>> = {
+  server: {
+    host: '127.0.0.1',
+    port: 8080,
+    transport: 'plain_http',
+    base_domain: 'localhost',
+    identity_app_origin: '',
+    dashboard_app_origin: '',
+    cors_allowed_origins: [],
+    allowed_hosts: [],
+    trusted_proxies: [],
+    direct_client_exposure: false,
+    metrics_bearer_token: undefined,
+    endpoint_throttle: { enabled: true },
+    request_timeout_secs: 30,
+    shutdown_deadline_secs: 30,
+    tls: undefined,
+    egress_url: 'http://localhost:8080',
+    errors_base_url: 'http://localhost:8080',
+  },
+  deployment: {
+    allow_all_in_one_runtime_plane: true,
+    background_tasks_enabled: true,
+    embedded_chain_monitor: false,
+    coordination_backend: 'postgres',
+    database_topology: 'shared',
+  },
+  redis: { url: undefined, pool_size: 10 },
+  memcached: {
+    address: undefined,
+    pool_size: 10,
+    max_idle: 10,
+    connect_timeout_secs: 2,
+    command_timeout_secs: 2,
+  },
+  database: {
+    url: undefined,
+    max_connections: 20,
+    min_connections: 2,
+    identity_max_connections: 10,
+    connect_timeout_secs: 5,
+    idle_timeout_secs: 600,
+    max_lifetime_secs: 1800,
+    statement_cache_capacity: 100,
+    test_before_acquire: true,
+    statement_timeout_secs: 10,
+    background_statement_timeout_secs: 60,
+    idle_in_transaction_timeout_secs: 30,
+    maintenance_statement_timeout_secs: 600,
+    require_ssl: false,
+  },
+  security: { production: false, webhook_allow_non_standard_ports: false },
+  jwt: {
+    default_algorithm: 'ES256',
+    access_token_lifetime_human_secs: 900,
+    access_token_lifetime_agent_secs: 300,
+    refresh_token_lifetime_human_secs: 604_800,
+    refresh_token_lifetime_agent_secs: 86_400,
+    id_token_lifetime_secs: 300,
+    key_rotation_days: 30,
+  },
+  auth: {
+    argon2_memory_kib: 65_536,
+    argon2_iterations: 3,
+    argon2_parallelism: 1,
+    argon2_max_concurrent: 4,
+    brute_force_max_attempts: 10,
+    brute_force_lockout_secs: 900,
+    password_verify_ip_max_attempts: 60,
+    password_verify_ip_window_secs: 60,
+    registration_rate_limit_max: 10,
+    registration_rate_limit_window_secs: 60,
+  },
+  challenge: {
+    captcha_enabled: false,
+    captcha_secret: undefined,
+    fail_mode: 'fail-closed',
+    hibp_enabled: false,
+    pow_difficulty_bits: 20,
+    pow_min_duration_secs: 2,
+    pow_ttl_secs: 300,
+    pow_max_invalid: 10,
+    agent_challenge_ttl_secs: 120,
+  },
+  device_authorization: {
+    ttl_secs: 900,
+    interval_secs: 5,
+    delegation_ttl_secs: 604_800,
+    approval_max_auth_age_secs: 300,
+  },
+  oidc: {
+    issuer_url: 'http://localhost:8080',
+    par_ttl_secs: 90,
+    code_ttl_secs: 60,
+    dynamic_registration_enabled: false,
+    registration_initial_access_token_required: true,
+  },
+  dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
+  vault: {
+    egress_buffered_response_max_bytes: 10_485_760,
+    egress_body_max_bytes: 33_554_432,
+    egress_json_max_bytes: 8_388_608,
+    egress_idle_gap_secs: 90,
+    egress_hop_timeout_secs: 300,
+    egress_allow_non_standard_ports: false,
+    egress_allow_private_networks: false,
+    ssh_default_validity_secs: 300,
+    ssh_max_validity_secs: 3600,
+    max_credentials_per_tenant: 0,
+  },
+  webhooks: {
+    max_age_secs: 300,
+    timeout_secs: 15,
+    retry_schedule_secs: [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    max_subscriptions_per_tenant: 50,
+    delivery_retention_days: 30,
+    allow_private_networks: false,
+  },
+  commerce: {
+    enabled: false,
+    checkout_ttl_secs: 86_400,
+    redirect_hosts: [],
+    x402_enabled: false,
+    x402_v1_compat: false,
+    x402_facilitator_url: undefined,
+    x402_max_timeout_secs: 60,
+  },
+  openapi: { enabled: true, exposure: 'public', docs_path: '/api/docs' },
+  tenant: { default_tenant_slug: undefined },
+  scim: { enabled: false, max_results: 200 },
+  tenant_assets: { enabled: false },
+  email: { provider: 'log', smtp_port: 587, smtp_starttls: true },
+  phone: { provider: 'log' },
+}
+
+for (const [name, values] of Object.entries(defaults)) {
+  test(`[${name}] has the defaults of the contract`, (t) => {
+    const section = settingsOf({})[name as keyof Settings] as unknown as Record<string, unknown>
+    for (const [key, value] of Object.entries(values)) t.deepEqual(section[key], value, key)
+  })
+}
+
+test('without [kms] there is none, and without [[chains]] the list is empty', (t) => {
+  t.is(settingsOf({}).kms, undefined)
+  t.deepEqual(settingsOf({}).chains, [])
+})
+
+// Every integer of every section, at both ends of its range and one beyond each.
+for (const { key, leaf } of every) {
+  const range = integerRange(leaf)
+  if (range === undefined) continue
+  test(`${key} takes ${range.min} and ${range.max} and nothing beyond`, (t) => {
+    for (const value of [range.min, range.max]) t.false(blames(key, String(value)), `${value}`)
+    const beyond = [range.min - 1, range.max + 1, range.min + 0.5]
+    for (const value of [...beyond, 'nan', 'inf', 'text', '', '[1]', 'true']) {
+      t.true(blames(key, String(value)), `${value}`)
+    }
+  })
+}
+
+// The ranges that the contract names: interface.md, Limits; decisions.md sections 21 and 23.
+for (const [key, min, max] of [
+  ['jwt.access_token_lifetime_human_secs', 60, 86_400],
+  ['jwt.access_token_lifetime_agent_secs', 60, 86_400],
+  ['jwt.refresh_token_lifetime_human_secs', 3_600, 7_776_000],
+  ['jwt.refresh_token_lifetime_agent_secs', 3_600, 7_776_000],
+  ['jwt.id_token_lifetime_secs', 60, 3_600],
+  ['jwt.key_rotation_days', 1, 365],
+  ['database.statement_cache_capacity', 1, 2_048],
+  ['challenge.pow_difficulty_bits', 1, 28],
+  ['challenge.pow_min_duration_secs', 0, 60],
+  ['challenge.pow_ttl_secs', 1, 3_600],
+  ['challenge.agent_challenge_ttl_secs', 1, 600],
+  ['device_authorization.ttl_secs', 1, 3_600],
+  ['device_authorization.interval_secs', 1, 60],
+  ['oidc.code_ttl_secs', 1, 600],
+  ['oidc.par_ttl_secs', 1, 600],
+  ['vault.ssh_max_validity_secs', 1, 3_600],
+] as const) {
+  test(`the range of ${key} is the one of the contract`, (t) => {
+    const { leaf } = every.find((one) => one.key === key)!
+    t.deepEqual(integerRange(leaf), { min, max })
+  })
+}
+
+for (const [toml, key] of [
+  [
+    '[jwt]\naccess_token_lifetime_human_secs = 3601\nrefresh_token_lifetime_human_secs = 3600',
+    'jwt.refresh_token_lifetime_human_secs',
+  ],
+  [
+    '[jwt]\naccess_token_lifetime_agent_secs = 86400\nrefresh_token_lifetime_agent_secs = 3600',
+    'jwt.refresh_token_lifetime_agent_secs',
+  ],
+  ['[database]\nmin_connections = 21', 'database.min_connections'],
+  ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
+  ['[deployment]\ncoordination_backend = "redis"', 'redis.url'],
+  ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
+  ['[server]\ntransport = "tls_h2_only"', 'server.transport'],
+  ['[auth]\nargon2_memory_kib = 8\nargon2_parallelism = 2', 'auth.argon2_memory_kib'],
+  ['[challenge]\ncaptcha_enabled = true', 'challenge.captcha_secret'],
+  ['[challenge]\npow_ttl_secs = 2', 'challenge.pow_min_duration_secs'],
+  ['[device_authorization]\nttl_secs = 4', 'device_authorization.interval_secs'],
+  ['[vault]\nssh_max_validity_secs = 299', 'vault.ssh_default_validity_secs'],
+  ['[email]\nprovider = "smtp"\nfrom = "a@b"', 'email.smtp_host'],
+  ['[email]\nprovider = "smtp"\nsmtp_host = "m"', 'email.from'],
+  ['[phone]\nprovider = "http"', 'phone.http_url'],
+  ['[kms]\nsocket_path = "/s"\nserver_public_key_path = "/p"', 'kms.client_private_key_path'],
+  ['[server.tls]\ncert_pem_path = "/c"', 'server.tls.key_pem_path'],
+] as const) {
+  test(`${toml.replaceAll('\n', ' ')} is refused at ${key}`, (t) => {
+    t.deepEqual(
+      failuresOf({}, toml).map((failure) => failure.key),
+      [key],
+    )
+  })
+}
+
+test('a refresh lifetime equal to the access lifetime is enough', (t) => {
+  const toml =
+    '[jwt]\naccess_token_lifetime_human_secs = 3600\nrefresh_token_lifetime_human_secs = 3600'
+  t.is(settingsOf({}, toml).jwt.refresh_token_lifetime_human_secs, 3600)
+})
+
+for (const [key, good, bad] of [
+  ['jwt.default_algorithm', ['ES256', 'EdDSA'], ['RS256', 'none', 'es256']],
+  ['deployment.coordination_backend', ['postgres'], ['etcd', '']],
+  ['openapi.exposure', ['public', 'internal'], ['private']],
+  ['openapi.docs_path', ['/api/docs', '/d'], ['docs', '/', '/a/', '/a b', '/a?b']],
+  ['challenge.fail_mode', ['fail-closed', 'fail-degraded'], ['fail-open']],
+  ['server.identity_app_origin', ['', 'https://a.b'], ['https://a.b/', 'a.b', 'ftp://a']],
+  ['server.cors_allowed_origins', ['https://a,https://b:1', ''], ['*', 'https://a/b']],
+  ['server.allowed_hosts', ['a.b,[::1]:80', 'localhost'], ['https://a', 'a/b', 'a b', 'a:b']],
+  ['server.trusted_proxies', ['10.0.0.0/8,::1', 'fd00::/8'], ['10.0.0.0/33', 'proxy', '1.2.3']],
+  ['server.base_domain', ['example.com'], ['example.com:80', 'a b', '', '.a']],
+  ['server.metrics_bearer_token', ['sixteen letters!'], ['fifteen letters']],
+  [
+    'oidc.issuer_url',
+    ['https://id.example', 'https://a/b'],
+    ['https://a/', 'https://u:p@a', 'x', 'https://a?b', 'https://a#', 'ftp://a'],
+  ],
+  ['database.url', ['postgres://h/d', 'postgresql:///d?host=/s'], ['mysql://h/d', 'h', '']],
+  ['redis.url', ['redis://h', 'rediss://:p@h:1/0'], ['http://h', '']],
+  ['memcached.address', ['h:11211', '[::1]:11211'], ['h', 'h:', 'memcached://h:1', 'h:1,i:1']],
+  ['tenant.default_tenant_slug', ['acme', '123'], ['ab', 'Acme', 'a_b_c']],
+  ['tenant_assets.public_base_url', ['https://a'], ['http://a']],
+  ['webhooks.retry_schedule_secs', ['0', '0,5'], ['', '-1', 'a']],
+  [
+    'vault.egress_dns_overrides',
+    ['{ "a.b" = "127.0.0.1" }', '{}'],
+    ['a', '{ a = "b" }', '{ a = 1 }'],
+  ],
+  ['email.from', ['a@b.c', 'svc <a@b.c>'], ['a', 'a@b\r\nBcc: c@d']],
+  ['server.direct_client_exposure', ['true', 'false'], ['yes', '1', '']],
+  ['kms.socket_path', ['/run/s'], ['', 'a\0b']],
+  ['chains.*.id', ['eip155:8453'], ['8453', '']],
+] as const) {
+  test(`${key} takes what it should and refuses the rest`, (t) => {
+    for (const value of good) t.false(blames(key, value), value)
+    for (const value of bad) t.true(blames(key, value), value)
+  })
+}
+
+test('a feature that is not built is refused when it is turned on, whichever it is', (t) => {
+  const switches = every
+    .map(({ key }) => key)
+    .filter((key) => /(^|\.)(enabled|x402_enabled|embedded_chain_monitor)$/.test(key))
+    .filter((key) => !['openapi.enabled', 'dpop.enabled'].includes(key))
+    .filter((key) => key !== 'server.endpoint_throttle.enabled')
+  t.true(switches.length > 30)
+  for (const key of [...switches, 'oidc.dynamic_registration_enabled']) {
+    const failure = failuresOf({ [nameOf(key)]: 'true' }).find((one) => one.key === key)
+    t.regex(failure?.rule ?? '', /not available in this build/, key)
+    t.is(failuresOf({ [nameOf(key)]: 'false' }).length, 0, key)
+  }
+})
+
+test('every key has a meaning, words for its values, and a default, fallback or sample', (t) => {
+  for (const { key, leaf } of every) {
+    t.true(leaf.about.endsWith('.'), key)
+    t.true(leaf.words.length > 0, key)
+    t.true(leaf.defaultValue !== undefined || leaf.example !== undefined, key)
+  }
+  for (const [name, node] of tree.children) t.true('about' in node && node.about !== '', name)
+})
+
+test('every sample is a valid value, read from the environment', (t) => {
+  for (const { key, leaf } of every) {
+    if (leaf.example !== undefined) t.false(blames(key, tomlLiteral(leaf.example)), key)
+  }
+})
+
+test('keys whose names speak of secrets are hidden', (t) => {
+  const named = every.filter(({ key }) => /(secret|password|token|access_key|key_id)$/.test(key))
+  t.deepEqual(
+    named.filter(({ leaf }) => !leaf.secret).map(({ key }) => key),
+    [],
+  )
+  t.true(named.length >= 5)
+})
+
+test('a rule names every key that it reads', (t) => {
+  const settings = settingsOf({ DATABASE_URL: 'postgres://h/d' })
+  for (const [prefix, rule, root] of rules(settings)) {
+    const read = new Set<string>()
+    ;(rule.holds as (watched: unknown) => boolean)(watched(root, prefix, read))
+    const declared = [
+      ...rule.keys.map((key) => (prefix ? `${prefix}.${key}` : key)),
+      'security.production',
+    ]
+    const undeclared = [...read].filter(
+      (key) =>
+        !declared.some(
+          (one) => key === one || one.startsWith(`${key}.`) || key.startsWith(`${one}.`),
+        ),
+    )
+    t.deepEqual(undeclared, [], `${declared[0]}: ${rule.rule}`)
+  }
+})
+
+const leafName = fc.constantFrom(...every.map(({ key }) => nameOf(key)))
+const content = fc.oneof(
+  fc.string({ maxLength: 20 }),
+  fc.constantFrom(
+    'true',
+    '0',
+    '-1',
+    '1',
+    '[]',
+    '{}',
+    'http://x',
+    'postgres://u:pw@h/d',
+    'tls_h2_only',
+  ),
+  fc.integer().map(String),
+)
+
+test('any values of any keys are loaded or refused with listed failures, never anything else', (t) => {
+  fc.assert(
+    fc.property(fc.dictionary(leafName, content, { maxKeys: 12 }), (environment) => {
+      const result = read(environment)
+      t.true(result.tag === 'loaded' || result.failures.length > 0)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+function blames(key: string, value: string): boolean {
+  return (
+    failuresOf({ [nameOf(key)]: value }).some(
+      (failure) => failure.key === key.replace('*', '0') && failure.rule.startsWith('must be '),
+    ) && !holdsByItself(key, value)
+  )
+}
+
+/** True when the value is in order and only a rule between keys refused it. */
+function holdsByItself(key: string, value: string): boolean {
+  const failure = failuresOf({ [nameOf(key)]: value }).find(
+    (one) => one.key === key.replace('*', '0'),
+  )
+  const { leaf } = every.find((one) => one.key === key)!
+  return failure !== undefined && failure.rule !== `must be ${leaf.words}`
+}
+
+function integerRange(leaf: Leaf): { min: number; max: number } | undefined {
+  const { type, minimum, maximum, anyOf } = z.toJSONSchema(leaf.schema, { io: 'input' })
+  if (type !== 'integer' || anyOf !== undefined) return undefined
+  return { min: minimum!, max: maximum! }
+}
+
+function* rules(settings: Settings) {
+  for (const { name, rules } of assembly.sections) {
+    for (const rule of rules) yield [name, rule, settings[name as keyof Settings]] as const
+  }
+  for (const rule of assembly.rules) yield ['', rule, settings] as const
+}
+
+/** The settings, noting the dotted key of every leaf that is read. */
+function watched(value: unknown, prefix: string, read: Set<string>): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return new Proxy({ ...value } as Record<string, unknown>, {
+    get(target, name) {
+      const key = prefix ? `${prefix}.${String(name)}` : String(name)
+      const found = target[String(name)]
+      const isTable = typeof found === 'object' && found !== null && !Array.isArray(found)
+      if (!isTable) read.add(key)
+      return watched(found, key, read)
+    },
+  })
+}
