@@ -1,0 +1,104 @@
+/**
+ * Connects to upstreams, and to nothing that is not the public internet. undici does not ask
+ * `lookup` about addresses in a URL (dependencies.md, finding 8), so there are three checks: of a
+ * literal before connecting, of every address a name resolves to, and of the peer once connected.
+ * The name is resolved once and the checked address is the one connected to, so a name that answers
+ * differently the second time gains nothing.
+ */
+import { lookup as resolve, type LookupAddress } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { buildConnector } from 'undici'
+import { isPublicAddress } from './addresses.js'
+
+/** How a connection to an origin is made. The egress engine is given one. */
+export type Connector = buildConnector.connector
+
+export type DialerOptions = {
+  /** Loopback and private addresses as well; refused in production (decisions.md section 19). */
+  readonly privateNetworks: boolean
+  /** Host name to address, instead of the resolver and before the address check. */
+  readonly dnsOverrides: Readonly<Record<string, string>>
+  /** Certificates trusted beside the system's, PEM. */
+  readonly ca?: string | readonly string[] | undefined
+  readonly connectTimeoutMs?: number | undefined
+  /** Resolver, as `dns.lookup` with `all`. Given by tests. */
+  readonly resolve?: Resolver | undefined
+}
+
+export type Resolver = (
+  hostname: string,
+  done: (error: Error | null, addresses: readonly LookupAddress[]) => void,
+) => void
+
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** Thrown into the relay when an address is not allowed; nothing was connected or sent. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused'
+  readonly code = 'SVC_ADDRESS_REFUSED'
+
+  constructor(hostname: string) {
+    // Not the address: what a name means inside our network is nobody's business.
+    super(`${hostname} is not on the public internet`)
+  }
+}
+
+export function createDialer(options: DialerOptions): Connector {
+  const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+  const overrides = new Map(Object.entries(options.dnsOverrides))
+  const resolver = options.resolve ?? resolveAll
+  const isAllowed = (address: string) => privateNetworks || isPublicAddress(address)
+
+  const lookup: LookupFunction = (hostname, { all }, done) => {
+    const answer = (error: Error | null, addresses: readonly LookupAddress[]) => {
+      const failure = error ?? judge(hostname, addresses, isAllowed)
+      if (failure !== null) return done(failure, [])
+      if (all === true) return done(null, [...addresses])
+      done(null, addresses[0]!.address, addresses[0]!.family)
+    }
+    const override = overrides.get(hostname)
+    if (override === undefined) return resolver(hostname, answer)
+    queueMicrotask(() => answer(null, [{ address: override, family: isIP(override) }]))
+  }
+
+  const connect = buildConnector({
+    lookup,
+    timeout: connectTimeoutMs,
+    ...(ca === undefined ? {} : { ca: ca as string | string[] }),
+  } as buildConnector.BuildOptions)
+
+  return (target, callback) => {
+    const literal = target.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(literal) !== 0 && !isAllowed(literal)) {
+      return callback(new AddressRefused(literal), null)
+    }
+    connect(target, (...[error, socket]) => {
+      if (error !== null) return callback(error, null)
+      if (isAllowed(peerOf(socket))) return callback(null, socket)
+      socket.destroy()
+      callback(new AddressRefused(target.hostname), null)
+    })
+  }
+}
+
+/** One address that is not allowed spoils the name: otherwise the answer could be retried into it. */
+function judge(
+  hostname: string,
+  addresses: readonly LookupAddress[],
+  isAllowed: (address: string) => boolean,
+): Error | null {
+  if (addresses.length === 0) {
+    return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' })
+  }
+  return addresses.every(({ address }) => isAllowed(address)) ? null : new AddressRefused(hostname)
+}
+
+function peerOf(socket: Socket): string {
+  return socket.remoteAddress ?? ''
+}
+
+const resolveAll: Resolver = (hostname, done) => {
+  resolve(hostname, { all: true, verbatim: true }, (error, addresses) => {
+    done(error, error === null ? addresses : [])
+  })
+}

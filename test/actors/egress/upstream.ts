@@ -1,0 +1,152 @@
+/** A real upstream on loopback that misbehaves on request. One path, one habit. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+const CHUNK = Buffer.alloc(64 * 1024, 'svc ')
+
+export interface Upstream {
+  readonly origin: string
+  /** Body bytes the upstream was able to hand to its socket. */
+  readonly pushed: number
+  /** Body bytes the upstream took from its socket. */
+  readonly taken: number
+  /** Settles when a connection of the upstream is closed from the other side. */
+  readonly disconnected: Promise<void>
+  readonly requests: readonly IncomingMessage[]
+  close(): Promise<void>
+}
+
+/** What `/bytes/<n>` sends, for comparison. */
+export function digestOf(bytes: number): string {
+  const hash = createHash('sha256')
+  for (let left = bytes; left > 0; left -= CHUNK.length) {
+    hash.update(left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left))
+  }
+  return hash.digest('hex')
+}
+
+/** Until the response takes more, or will never again. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.once('drain', done).once('close', done)
+  })
+}
+
+export async function startUpstream(): Promise<Upstream> {
+  let pushed = 0
+  let taken = 0
+  const requests: IncomingMessage[] = []
+  let onDisconnect: () => void
+  const disconnected = new Promise<void>((resolve) => {
+    onDisconnect = resolve
+  })
+
+  async function pushBytes(response: ServerResponse, bytes: number): Promise<void> {
+    for (let left = bytes; left > 0 && !response.destroyed; left -= CHUNK.length) {
+      const chunk = left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left)
+      pushed += chunk.length
+      if (!response.write(chunk)) await drained(response)
+    }
+    response.end()
+  }
+
+  async function hashBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const hash = createHash('sha256')
+    for await (const chunk of request) {
+      taken += (chunk as Buffer).length
+      hash.update(chunk as Buffer)
+    }
+    response.end(JSON.stringify({ bytes: taken, sha256: hash.digest('hex') }))
+  }
+
+  const habits: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
+    bytes: (request, response) => void pushBytes(response, Number(request.url!.split('/')[2])),
+    hash: (request, response) => void hashBody(request, response).catch(() => {}),
+    echo: (request, response) => void request.pipe(response),
+    headers: (request, response) => {
+      response.setHeader('set-cookie', 'a=b')
+      response.setHeader('x-request-id', 'theirs')
+      response.setHeader('x-ratelimit-remaining', '7')
+      response.setHeader('server', 'upstream')
+      response.setHeader('connection', 'keep-alive, x-hop')
+      response.setHeader('x-hop', '1')
+      response.setHeader('link', ['<a>', '<b>'])
+      response.end(JSON.stringify(request.rawHeaders))
+    },
+    redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
+    silent: () => {},
+    'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
+    'silent-after-chunk': (_, response) => void response.writeHead(200).write('one chunk'),
+    'reset-before-headers': (request) => void request.socket.resetAndDestroy(),
+    'reset-after-headers': (request, response) => {
+      response.writeHead(200).flushHeaders()
+      setTimeout(() => request.socket.resetAndDestroy(), 20)
+    },
+    'reset-in-body': (request, response) => {
+      response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
+      setTimeout(() => request.socket.resetAndDestroy(), 20)
+    },
+    'short-body': (request, response) => {
+      response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
+      setTimeout(() => request.socket.end(), 20)
+    },
+    'not-http': (request) => void request.socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
+    'huge-headers': (request) => {
+      request.socket.write('HTTP/1.1 200 OK\r\n')
+      request.socket.end(`x-a: ${'a'.repeat(200_000)}\r\n\r\n`)
+    },
+    early: (_, response) => void response.writeHead(413).end('too much'),
+    hints: (_, response) => {
+      response.writeProcessing()
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+      response.end('after hints')
+    },
+    drip: (_, response) => {
+      let sent = 0
+      const timer = setInterval(() => {
+        if (++sent > 10) {
+          clearInterval(timer)
+          response.end()
+        } else response.write('.')
+      }, 30)
+      response.on('close', () => clearInterval(timer))
+    },
+  }
+
+  const server = createServer((request, response) => {
+    requests.push(request)
+    request.on('error', () => {})
+    response.on('error', () => {})
+    habits[request.url!.split('/')[1]!.split('?')[0]!]!(request, response)
+  })
+  server.on('connection', (socket) => {
+    socket.on('error', () => {})
+    socket.once('close', () => onDisconnect())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    get pushed() {
+      return pushed
+    },
+    get taken() {
+      return taken
+    },
+    disconnected,
+    requests,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
