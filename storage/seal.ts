@@ -28,6 +28,8 @@ const HEADER_BYTES = 5
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
+/** What the table's integer holds. */
+const VERSION_MAX = 2 ** 31 - 1
 /** How long an unwrapped key stays in memory, used or not. */
 const KEY_LIFETIME_MS = 60 * 60_000
 /** How soon a rotation by another process is noticed by those who seal. */
@@ -80,7 +82,9 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
         throw new SealBroken('this is not a sealed value')
       }
       const header = Buffer.from(sealed.buffer, sealed.byteOffset, HEADER_BYTES)
-      const key = await keys.version(tenantId, header.readUInt32BE(1))
+      const version = header.readUInt32BE(1)
+      if (version > VERSION_MAX) throw new SealBroken('the tenant has no such data key')
+      const key = await keys.version(tenantId, version)
       const nonceEnd = HEADER_BYTES + NONCE_BYTES
       const decipher = createDecipheriv(
         'aes-256-gcm',

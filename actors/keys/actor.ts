@@ -35,7 +35,6 @@ export type KeysNeeds = {
   readonly sealer: Sealer
   readonly kms: Kms
   readonly clock: Clock
-  readonly log: Logger
   /** From [jwt]. */
   readonly settings: {
     readonly default_algorithm: SigningAlgorithm
@@ -56,8 +55,8 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
     rotate: () => 'rotation',
     maintain: () => 'rotation',
   },
-  create: (needs) => {
-    const keeper = new KeyKeeper(needs)
+  create: (needs, { log }) => {
+    const keeper = new KeyKeeper(needs, log)
     const { settings, clock, kms } = needs
     return {
       async sign({ typ, claims, algorithm = settings.default_algorithm }) {
@@ -128,9 +127,9 @@ class KeyKeeper {
   #lastLookMs = Number.NEGATIVE_INFINITY
   #looking: Promise<Ring | undefined> | undefined
 
-  constructor(needs: KeysNeeds) {
+  constructor(needs: KeysNeeds, log: Logger) {
     this.#needs = needs
-    this.#log = needs.log
+    this.#log = log
   }
 
   /** The hot path: what was compared a moment ago and can sign. */
