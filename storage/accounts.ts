@@ -17,7 +17,7 @@ export async function insertAccount(tx: Transaction, account: NewAccount): Promi
     name: 'account.insert',
     text: `insert into accounts (id, email, email_key, email_verified, display_name, password_hash,
              password_changed_at, created_at, updated_at)
-           values ($1, $2, lower($2), $3, $4, $5, case when $5::text is null then null else $6 end,
+           values ($1, $2, lower($2), $3, $4, $5, case when $5::text is null then null else $6::timestamptz end,
              $6, $6)
            on conflict (email_key) do nothing`,
     values: [

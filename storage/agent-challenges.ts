@@ -15,7 +15,16 @@ export type LoginCandidate = {
   role: OrganizationRole | null
 }
 
-export type LoginName = { agentId?: string; did?: string; fingerprint?: string }
+/** How an agent is named in a challenge request. */
+export type LoginName = 'agent_id' | 'did' | 'key_id'
+
+const NAMED: Readonly<Record<LoginName, string>> = {
+  agent_id: 'a.id = $1',
+  did: `(k.tenant_id, k.fingerprint) in (
+          select n.tenant_id, n.fingerprint from agent_anchors n
+          where n.value = $1 and n.type = 'did_key' and n.status = 'active')`,
+  key_id: 'k.fingerprint = $1',
+}
 
 /**
  * Active keys of active agents that answer to a name, at home in the asked tenant first, then
@@ -23,26 +32,22 @@ export type LoginName = { agentId?: string; did?: string; fingerprint?: string }
  */
 export async function findLoginCandidates(
   tx: Transaction,
-  name: LoginName,
+  by: LoginName,
+  value: string,
   tenantId: string,
 ): Promise<LoginCandidate[]> {
   const { rows } = await tx.query<LoginCandidate>({
-    name: 'agent.login_candidates',
+    name: `agent.login_candidates_by_${by}`,
     text: `select a.id as "agentId", a.tenant_id as "homeTenantId", k.fingerprint, k.algorithm,
              ${roleIn('t')} as role
            from agents a
              join tenants h on h.id = a.tenant_id and h.status = 'active'
-             join tenants t on t.id = $4 and t.status = 'active'
+             join tenants t on t.id = $2 and t.status = 'active'
              join agent_keys k on k.tenant_id = a.tenant_id and k.agent_id = a.id
-           where a.status = 'active' and k.status = 'active'
-             and (a.id = $1
-               or (k.tenant_id, k.fingerprint) in (
-                 select n.tenant_id, n.fingerprint from agent_anchors n
-                 where n.value = $2 and n.status = 'active' and n.type = 'did_key')
-               or k.fingerprint = $3)
-           order by a.tenant_id = $4 desc, k.created_at desc, k.fingerprint
+           where a.status = 'active' and k.status = 'active' and ${NAMED[by]}
+           order by a.tenant_id = $2 desc, k.created_at desc, k.fingerprint
            limit 16`,
-    values: [name.agentId ?? null, name.did ?? null, name.fingerprint ?? null, tenantId],
+    values: [value, tenantId],
   })
   return rows
 }

@@ -4,7 +4,8 @@
  *
  * A challenge is found by its id before its tenant is known: these run where tenants may be crossed.
  */
-import type { KeyAlgorithm } from './agents.js'
+import { invariant } from '../runtime/kernel/assert.js'
+import { type KeyAlgorithm, type NewAgent, registerAgent } from './agents.js'
 import type { Transaction } from './sql.js'
 
 export type PowChallengeRow = {
@@ -91,11 +92,27 @@ export async function countInvalidProof(tx: Transaction, id: string, max: number
   })
 }
 
+/** `closed`: somebody else consumed it, or its time ended. Only `registered` changes anything. */
+export type Redemption = 'registered' | 'fingerprint_known' | 'closed'
+
 /**
- * Takes the challenge for the rest of the transaction, so that registering and consuming are one
- * step to everybody else. False when it is no longer to be had.
+ * Spends a challenge on its agent. The row is held first, so that to everybody else registering and
+ * consuming are one step: of any number of racers one registers, the others find it closed.
  */
-export async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
+export async function redeemPowChallenge(
+  tx: Transaction,
+  id: string,
+  agent: NewAgent,
+): Promise<Redemption> {
+  if (!(await holdPowChallenge(tx, id))) return 'closed'
+  if (!(await registerAgent(tx, agent))) return 'fingerprint_known'
+  const consumed = await consumePowChallenge(tx, id)
+  invariant(consumed, 'a challenge that is held is consumed by its holder')
+  return 'registered'
+}
+
+/** Takes an open challenge for the rest of the transaction; false when it is no longer open. */
+async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'pow_challenge.hold',
     text: `select from pow_challenges
@@ -106,7 +123,7 @@ export async function holdPowChallenge(tx: Transaction, id: string): Promise<boo
 }
 
 /** issued -> consumed, once across all processes; true for the one caller that won. */
-export async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
+async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'pow_challenge.consume',
     text: `update pow_challenges set status = 'consumed', consumed_at = clock_timestamp()

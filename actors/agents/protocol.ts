@@ -1,9 +1,10 @@
 /** Software principals: registration by proof of work and key ownership, login by signed challenge. */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../domain/ids.js'
+import type { KeyAlgorithm } from '../domain/signed-strings.js'
 import type { TenantSelector } from '../domain/tenancy.js'
 import type { TenantConflict, TenantUnknown } from '../tenants/protocol.js'
-import type { ProofRefused } from '../tokens/protocol.js'
+import type { PresentedProof, ProofRefused } from '../tokens/protocol.js'
 
 export type AgentsProtocol = {
   /** Issues a proof-of-work challenge for a key whose ownership was proven. */
@@ -13,7 +14,7 @@ export type AgentsProtocol = {
   /** Every check of a completion short of spending the challenge, for what registers more. */
   checkCompletion: Ask<
     CompleteRegistration & { kind: ChallengeKind },
-    CompletionChecked | Exclude<CompletionRefused, { tag: 'fingerprint_known' }>
+    CompletionChecked | CheckRefused
   >
   /** Registers without proof of work, where the tenant trusts its context. */
   registerDirectly: Ask<RegisterDirectly, AgentRegistered | StartRefused>
@@ -26,15 +27,14 @@ export type AgentsProtocol = {
 
 /** Which route a challenge was started on; it cannot be completed on the other. */
 export type ChallengeKind = 'agent' | 'workspace'
-export type KeyAlgorithm = 'ed25519' | 'es256'
 export type AnchorType = 'did_key'
 
 export type Registration = {
   readonly name: string
-  readonly anchorType: string
+  readonly anchorType: AnchorType
   readonly anchorValue?: string | undefined
   readonly publicKey: string
-  readonly keyAlgorithm: string
+  readonly keyAlgorithm: KeyAlgorithm
   /** base64url signature over the ownership string (decisions.md 1.2). */
   readonly keyOwnershipProof?: string | undefined
 }
@@ -68,13 +68,15 @@ export type CompleteRegistration = {
   readonly nonce: string
   readonly challengeToken?: string | undefined
 }
-export type CompletionRefused =
+export type CompletionRefused = CheckRefused | { tag: 'fingerprint_known' }
+export type CheckRefused =
   | { tag: 'unknown_challenge' }
+  /** Started on the other route, or another `challenge_token` was sent. */
+  | { tag: 'challenge_mismatch'; detail: string }
   | { tag: 'challenge_expired' }
   | { tag: 'challenge_consumed' }
   | { tag: 'invalid_proof' }
   | { tag: 'too_early'; waitSeconds: number }
-  | { tag: 'fingerprint_known' }
 
 /** A valid proof after the minimum duration: what the challenge was issued for. */
 export type CompletionChecked = {
@@ -95,11 +97,8 @@ export type AgentRegistered = {
 }
 
 export type RequestChallenge = {
-  /** Exactly one of the three names the agent. */
-  readonly agent:
-    | { readonly by: 'agent_id'; readonly agentId: string }
-    | { readonly by: 'did'; readonly did: string }
-    | { readonly by: 'key_id'; readonly keyId: string }
+  /** By its id, its did:key or the fingerprint of one of its keys. */
+  readonly agent: { readonly by: 'agent_id' | 'did' | 'key_id'; readonly value: string }
   readonly tenant: TenantSelector
 }
 export type AgentChallenged = {
@@ -123,7 +122,7 @@ export type VerifyChallenge = {
   readonly keyId?: string | undefined
   readonly scope?: string | undefined
   /** The DPoP header and the request it was sent with (RFC 9449 section 4.3). */
-  readonly dpop: { readonly proof: string; readonly method: string; readonly url: string } | null
+  readonly dpop: PresentedProof | null
 }
 export type AgentVerified = {
   tag: 'verified'

@@ -1,4 +1,5 @@
 /** The event catalogue: every type that may be written to the outbox (interface.md, Event types). */
+import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
 export const EVENT_CATALOGUE = {
   Authentication: [
@@ -57,7 +58,16 @@ export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
 
-/** What an event that is not a payment tells first (decisions.md section 9, other events). */
+/** An event on its way to the outbox, in the transaction of the change it tells. */
+export type NewEvent = {
+  readonly id: string
+  readonly tenantId: TenantId
+  readonly type: EventType
+  readonly occurredAt: Date
+  readonly data: Record<string, unknown>
+}
+
+/** Who did it and to what. */
 export type EventSubject = {
   readonly actor: { readonly type: string; readonly id: string }
   readonly resource: { readonly type: string; readonly id: string }
@@ -70,4 +80,30 @@ export function eventData(
   fields: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
   return { actor, resource, request_id: requestId ?? null, ...fields }
+}
+
+/** admin.agent.registered: the agent is its own registrar. `id` is that of the event. */
+export function agentRegistered(
+  id: string,
+  agent: {
+    readonly id: AgentId
+    readonly tenantId: TenantId
+    readonly name: string
+    readonly did: string
+    readonly fingerprint: KeyFingerprint
+    readonly createdAt: Date
+  },
+  requestId: string | undefined,
+): NewEvent {
+  const itself = { type: 'agent', id: agent.id }
+  return {
+    id,
+    tenantId: agent.tenantId,
+    type: 'admin.agent.registered',
+    occurredAt: agent.createdAt,
+    data: eventData(
+      { actor: itself, resource: itself, requestId },
+      { name: agent.name, did: agent.did, key_id: agent.fingerprint },
+    ),
+  }
 }

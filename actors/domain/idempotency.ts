@@ -5,6 +5,6 @@ export type IdempotencyClaim = {
   readonly scope: string
   /** As sent: 1..255 visible ASCII characters, without quotes. */
   readonly key: string
-  /** SHA-256 of the request body: the same key with another body is a mistake of the caller. */
+  /** SHA-256 of the body as sent: the same key with another body is the caller's mistake. */
   readonly fingerprint: Uint8Array
 }

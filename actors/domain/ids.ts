@@ -10,3 +10,10 @@ export type ApplicationId = Branded<'application'>
 export type SessionId = Branded<'session'>
 export type DelegationId = Branded<'delegation'>
 export type KeyFingerprint = Branded<'key'>
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Whether a string is an id as we write them: a lower-case hyphenated UUID. */
+export function isUuid(value: string): boolean {
+  return UUID.test(value)
+}

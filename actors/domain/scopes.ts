@@ -43,6 +43,25 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
   'tenant:manage',
 ]
 
+/** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
+export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
+  'openid',
+  'profile',
+  'email',
+  'phone',
+  'offline_access',
+  'org:read',
+  'applications:read',
+  'applications:manage',
+  'users:read',
+  'users:manage',
+  'webhooks:read',
+  'webhooks:manage',
+  'vault:list',
+  'vault:read',
+  'delegations:manage',
+]
+
 /** What any other registered agent holds; PATCH /api/v1/agents/{id} replaces it. */
 export const REGISTERED_AGENT_SCOPES: readonly Scope[] = ['openid', 'vault:list', 'vault:read']
 

@@ -41,6 +41,8 @@ export type CompleteBootstrap = CompleteRegistration & {
 export type BootstrapRefused =
   | CompletionRefused
   | { tag: 'invalid_redirect_uri'; index: number; detail: string }
+  /** The password workers are busy; the challenge is untouched. */
+  | { tag: 'busy' }
 
 export type WorkspaceProvisioned = {
   tag: 'provisioned'

@@ -1,0 +1,141 @@
+/**
+ * Login: a challenge to sign, then tokens for the right signature. The challenge is spent by the
+ * first verify, before anything else is judged, so that a wrong signature burns it (decisions.md 1.1).
+ */
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import {
+  findLoginCandidates,
+  insertAgentChallenge,
+  spendAgentChallenge,
+} from '../../storage/agent-challenges.js'
+import { touchAgent } from '../../storage/agents.js'
+import type { Database } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
+import { agentScopes, narrowScopes, parseScope } from '../domain/scopes.js'
+import { challengePayload } from '../domain/signed-strings.js'
+import type { PowProtocol } from '../pow/protocol.js'
+import type { ChallengeSettings } from '../pow/settings.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import type { TokensProtocol } from '../tokens/protocol.js'
+import type {
+  AgentChallenged,
+  AgentVerified,
+  RequestChallenge,
+  VerifyChallenge,
+  VerifyRefused,
+} from './protocol.js'
+import { chooseLogin, loginStands } from './rules.js'
+
+const NONCE_BYTES = 32
+const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
+const INVALID_GRANT = { tag: 'invalid_grant' } as const
+
+export type LoginNeeds = {
+  database: Database
+  clock: Clock
+  random: Random
+  tenants: ActorRef<TenantsProtocol>
+  pow: ActorRef<PowProtocol>
+  tokens: ActorRef<TokensProtocol>
+  issuer: string
+  settings: Pick<ChallengeSettings, 'agent_challenge_ttl_secs'>
+}
+
+export function login(needs: LoginNeeds) {
+  const { database, clock, random, tenants, pow, tokens, issuer, settings } = needs
+
+  return {
+    // One answer for every reason why not, so that nobody learns which agents or tenants exist.
+    async challenge(
+      { agent, tenant: selector }: RequestChallenge,
+      turn: Turn,
+    ): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
+      if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
+      const resolved = await tenants.ask('resolve', selector, turn)
+      if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
+      const id = random.uuid()
+      const nonce = random.token(NONCE_BYTES)
+      // The agent may be at home in another tenant than the one it logs in to.
+      const issued = await database.system(async (tx) => {
+        const candidates = await findLoginCandidates(tx, agent.by, agent.value, resolved.tenant.id)
+        const chosen = chooseLogin(candidates, resolved)
+        if (chosen === undefined) return undefined
+        const { agentId, fingerprint, algorithm } = chosen.candidate
+        const { expiresAt } = await insertAgentChallenge(tx, {
+          id,
+          tenantId: chosen.tenantId,
+          agentId,
+          fingerprint,
+          nonce,
+          ttlSecs: settings.agent_challenge_ttl_secs,
+        })
+        return { tenantId: chosen.tenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
+      }, turn)
+      if (issued === undefined) return UNKNOWN_AGENT
+      return {
+        tag: 'challenged',
+        ...issued,
+        challengeId: id,
+        nonce,
+        issuer,
+        expiresInSeconds: settings.agent_challenge_ttl_secs,
+        payload: payloadOf(id, { ...issued, nonce }),
+      }
+    },
+
+    async verify(message: VerifyChallenge, turn: Turn): Promise<AgentVerified | VerifyRefused> {
+      const { challengeId, signature, keyId, scope, dpop } = message
+      // A DPoP proof is judged first: a client that is told to use a nonce repeats the request
+      // with the same challenge.
+      const bound = dpop === null ? null : await tokens.ask('proveKey', dpop, turn)
+      if (bound?.tag === 'proof_refused') return bound
+
+      if (!isUuid(challengeId)) return INVALID_GRANT
+      // The id is all the request has: which tenant it belongs to is read from the row.
+      const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), turn)
+      if (spent === undefined || !loginStands(spent, keyId)) return INVALID_GRANT
+      const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
+      const payload = payloadOf(challengeId, { ...spent, keyId: fingerprint })
+      const verdict = await pow.ask(
+        'verifySignature',
+        { publicKey, keyAlgorithm, payload, signature },
+        turn,
+      )
+      if (verdict.tag !== 'valid') return INVALID_GRANT
+      const asked = scope === undefined ? null : parseScope(scope)
+      const scopes = narrowScopes(asked, agentScopes(spent))
+      if (scopes === undefined) return { tag: 'invalid_scope' }
+
+      const jkt = bound?.jkt ?? null
+      const [granted] = await Promise.all([
+        tokens.ask(
+          'grantAgent',
+          { tenantId, organizationId: null, agentId, scopes, keyFingerprint: fingerprint, jkt },
+          turn,
+        ),
+        database.tenant(spent.homeTenantId, (tx) => touchAgent(tx, agentId, clock.now()), turn),
+      ])
+      return {
+        tag: 'verified',
+        accessToken: granted.accessToken,
+        tokenType: granted.tokenType,
+        expiresInSeconds: granted.expiresInSecs,
+        refreshToken: granted.refreshToken,
+        scopes: granted.scopes,
+        agentId,
+        tenantId,
+      }
+    },
+  }
+
+  function payloadOf(
+    challengeId: string,
+    fields: { tenantId: string; agentId: string; keyId: string; nonce: string; expiresAt: Date },
+  ): string {
+    const { tenantId, agentId, keyId, nonce, expiresAt } = fields
+    const expiresAtSecs = Math.floor(expiresAt.getTime() / 1000)
+    return challengePayload({ issuer, tenantId, agentId, keyId, challengeId, nonce, expiresAtSecs })
+  }
+}
