@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
 
 const CHUNK = Buffer.alloc(64 * 1024, 'svc ')
 
@@ -38,7 +40,7 @@ function drained(response: ServerResponse): Promise<void> {
   })
 }
 
-export async function startUpstream(): Promise<Upstream> {
+export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
   let pushed = 0
   let taken = 0
   const requests: IncomingMessage[] = []
@@ -119,12 +121,15 @@ export async function startUpstream(): Promise<Upstream> {
     },
   }
 
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     requests.push(request)
     request.on('error', () => {})
     response.on('error', () => {})
     habits[request.url!.split('/')[1]!.split('?')[0]!]!(request, response)
-  })
+  }
+  const server = tls
+    ? createTlsServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT }, answer)
+    : createServer(answer)
   server.on('connection', (socket) => {
     socket.on('error', () => {})
     socket.once('close', () => onDisconnect())
@@ -134,7 +139,7 @@ export async function startUpstream(): Promise<Upstream> {
   const { port } = server.address() as AddressInfo
 
   return {
-    origin: `http://127.0.0.1:${port}`,
+    origin: tls ? `https://${UPSTREAM_NAME}:${port}` : `http://127.0.0.1:${port}`,
     get pushed() {
       return pushed
     },
