@@ -45,6 +45,8 @@ export interface GatewayOptions {
   readonly capabilities?: readonly string[] | undefined
   /** Knows applications' allowed_origins; without it such routes follow cors_allowed_origins. */
   readonly applicationOrigins?: ApplicationOrigins | undefined
+  /** Another table of native hashes; one without our platform forces node:http. */
+  readonly nativePins?: Readonly<Record<string, string>> | undefined
 }
 
 export interface Gateway {
@@ -91,7 +93,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     router,
     answers: new Answers({
       blocks: new HeaderBlocks(issuer.startsWith('https:')),
-      errorsBaseUrl: server.errors_base_url ?? issuer,
+      errorsBaseUrl: server.errors_base_url,
       log,
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, secs) => unrouted.observe(status, secs),
@@ -120,7 +122,11 @@ export function openGateway(options: GatewayOptions): Gateway {
   return {
     routes,
     async listen() {
-      listener = await listen(server, (exchange) => pipeline.handle(exchange), { log, clock })
+      listener = await listen(server, (exchange) => pipeline.handle(exchange), {
+        log,
+        clock,
+        pins: options.nativePins,
+      })
       const { url, port, transport } = listener
       log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')
       return { url, port, transport }

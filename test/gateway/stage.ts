@@ -1,0 +1,253 @@
+/** A gateway on a real socket in front of small actors, and clients for each transport. */
+import { request as httpRequest } from 'node:http'
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
+import { z } from 'zod'
+import type { Principal } from '../../actors/domain/principal.js'
+import { throttle } from '../../actors/throttle/protocol.js'
+import { type Authenticate, tokens, type TokensProtocol } from '../../actors/tokens/protocol.js'
+import { type GatewayOptions, openGateway, type Gateway } from '../../gateway/gateway.js'
+import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { defineActor, type ActorRef } from '../../runtime/kernel/actor.js'
+import { type Clock, systemClock } from '../../runtime/kernel/clock.js'
+import { spawnInline } from '../../runtime/kernel/inline.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { createMetrics } from '../../runtime/kernel/metrics.js'
+import { systemRandom } from '../../runtime/kernel/random.js'
+import { type Certificate, makeCertificate } from '../support/certificates.js'
+import { probeActor, type ProbeNotes, probeRoutes } from './probe.js'
+
+export type Transport = 'uws' | 'http1' | 'http2'
+export const TRANSPORTS: readonly Transport[] = ['uws', 'http1', 'http2']
+
+export type Call = {
+  readonly method?: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  readonly body?: string | Uint8Array
+  readonly signal?: AbortSignal
+}
+export type Reply = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+  json(): Record<string, never> & { [name: string]: unknown }
+}
+
+export type StageOptions = {
+  readonly transport: Transport
+  readonly server?: Record<string, unknown>
+  readonly openapi?: Record<string, unknown>
+  readonly issuer?: string
+  readonly clock?: Clock
+  readonly notStarted?: boolean
+  readonly throttle?: ActorRef<never>
+  readonly gateway?: Partial<GatewayOptions>
+}
+
+export interface Stage {
+  readonly url: string
+  readonly port: number
+  readonly transport: Transport
+  readonly gateway: Gateway
+  readonly notes: ProbeNotes
+  readonly certificate: Certificate | null
+  call(call: Call): Promise<Reply>
+  close(): Promise<void>
+}
+
+export const PRINCIPAL: Principal = {
+  subject: 'agent-1',
+  subjectType: 'agent',
+  tenantId: 'tenant-1',
+  organizationId: null,
+  clientId: 'agent-1',
+  scopes: ['probe:read'],
+  audience: ['https://id.test'],
+  actors: [],
+  delegationId: null,
+  sessionId: null,
+  acr: null,
+  authTimeSecs: null,
+  jkt: null,
+  tokenId: 'token-1',
+  expiresAtSecs: 4_000_000_000,
+}
+
+/** Tokens are spelt out: `good`, `expired`, `human`, `delegated`, `metrics`, `id-<n>`; all else is refused. */
+function judge({ token, scheme, dpopProof }: Authenticate): ReturnType<typeof verdictOf> {
+  return verdictOf(token, scheme, dpopProof)
+}
+
+function verdictOf(token: string, scheme: string, dpopProof: string | null) {
+  const authenticated = (changes: Partial<Principal>) =>
+    ({ tag: 'authenticated', principal: { ...PRINCIPAL, ...changes } }) as const
+  const refused = (
+    error: 'unauthorized' | 'token_expired' | 'use_dpop_nonce',
+    dpopNonce?: string,
+  ) => ({ tag: 'refused', error, description: `the token is "${token}"`, dpopNonce }) as const
+  if (scheme === 'DPoP' && dpopProof === null) return refused('use_dpop_nonce', 'nonce-1')
+  if (token === 'good') return authenticated({})
+  if (token.startsWith('id-')) return authenticated({ tokenId: token })
+  if (token === 'human') return authenticated({ subjectType: 'human' })
+  if (token === 'metrics')
+    return authenticated({ subjectType: 'service', scopes: ['metrics:read'] })
+  if (token === 'scopeless') return authenticated({ scopes: [] })
+  if (token === 'delegated') {
+    return authenticated({ actors: [{ sub: 'agent-2', subjectType: 'agent' }] })
+  }
+  return refused(token === 'expired' ? 'token_expired' : 'unauthorized')
+}
+
+const tokensActor = defineActor<Pick<TokensProtocol, 'authenticate'>, Record<string, never>>({
+  address: { ...tokens, idempotent: [] } as never,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  lane: { authenticate: () => undefined },
+  create: () => ({ authenticate: async (message) => judge(message) }),
+})
+
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const { transport, issuer = 'https://id.test', clock = systemClock } = options
+  const certificate = transport === 'http2' ? makeCertificate() : null
+  const tls =
+    certificate === null
+      ? {}
+      : {
+          transport: 'tls_h2_only',
+          tls: { cert_pem_path: certificate.certPath, key_pem_path: certificate.keyPath },
+        }
+  const server = z.object(serverSettings.shape).parse({
+    egress_url: issuer,
+    errors_base_url: issuer,
+    port: 0,
+    endpoint_throttle: {},
+    ...tls,
+    ...options.server,
+  })
+  const openapi = z.object(openapiSettings.shape).parse({ ...options.openapi })
+  const notes: ProbeNotes = { ran: [], aborted: 0, release: new Set() }
+  const probe = spawnInline(probeActor, { notes })
+  const judge = spawnInline(tokensActor, {})
+  const refs = new Map<string, ActorRef<never>>([
+    ['probe', probe.ref as unknown as ActorRef<never>],
+    ['tokens', judge.ref as unknown as ActorRef<never>],
+  ])
+  if (options.throttle !== undefined) refs.set(throttle.name, options.throttle)
+  const gateway = openGateway({
+    server: server as GatewayOptions['server'],
+    openapi: openapi as GatewayOptions['openapi'],
+    issuer,
+    routes: probeRoutes,
+    refs,
+    plane: 'all',
+    log: silentLogger,
+    metrics: createMetrics(),
+    clock,
+    random: systemRandom(systemClock),
+    ...(transport === 'http1' ? { nativePins: {} } : {}),
+    ...options.gateway,
+  })
+  const { url, port } = await gateway.listen()
+  if (options.notStarted !== true) gateway.started()
+  let session: ClientHttp2Session | null = null
+  return {
+    url,
+    port,
+    transport,
+    gateway,
+    notes,
+    certificate,
+    async call(call) {
+      if (transport !== 'http2') return callHttp1(port, call)
+      if (session === null || session.closed || session.destroyed) {
+        session = connectHttp2(`https://localhost:${port}`, { ca: certificate!.pem })
+        session.on('error', () => undefined)
+      }
+      return callHttp2(session, call)
+    },
+    async close() {
+      session?.destroy()
+      for (const release of notes.release) release()
+      await gateway.close()
+      await probe.stop()
+      await judge.stop()
+      certificate?.remove()
+    },
+  }
+}
+
+function reply(status: number, headers: Reply['headers'], body: Buffer): Reply {
+  const text = body.toString('utf8')
+  return { status, headers, text, json: () => JSON.parse(text) as never }
+}
+
+export function callHttp1(port: number, call: Call): Promise<Reply> {
+  const { method = 'GET', path, headers = {}, body, signal } = call
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest(
+      {
+        host: '127.0.0.1',
+        port,
+        method,
+        path,
+        agent: false,
+        headers: {
+          host: 'id.test',
+          ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
+          ...(headers as Record<string, string>),
+        },
+        ...(signal === undefined ? {} : { signal }),
+      },
+      (incoming) => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+        incoming.on('error', reject)
+        incoming.on('end', () =>
+          resolve(
+            reply(
+              incoming.statusCode ?? 0,
+              Object.fromEntries(
+                Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+              ),
+              Buffer.concat(chunks),
+            ),
+          ),
+        )
+      },
+    )
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}
+
+function callHttp2(session: ClientHttp2Session, call: Call): Promise<Reply> {
+  const { method = 'GET', path, headers = {}, body, signal } = call
+  const { host = 'id.test', ...others } = headers
+  return new Promise((resolve, reject) => {
+    const stream = session.request(
+      {
+        ':method': method,
+        ':path': path,
+        ':authority': String(host),
+        ...(others as Record<string, string>),
+      },
+      { endStream: body === undefined, ...(signal === undefined ? {} : { signal }) },
+    )
+    let status = 0
+    let fields: Reply['headers'] = {}
+    const chunks: Buffer[] = []
+    stream.on('response', (received) => {
+      status = received[':status'] ?? 0
+      fields = Object.fromEntries(
+        Object.entries(received).map(([name, value]) => [name, String(value)]),
+      )
+    })
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+    stream.on('error', reject)
+    stream.on('close', () => {
+      if (status === 0) reject(new Error('the stream closed without an answer'))
+      else resolve(reply(status, fields, Buffer.concat(chunks)))
+    })
+    if (body !== undefined) stream.end(body)
+  })
+}
