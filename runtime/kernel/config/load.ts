@@ -18,7 +18,7 @@ import type { Failure, Loaded, Partially, Source, Sources } from './outcome.js'
 import { printed } from './print.js'
 import type { SectionRule } from './section.js'
 import { pathKey } from './toml-lines.js'
-import { type Leaf, type Node, type Table, treeOf } from './tree.js'
+import { type Leaf, type List, type Node, type Table, treeOf } from './tree.js'
 
 export interface LoadInput {
   readonly environment: Environment
@@ -76,12 +76,24 @@ class Reading {
 
   private node(node: Node, path: readonly string[]): unknown {
     if (node.kind === 'leaf') return this.leaf(node, path)
-    if (node.kind === 'list') {
-      return Array.from({ length: this.elements(path) }, (_, index) =>
-        this.table(node.item, [...path, String(index)]),
-      )
-    }
+    if (node.kind === 'list') return this.list(node, path)
     return node.whenSet && !this.anyBelow(path) ? undefined : this.table(node, path)
+  }
+
+  /** Elements are numbered from 0; one that follows a gap is refused instead of moved. */
+  private list({ item }: List, path: readonly string[]): unknown {
+    const given = [...this.below(path)]
+    const indexes = new Set(given.map((one) => Number(one.path[path.length])))
+    const astray = given.find((one) => Number(one.path[path.length]) >= indexes.size)
+    if (astray === undefined) {
+      return Array.from(indexes, (_, index) => this.table(item, [...path, String(index)]))
+    }
+    const key = astray.path.slice(0, path.length + 1).join('.')
+    const rule = `must follow ${path.join('.')}.${Number(astray.path[path.length]) - 1}`
+    const fix = `number the elements of ${path.join('.')} from 0 without gaps`
+    this.failures.push({ key, source: astray.source, rule, fix })
+    this.failed.add(path.join('.'))
+    return []
   }
 
   private leaf(leaf: Leaf, path: readonly string[]): unknown {
@@ -133,11 +145,6 @@ class Reading {
 
   private anyBelow(path: readonly string[]): boolean {
     return [...this.below(path)].length > 0
-  }
-
-  private elements(path: readonly string[]): number {
-    const indexes = [...this.below(path)].map((one) => Number(one.path[path.length]) + 1)
-    return Math.max(0, ...indexes)
   }
 
   private *below(path: readonly string[]): Generator<Given> {

@@ -204,6 +204,7 @@ for (const [title, toml, environment, key, rule] of [
   ['a lower case variable', '', { SVC_web__port: '1' }, 'SVC_web__port', /not name/],
   ['a moved variable', '', { SVC_WEB__PRIVATE_KEY: 'k' }, 'SVC_WEB__PRIVATE_KEY', /no longer/],
   ['an element without a number', '', { SVC_CHAINS__ID: 'k' }, 'SVC_CHAINS__ID', /not name/],
+  ['an element after a gap', '', { SVC_CHAINS__7__ID: 'k' }, 'chains.7', /must follow chains.6/],
   ['the prefix alone', '', { SVC_: '1' }, 'SVC_', /not name a setting/],
   ['a broken rule of a section', 'web.pool.least = 9', {}, 'web.pool.least', /must be at most/],
   ['a broken rule between sections', 'web.open = true', {}, 'web.open', /without \[vaulted\]/],
