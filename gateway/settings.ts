@@ -18,9 +18,7 @@ import { section, type SettingsOf } from '../runtime/kernel/config/section.js'
 const host = () =>
   z
     .string()
-    .regex(
-      /^(\*\.)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?$/,
-    )
+    .regex(/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?$/)
     .register(notes, { words: 'a host name, with or without a port' })
 
 const addressOrCidr = () =>
