@@ -1,0 +1,107 @@
+/**
+ * Coordination in memcached. It forgets under memory pressure unless it runs with -M, which a
+ * deployment that relies on replay caches has to set (docs/storage.md).
+ */
+import { randomBytes } from 'node:crypto'
+import { MemcachedClient, type MemcachedOptions, type Reply } from './memcached-client.js'
+import {
+  checkLifetime,
+  type Coordination,
+  CoordinationUnavailable,
+  storedKey,
+  taken,
+} from './port.js'
+
+const LOCK_TOKEN_BYTES = 16
+
+/**
+ * Its clock ticks in seconds, so something may expire up to one second early: what must not, is
+ * given one more.
+ */
+const TICK_SECS = 1
+
+/** Asks once at the start, so that a wrong address fails there. */
+export async function memcachedCoordination(options: MemcachedOptions): Promise<Coordination> {
+  const client = new MemcachedClient(options)
+
+  async function ask(command: string, value?: Uint8Array): Promise<Reply> {
+    try {
+      return await client.ask(command, value)
+    } catch (error) {
+      throw new CoordinationUnavailable('memcached', error)
+    }
+  }
+
+  /** Mode E stores only where there is nothing (add). */
+  async function setIfAbsent(name: string, value: Uint8Array, ttlSecs: number): Promise<boolean> {
+    const lifeSecs = ttlSecs + TICK_SECS
+    const { status } = await ask(`ms ${name} ${value.length} T${lifeSecs} ME`, value)
+    return status === 'HD'
+  }
+
+  await ask('mg svc:start').catch((error: unknown) => {
+    client.close()
+    throw error
+  })
+
+  return {
+    async take(key, window, cost = 1) {
+      checkLifetime(window.windowSecs)
+      const name = storedKey('take', key)
+      if (cost <= 0) {
+        const { status, value, flags } = await ask(`ma ${name} MD D${-cost} v t`)
+        const used = status === 'VA' ? Number(value) : 0
+        return taken(true, used, window, Number(flags.get('t') ?? window.windowSecs))
+      }
+      const { value, flags } = await ask(`ma ${name} N${window.windowSecs} J${cost} D${cost} v t`)
+      const used = Number(value)
+      const resetSecs = Number(flags.get('t') ?? window.windowSecs)
+      if (used <= window.limit) return taken(true, used, window, resetSecs)
+      // Counted first, so never more than the limit are let through; what did not fit goes back.
+      const after = await ask(`ma ${name} MD D${cost} v`)
+      const held = after.status === 'VA' ? Number(after.value) : 0
+      return taken(false, Math.min(held, window.limit), window, resetSecs)
+    },
+
+    async once(key, ttlSecs) {
+      checkLifetime(ttlSecs)
+      return setIfAbsent(storedKey('once', key), Buffer.from('1'), ttlSecs)
+    },
+
+    async lock(key, ttlSecs) {
+      checkLifetime(ttlSecs)
+      const name = storedKey('lock', key)
+      const token = randomBytes(LOCK_TOKEN_BYTES)
+      if (!(await setIfAbsent(name, token, ttlSecs))) return undefined
+      return async () => {
+        const held = await ask(`mg ${name} v c`)
+        if (!held.value?.equals(token)) return
+        // Removed only as the version that was ours; somebody else's has another one.
+        await ask(`md ${name} C${held.flags.get('c')}`)
+      }
+    },
+
+    async get(key) {
+      return (await ask(`mg ${storedKey('value', key)} v`)).value
+    },
+
+    async put(key, value, ttlSecs) {
+      checkLifetime(ttlSecs)
+      const { status } = await ask(
+        `ms ${storedKey('value', key)} ${value.length} T${ttlSecs}`,
+        value,
+      )
+      if (status !== 'HD') {
+        throw new CoordinationUnavailable('memcached', new Error(`it answered ${status}`))
+      }
+    },
+
+    async forget(key) {
+      await ask(`md ${storedKey('value', key)}`)
+    },
+
+    async close() {
+      client.close()
+    },
+  }
+}
