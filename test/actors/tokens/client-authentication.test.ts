@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { readClient, triesBasic } from '../../../actors/tokens/client-authentication.js'
 import { type OAuthForm, readForm } from '../../../actors/tokens/form.js'
 

@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { readForm, readScope } from '../../../actors/tokens/form.js'
 
 test('a form gives each value once, and an empty one as if it were absent', (t) => {
