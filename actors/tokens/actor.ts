@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { SingleUse } from './single-use.js'
+import type { Coordination } from '../../storage/coordination/port.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
@@ -40,7 +40,7 @@ const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 export type TokensNeeds = {
   readonly keys: ActorRef<KeysProtocol>
   readonly database: Database
-  readonly coordination: SingleUse
+  readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
   readonly clock: Clock
   readonly random: Random

@@ -2,7 +2,7 @@
 import { createHash, ECDH, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { type ClientRow, clientSecretSha256, findClient } from '../../storage/applications.js'
-import type { SingleUse } from './single-use.js'
+import type { Coordination } from '../../storage/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
@@ -31,7 +31,7 @@ export interface Clients {
 
 export type ClientsNeeds = {
   readonly database: Database
-  readonly coordination: SingleUse
+  readonly coordination: Pick<Coordination, 'once'>
   readonly clock: Clock
   readonly issuer: string
   readonly memory: BriefMemory<Known>
@@ -91,8 +91,8 @@ export function createClients({
       return null
     // The id counts only once the signature is right: nobody else may use it up.
     const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
-    const lifetimeMs = (claimed.expiresAtSecs - clock.nowSecs() + 1) * 1000
-    if (!(await coordination.once(`assertion:${id}`, lifetimeMs))) return null
+    const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1
+    if (!(await coordination.once(`assertion:${id}`, ttlSecs))) return null
     return { ...known, confidential: true }
   }
 

@@ -1,7 +1,7 @@
 /** Judges DPoP proofs completely: their content, their nonce, and that each is used once. RFC 9449. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import type { SingleUse } from './single-use.js'
+import type { Coordination } from '../../storage/coordination/port.js'
 import { proofMemorySecs, readProof } from './dpop.js'
 import type { ProofNonces } from './proof-nonces.js'
 import type { KeyProven, ProofRefused } from './protocol.js'
@@ -25,7 +25,7 @@ export interface ProofJudge {
 
 export type ProofJudgeNeeds = {
   readonly clock: Clock
-  readonly coordination: SingleUse
+  readonly coordination: Pick<Coordination, 'once'>
   readonly nonces: ProofNonces
   readonly settings: DpopSettings
 }
@@ -57,7 +57,7 @@ export function proofJudge({ clock, coordination, nonces, settings }: ProofJudge
       }
       // Last, so that a proof that is refused for another reason is not used up.
       const id = createHash('sha256').update(`${claims.jkt} ${claims.id}`).digest('base64url')
-      const first = await coordination.once(`dpop:${id}`, proofMemorySecs(ageSecsMax) * 1000)
+      const first = await coordination.once(`dpop:${id}`, proofMemorySecs(ageSecsMax))
       if (!first) return refuse('invalid_dpop_proof', 'the proof was used before')
       return { tag: 'proven', jkt: claims.jkt }
     },

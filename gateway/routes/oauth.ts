@@ -8,7 +8,7 @@ import {
   tokens,
   type Unauthenticated,
 } from '../../actors/tokens/protocol.js'
-import { presentedClient } from '../authenticate/presented-client.js'
+import { presentedClient } from '../presented-client.js'
 import { choice, formFields, oauthError, type Route, reply, route } from '../route.js'
 
 const ClientFields = {

@@ -6,10 +6,8 @@ import { keysActor } from '../../../actors/keys/actor.js'
 import { tokensActor } from '../../../actors/tokens/actor.js'
 import { readPublicJwk } from '../../../actors/tokens/client-key.js'
 import type { FormFields, TokenRequest } from '../../../actors/tokens/protocol.js'
-import type { SingleUse } from '../../../actors/tokens/single-use.js'
 import { heldClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
-import { silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { registerAgent } from '../../../storage/agents.js'
 import {
@@ -17,6 +15,7 @@ import {
   type NewApplication,
   newClientSecret,
 } from '../../../storage/applications.js'
+import { postgresCoordination } from '../../../storage/coordination/postgres.js'
 import { ephemeralKms } from '../../../storage/kms/ephemeral.js'
 import { insertOrganization } from '../../../storage/organizations.js'
 import { createSealer } from '../../../storage/seal.js'
@@ -49,17 +48,13 @@ export async function buildTown() {
   const random = systemRandom(clock)
   const kms = ephemeralKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const log = silentLogger
   const keys = spawnInline(
     keysActor,
-    { database, sealer, kms, clock, log, settings: JWT_DEFAULT },
+    { database, sealer, kms, clock, settings: JWT_DEFAULT },
     { clock },
   )
   await keys.ref.ask('maintain', null)
-  const used = new Set<string>()
-  const coordination: SingleUse = {
-    once: async (key) => !used.has(key) && used.add(key) !== undefined,
-  }
+  const coordination = postgresCoordination(database)
   const registry = new Registry()
 
   /** Another process: the same database, coordination and keys, a memory of its own. */

@@ -1,5 +1,5 @@
 /** Whose quota a request of an OAuth endpoint uses: the client it names, whether or not it is one. */
-import type { Credentials, FormFields } from '../route.js'
+import type { Credentials, FormFields } from './route.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 
