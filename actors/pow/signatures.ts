@@ -1,6 +1,6 @@
 /** Signatures of agents: 64 bytes as base64url, R‖S for ed25519 and r‖s for es256. */
 import { verify } from 'node:crypto'
-import { ownershipString } from './canonical.js'
+import { ownershipString } from '../domain/signed-strings.js'
 import { fromBase64Url } from './encoding.js'
 import { didKey, fingerprint, keyObject, publicJwk, readDidKey, readPublicKey } from './keys.js'
 import type {

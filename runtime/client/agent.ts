@@ -7,7 +7,7 @@ import {
   type KeyObject,
   sign,
 } from 'node:crypto'
-import { ownershipString } from '../../actors/pow/canonical.js'
+import { ownershipString } from '../../actors/domain/signed-strings.js'
 import { toBase64Url } from '../../actors/pow/encoding.js'
 import { didKey, fingerprint, publicJwk, rawFromJwk } from '../../actors/pow/keys.js'
 import type { KeyAlgorithm, PublicJwk } from '../../actors/pow/protocol.js'

@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import test from 'ava'
-import { challengePayload, ownershipString } from '../../actors/pow/canonical.js'
+import { challengePayload, ownershipString } from '../../actors/domain/signed-strings.js'
 import { didKey, fingerprint, publicJwk, readDidKey, readPublicKey } from '../../actors/pow/keys.js'
 import { judgeOwnership, judgeSignature } from '../../actors/pow/signatures.js'
 import { judgeWork, leadingZeroBits, workDigest } from '../../actors/pow/work.js'

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { calculateJwkThumbprint } from 'jose'
-import { ownershipString } from '../../../actors/pow/canonical.js'
+import { ownershipString } from '../../../actors/domain/signed-strings.js'
 import { fromAnyBase64, fromBase64Url, toBase64Url } from '../../../actors/pow/encoding.js'
 import {
   didKey,
