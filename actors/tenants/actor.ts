@@ -100,7 +100,8 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
       },
 
       async forget({ tenantId }) {
-        cache.drop(tenantId)
+        if (tenantId === null) cache.clear()
+        else cache.drop(tenantId)
       },
     }
   },

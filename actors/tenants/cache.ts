@@ -10,6 +10,7 @@ export interface TenantCache {
   get(key: TenantKey): Tenant | undefined
   put(tenant: Tenant): void
   drop(tenantId: string): void
+  clear(): void
 }
 
 /** `id:<uuid>` or `slug:<slug>`. */
@@ -43,5 +44,9 @@ export function tenantCache(clock: Clock): TenantCache {
       idBySlug.set(tenant.slug, tenant.id)
     },
     drop,
+    clear() {
+      byId.clear()
+      idBySlug.clear()
+    },
   }
 }

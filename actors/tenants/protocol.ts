@@ -7,8 +7,8 @@ export type TenantsProtocol = {
   resolve: Ask<TenantSelector, TenantResolved | TenantUnknown | TenantConflict>
   /** Creates the control-plane tenant at the first start of all; afterwards only reads it. */
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
-  /** Drops what is remembered of a tenant that changed, here or in another process. */
-  forget: Tell<{ tenantId: string }>
+  /** Drops what is remembered of a tenant that changed, here or elsewhere; null: of all of them. */
+  forget: Tell<{ tenantId: string | null }>
 }
 
 export type TenantResolved = {
@@ -20,5 +20,8 @@ export type TenantResolved = {
 export type TenantUnknown = { tag: 'unknown_tenant' }
 /** Both `tenant_id` and `tenant_slug` were sent. */
 export type TenantConflict = { tag: 'conflicting_tenant' }
+
+/** The database notifies it with the id of every tenant that changes, at the commit. */
+export const TENANTS_CHANNEL = 'svc_tenants'
 
 export const tenants = address<TenantsProtocol>('tenants', ['resolve', 'ensureControlPlane'])

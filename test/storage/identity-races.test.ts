@@ -86,13 +86,16 @@ test.serial('of 50 verifies of one login challenge one spends it', async (t) => 
   t.is(spent.filter((row) => row !== undefined).length, 1)
 })
 
-test.serial('of 50 completes of one challenge one registers, the others find it consumed', async (t) => {
-  const { challengeId, nonce } = await started(house)
-  const outcomes = await race(() => agents.ask('completeRegistration', { challengeId, nonce }))
-  const tags = outcomes.map(({ tag }) => tag)
-  t.is(tags.filter((tag) => tag === 'registered').length, 1)
-  t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
-})
+test.serial(
+  'of 50 completes of one challenge one registers, the others find it consumed',
+  async (t) => {
+    const { challengeId, nonce } = await started(house)
+    const outcomes = await race(() => agents.ask('completeRegistration', { challengeId, nonce }))
+    const tags = outcomes.map(({ tag }) => tag)
+    t.is(tags.filter((tag) => tag === 'registered').length, 1)
+    t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+  },
+)
 
 test.serial('of 50 completes of two challenges for one key one registers', async (t) => {
   const first = await started(house)
@@ -111,26 +114,29 @@ test.serial('of 50 completes of two challenges for one key one registers', async
   t.is(outcomes.filter(({ tag }) => tag === 'registered').length, 1)
 })
 
-test.serial('of 50 completes of one workspace one provisions, and one password is hashed', async (t) => {
-  const { challengeId, nonce } = await started(house, 'workspace')
-  const hashedBefore = house.hashed.length
-  const outcomes = await race(() =>
-    workspaces.ask('complete', {
-      challengeId,
-      nonce,
-      organizationName: 'Raced',
-      redirectUris: [],
-      issueOperatorInvite: false,
-      framework: 'generic',
-    }),
-  )
-  const tags = outcomes.map(({ tag }) => tag)
-  t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
-  t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
-  t.is(house.hashed.length - hashedBefore, 1)
-  const rows = await sql(database, `select from organizations where name = 'Raced'`)
-  t.is(rows.length, 1)
-})
+test.serial(
+  'of 50 completes of one workspace one provisions, and one password is hashed',
+  async (t) => {
+    const { challengeId, nonce } = await started(house, 'workspace')
+    const hashedBefore = house.hashed.length
+    const outcomes = await race(() =>
+      workspaces.ask('complete', {
+        challengeId,
+        nonce,
+        organizationName: 'Raced',
+        redirectUris: [],
+        issueOperatorInvite: false,
+        framework: 'generic',
+      }),
+    )
+    const tags = outcomes.map(({ tag }) => tag)
+    t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
+    t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+    t.is(house.hashed.length - hashedBefore, 1)
+    const rows = await sql(database, `select from organizations where name = 'Raced'`)
+    t.is(rows.length, 1)
+  },
+)
 
 test.serial('workspaces of the same name made at once get slugs of their own', async (t) => {
   const challenges = await Promise.all(

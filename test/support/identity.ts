@@ -10,7 +10,7 @@ import type { PasswordsProtocol } from '../../actors/passwords/protocol.js'
 import { powActor, powPool } from '../../actors/pow/actor.js'
 import { judgeWork } from '../../actors/pow/work.js'
 import { tenantsActor } from '../../actors/tenants/actor.js'
-import type { GrantAgent, TokensProtocol } from '../../actors/tokens/protocol.js'
+import type { GrantAgent, PresentedProof, TokensProtocol } from '../../actors/tokens/protocol.js'
 import { usersActor } from '../../actors/users/actor.js'
 import { workspacesActor } from '../../actors/workspaces/actor.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
@@ -187,8 +187,17 @@ export async function sql<Row>(
   return rows
 }
 
+const PROVEN = { tag: 'proven', jkt: 'thumbprint' }
+const REFUSED = {
+  tag: 'proof_refused',
+  error: 'use_dpop_nonce',
+  description: 'a nonce is needed',
+  dpopNonce: 'nonce',
+}
+
 function tokensRef(granted: GrantAgent[]): ActorRef<TokensProtocol> {
   const ask = async (kind: string, message: unknown) => {
+    if (kind === 'proveKey') return (message as PresentedProof).proof === 'good' ? PROVEN : REFUSED
     if (kind !== 'grantAgent') throw new Error(`not asked here: ${kind}`)
     const grant = message as GrantAgent
     granted.push(grant)

@@ -214,3 +214,37 @@ test('a member whose organization was suspended is a stranger in its tenant', as
   })
   t.is(outcome.tag, 'unknown_agent')
 })
+
+const dpop = (proof: string) => ({
+  proof,
+  httpMethod: 'POST',
+  httpUrl: `${ISSUER}/api/v1/agents/auth/verify`,
+})
+
+test('a refused DPoP proof leaves the challenge for the proof that follows', async (t) => {
+  const { key, agent } = await registered(house)
+  const { challengeId, payload } = await challenged(house, agent.id)
+  const verify = { challengeId, signature: key.signChallenge(payload) }
+  const refused = await agents.ask('verify', { ...verify, dpop: dpop('bad') })
+  t.like(refused, { tag: 'proof_refused', error: 'use_dpop_nonce', dpopNonce: 'nonce' })
+  const verified = await agents.ask('verify', { ...verify, dpop: dpop('good') })
+  t.like(verified, { tag: 'verified', tokenType: 'DPoP' })
+  t.is(granted.find(({ agentId }) => agentId === agent.id)?.jkt, 'thumbprint')
+})
+
+test('of an agent with two keys the newest is challenged, and either when it is named', async (t) => {
+  const { key, agent } = await registered(house)
+  const older = await registered(house)
+  await sql(
+    database,
+    `update agent_keys set agent_id = $1, created_at = created_at - interval '1 hour'
+     where agent_id = $2`,
+    [agent.id, older.agent.id],
+  )
+  t.is((await challenged(house, agent.id)).keyId, key.fingerprint)
+  for (const { fingerprint } of [key, older.key]) {
+    const named = { by: 'key_id', value: fingerprint } as const
+    const outcome = await agents.ask('challenge', { agent: named, tenant: {} })
+    t.like(outcome, { tag: 'challenged', agentId: agent.id, keyId: fingerprint })
+  }
+})
