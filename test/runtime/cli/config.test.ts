@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
@@ -81,6 +82,25 @@ for (const args of [['check'], ['show'], ['check', '--json'], ['show', '--json']
     t.true(said.includes('SVC_JWT__KEY_ROTATION_DAYS'))
   })
 }
+
+test('in a process of its own it reads that environment and exits with 78', (t) => {
+  const module = new URL('../../../runtime/cli/config.js', import.meta.url).href
+  const script = `
+    import { Command } from 'commander'
+    import { configCommand } from ${JSON.stringify(module)}
+    const program = new Command()
+    configCommand(program)
+    program.parse()`
+  const args = ['--input-type=module', '-e', script, '--', 'config', 'check']
+  const environment = { PATH: process.env['PATH'], SVC_SERVER__PORT: 'x' }
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, {
+    env: environment,
+    encoding: 'utf8',
+  })
+  t.is(status, 78, stderr)
+  t.is(stdout, '')
+  t.true(stderr.includes('server.port = "x"  (SVC_SERVER__PORT)'), stderr)
+})
 
 // The compiled tests run from the root of the project, where ava is started.
 const root = process.cwd()

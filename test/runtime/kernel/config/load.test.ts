@@ -173,7 +173,7 @@ test('lists of tables come from the file, from one variable, and from numbered v
     path: 'svc.toml',
     line: 5,
   })
-  const whole = settingsOf(file, { SVC_CHAINS: '[{ id = "x" }]', SVC_CHAINS__0__DECIMALS: '0' })
+  const whole = settingsOf(file, { SVC_CHAINS__0__DECIMALS: '0', SVC_CHAINS: '[{ id = "x" }]' })
   t.deepEqual(whole.settings.chains, [{ id: 'x', decimals: 0 }])
   t.deepEqual(settingsOf(file, { SVC_CHAINS: '[]' }).settings.chains, [])
 })
