@@ -1,0 +1,67 @@
+/** Target 16: webhook MACs through the signer, beside a bare HMAC with a key at hand. */
+import { createHmac, randomBytes } from 'node:crypto'
+import { deliveriesActor } from '../../actors/deliveries/actor.js'
+import { deriveKey, suiteMac } from '../../actors/deliveries/canonical.js'
+import { createSigner } from '../../actors/deliveries/signer.js'
+import { spawnInline } from '../../runtime/kernel/inline.js'
+import { compare, publish, repeat, saturate } from '../harness.js'
+
+const payload = new Uint8Array(randomBytes(2048))
+const secrets = Array.from({ length: 100 }, () => `whsec_${randomBytes(32).toString('base64')}`)
+let count = 0
+const delivery = () => ({
+  secret: secrets[count++ % secrets.length]!,
+  previousSecret: null,
+  timestampSecs: 1_767_225_600,
+  maxAgeSecs: 300,
+  deliveryId: '7b1c3b52-0000-4000-8000-000000000001',
+  eventType: 'webhook.test',
+  payload,
+})
+const fields = {
+  timestamp: '1767225600',
+  maxAge: '300',
+  deliveryId: '7b1c3b52-0000-4000-8000-000000000001',
+  eventType: 'webhook.test',
+}
+
+const key = deriveKey(secrets[0]!)
+const signer = createSigner()
+const actor = spawnInline(deliveriesActor, {})
+
+await publish(
+  await compare({
+    name: 'webhook signatures over 2 KiB (target 16)',
+    reference: {
+      name: 'HMAC with a cached key, bare loop',
+      run: (ms) => repeat(ms, () => createHmac('sha256', key).update(payload).digest('hex')),
+    },
+    contenders: [
+      {
+        name: 'our suite: the MAC alone',
+        run: (ms) => repeat(ms, () => suiteMac(key, fields, payload).digest('hex')),
+      },
+      {
+        name: 'signer, per MAC (two a delivery)',
+        target: 0.6,
+        run: (ms) => {
+          const { operations } = repeat(ms, () => signer.sign(delivery()))
+          return { operations: operations * 2 }
+        },
+      },
+      {
+        name: 'signer actor inline, per MAC (two a delivery)',
+        run: async (ms) => {
+          const { operations } = await saturate(ms, 64, () => actor.ref.ask('sign', delivery()))
+          return { operations: operations * 2 }
+        },
+      },
+      {
+        name: 'HKDF for every delivery, no cache',
+        run: (ms) =>
+          repeat(ms, () => suiteMac(deriveKey(secrets[0]!), fields, payload).digest('hex')),
+      },
+    ],
+  }),
+)
+await actor.stop()
