@@ -48,7 +48,7 @@ export type OwnershipVerdict =
     }
   | { tag: 'invalid'; reason: OwnershipFault }
 export type OwnershipFault =
-  /** Not a key of that algorithm: encoding, length, prefix or not a point of the curve. */
+  /** Not a key of that algorithm: encoding, length, prefix, or (es256) no point of the curve. */
   | 'malformed_key'
   /** A point of small order or a non-canonical encoding: anybody could sign for it. */
   | 'weak_key'
