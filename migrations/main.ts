@@ -6,7 +6,7 @@
  * do (that one fails at once), and because a file that was edited after it ran must be refused.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 import {
   judgeSchema,
@@ -41,7 +41,7 @@ export interface MigrationOptions {
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
   const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, ssl } = options
   const files = await readMigrationFiles(folder)
-  const client = new pg.Client({
+  const client = new Client({
     connectionString: url,
     application_name: 'svc migrate',
     keepAlive: true,
@@ -73,7 +73,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
 }
 
 /** The lock ends with the session, so a killed runner holds nobody up. */
-async function takeTurn(client: pg.Client, log: Logger): Promise<void> {
+async function takeTurn(client: Client, log: Logger): Promise<void> {
   for (let waited = 0; waited < WAIT_MS_MAX; waited += WAIT_STEP_MS) {
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock(${ADVISORY_LOCK}) as taken`,
@@ -85,7 +85,7 @@ async function takeTurn(client: pg.Client, log: Logger): Promise<void> {
   throw new Error('another runner has been migrating this database for ten minutes')
 }
 
-async function apply(client: pg.Client, file: MigrationFile, log: Logger): Promise<void> {
+async function apply(client: Client, file: MigrationFile, log: Logger): Promise<void> {
   const startedMs = performance.now()
   await client.query(
     `begin; set local lock_timeout = '${LOCK_TIMEOUT_SECS}s'; set local svc.scope = 'system'`,
@@ -108,12 +108,12 @@ async function apply(client: pg.Client, file: MigrationFile, log: Logger): Promi
 }
 
 function describe(error: unknown): string {
-  const { message, position, detail } = error as pg.DatabaseError
+  const { message, position, detail } = error as DatabaseError
   return [message, detail, position && `at character ${position}`].filter(Boolean).join('; ')
 }
 
 /** What the service does with tables: rows in and out, nothing to their shape. */
-async function admit(client: pg.Client, role: string): Promise<void> {
+async function admit(client: Client, role: string): Promise<void> {
   const { rows } = await client.query<{ needed: boolean }>(
     'select exists (select from pg_roles where rolname = $1 and rolname <> current_user) as needed',
     [role],

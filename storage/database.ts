@@ -1,5 +1,5 @@
 /** The database of a process: its pools, and transactions on them. */
-import pg, { type PoolClient } from 'pg'
+import { Pool, type PoolClient } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 import { createListener, type Listener } from './listen.js'
 import { Notifier } from './notifier.js'
@@ -140,7 +140,7 @@ interface OpenPool extends Omit<SessionSource, 'notify'> {
 }
 
 function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     ...sessionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
     types: parseTypes,
     max: plan.max,

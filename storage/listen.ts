@@ -3,7 +3,7 @@
  * lost, because those sent while the connection was down are. So whoever subscribes is also told
  * when it has to look for itself.
  */
-import pg, { type ClientConfig } from 'pg'
+import { Client, type ClientConfig } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 
 const RECONNECT_MS_MIN = 100
@@ -43,7 +43,7 @@ export interface ListenerOptions {
 
 export function createListener({ options, log }: ListenerOptions): Listener {
   const subscriptions = new Map<string, Set<Subscription>>()
-  let client: pg.Client | undefined
+  let client: Client | undefined
   let connecting: Promise<void> | undefined
   /** Until the first connection stands, its failures are the caller's; later ones are ours. */
   let started = false
@@ -55,7 +55,7 @@ export function createListener({ options, log }: ListenerOptions): Listener {
   let closed = false
 
   async function connect(): Promise<void> {
-    const next = new pg.Client(options)
+    const next = new Client(options)
     next.on('error', () => undefined)
     next.on('notification', ({ channel, payload }) => {
       for (const { notified } of subscriptions.get(channel) ?? []) notified(payload ?? '')
@@ -76,13 +76,13 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     for (const held of subscriptions.values()) for (const one of held) one.caughtUp?.()
   }
 
-  function say(current: pg.Client, text: string): Promise<unknown> {
+  function say(current: Client, text: string): Promise<unknown> {
     const mine = said.then(() => current.query(text))
     said = mine.catch(() => undefined)
     return mine
   }
 
-  function beat(current: pg.Client): void {
+  function beat(current: Client): void {
     const stream = (current as unknown as { connection: { stream: { destroy(): void } } })
       .connection.stream
     const timer = setTimeout(() => stream.destroy(), HEARTBEAT_LIMIT_MS)
@@ -90,7 +90,7 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     say(current, 'select 1').then(stop, stop)
   }
 
-  function lost(current: pg.Client): void {
+  function lost(current: Client): void {
     if (client !== current) return
     client = undefined
     clearInterval(heartbeat)

@@ -1,5 +1,5 @@
 /** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
-import pg, { type PoolClient, type QueryResult } from 'pg'
+import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
 import type { Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
@@ -116,7 +116,7 @@ export class Session {
 function closeStatements(client: PoolClient, names: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     client.query({
-      submit(connection: pg.Connection) {
+      submit(connection: Connection) {
         const { close, sync } = connection as unknown as ClientInternals['connection']
         for (const name of names) close.call(connection, { type: 'S', name })
         sync.call(connection)
@@ -124,13 +124,13 @@ function closeStatements(client: PoolClient, names: readonly string[]): Promise<
       handleReadyForQuery: () => resolve(),
       handleError: (error: Error) => reject(error),
       callback: () => undefined,
-    } as pg.Submittable)
+    } as Submittable)
   })
 }
 
 function sendCancel({ processID, secretKey, host, port, ssl }: ClientInternals): Promise<void> {
   return new Promise((resolve) => {
-    const connection = new pg.Connection({
+    const connection = new Connection({
       ssl: ssl as boolean,
     }) as unknown as CancelConnection
     const timer = setTimeout(() => connection.stream.destroy(), CANCEL_PATIENCE_MS)

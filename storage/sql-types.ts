@@ -1,5 +1,5 @@
 /** How values of the database become values of the program. */
-import pg from 'pg'
+import { type CustomTypesConfig, types } from 'pg'
 
 const INT8 = 20
 const DATE = 1082
@@ -9,15 +9,15 @@ const DATE = 1082
  * is, for a day has no time zone; everything else as pg has it (timestamptz to Date, bytea to
  * Buffer, numeric to text).
  */
-export const parseTypes: pg.CustomTypesConfig = {
+export const parseTypes: CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary') {
       if (oid === INT8) return parseInt8
       if (oid === DATE) return (text: string) => text
     }
-    return pg.types.getTypeParser(oid, format as 'text')
+    return types.getTypeParser(oid, format as 'text')
   },
-} as pg.CustomTypesConfig
+} as CustomTypesConfig
 
 function parseInt8(text: string): number {
   const value = Number(text)

@@ -60,8 +60,9 @@ async function clusterFolder(dataDir: string, account: Account | undefined): Pro
     )
   }
   if (canEnter(account, dataDir)) return inside
-  // A folder above is closed to the server's user, /root for one. Its own home is not.
-  const outside = join(SYSTEM_HOME, pathDigest(dataDir))
+  // A folder above is closed to the server's user, /root for one. Its own home is not. A name of
+  // chance: a new data directory must not find the cluster of a removed one with the same path.
+  const outside = join(SYSTEM_HOME, randomBytes(8).toString('hex'))
   await mkdir(SYSTEM_HOME, { recursive: true, mode: 0o755 })
   await writeFile(pointer, `${outside}\n`, { mode: 0o600 })
   return outside

@@ -4,7 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import type { Logger } from '../kernel/log.js'
 import { serverAccount, SYSTEM_HOME } from './account.js'
 import { findPrograms, type Programs } from './binaries.js'
@@ -158,7 +158,7 @@ async function runServer({ programs, cluster, logFile, tuning, log }: ServerPlan
 
 /** Makes the role and the database of the service; a kill may have left one without the other. */
 async function ensureService(superuserUrl: string, password: string): Promise<void> {
-  const client = new pg.Client({ connectionString: superuserUrl })
+  const client = new Client({ connectionString: superuserUrl })
   await client.connect()
   try {
     const { rows } = await client.query<{ role: boolean; database: boolean }>(

@@ -14,6 +14,10 @@ const STOP_FAST_MS = 15_000
 const STOP_IMMEDIATE_MS = 5_000
 const LOG_BYTES_MAX = 10 * 1024 * 1024
 const LOG_TAIL_BYTES = 2_000
+const SOCKET_LOCK = '.s.PGSQL.5432.lock'
+/** How long the sessions of a killed server may take to notice its death. */
+const ORPHANS_WITHIN_MS = 10_000
+const ORPHANS_STEP_MS = 100
 
 export interface Tuning {
   /** False leaves writes to the operating system: for databases that may be lost. */
@@ -33,8 +37,10 @@ export async function findPostmaster(cluster: Cluster): Promise<Postmaster | und
   const record = await readRecord(cluster.folder)
   if (record === undefined) return undefined
   if (!isAlive(record.pid) || !isServerOf(record.pid, cluster.folder)) {
-    // The server refuses to start while the pid in its file belongs to somebody, whoever that is.
+    // The server refuses to start while the pid in its files belongs to somebody, whoever that is,
+    // a zombie included.
     await rm(join(cluster.folder, 'postmaster.pid'), { force: true })
+    await rm(join(cluster.socketFolder, SOCKET_LOCK), { force: true })
     return undefined
   }
   const ready = await awaitReady(cluster, record.pid, () => isAlive(record.pid))
@@ -74,6 +80,23 @@ export async function startPostmaster(
   logFile: string,
   tuning: Tuning,
 ): Promise<Postmaster> {
+  for (let waited = 0; ; waited += ORPHANS_STEP_MS) {
+    const attempt = await tryStart(programs, cluster, logFile, tuning)
+    if ('pid' in attempt) return attempt
+    const orphans = /pre-existing shared memory block/.test(attempt.tail)
+    if (!orphans || waited >= ORPHANS_WITHIN_MS) {
+      throw new Error(`the embedded PostgreSQL did not start (${attempt.ended}):\n${attempt.tail}`)
+    }
+    await sleep(ORPHANS_STEP_MS)
+  }
+}
+
+async function tryStart(
+  programs: Programs,
+  cluster: Cluster,
+  logFile: string,
+  tuning: Tuning,
+): Promise<Postmaster | { ended: string; tail: string }> {
   const output = await openLog(logFile)
   const from = (await output.stat()).size
   let child: ChildProcess
@@ -92,8 +115,9 @@ export async function startPostmaster(
   const ready = await awaitReady(cluster, child.pid, () => ended === undefined)
   if (ready) return { ...ready, child }
   if (child.pid !== undefined && ended === undefined) process.kill(child.pid, 'SIGQUIT')
-  const tail = (await readFile(logFile, 'utf8').catch(() => '')).slice(from).slice(-LOG_TAIL_BYTES)
-  throw new Error(`the embedded PostgreSQL did not start (${ended ?? 'no answer'}):\n${tail}`)
+  const written = await readFile(logFile).catch(() => Buffer.alloc(0))
+  const tail = written.subarray(from).toString('utf8').slice(-LOG_TAIL_BYTES)
+  return { ended: ended ?? 'no answer', tail }
 }
 
 async function awaitReady(

@@ -1,5 +1,5 @@
 import test from 'ava'
-import pg from 'pg'
+import { Client } from 'pg'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { openDatabase } from '../../storage/database.js'
 import { DatabaseUnavailable } from '../../storage/unavailable.js'
@@ -11,7 +11,7 @@ const B = '018f0000-0000-7000-8000-00000000000b'
 let fresh: FreshDatabase
 test.before(async () => {
   fresh = await freshDatabase()
-  const client = new pg.Client({ connectionString: fresh.url })
+  const client = new Client({ connectionString: fresh.url })
   await client.connect()
   await client.query(`
     create table notes (tenant_id uuid not null, id integer not null, text text, primary key (tenant_id, id));
@@ -167,7 +167,7 @@ test.serial(
         name: 'pid',
         text: 'select pg_backend_pid() as pid',
       })
-      const killer = new pg.Client({ connectionString: fresh.superuserUrl })
+      const killer = new Client({ connectionString: fresh.superuserUrl })
       await killer.connect()
       await killer.query('select pg_terminate_backend($1)', [rows[0]!.pid])
       await killer.end()
@@ -187,7 +187,7 @@ test.serial('connections that died while idle are replaced without a failed requ
   })
   try {
     t.is(db.stats().find(({ pool }) => pool === 'plane')?.open, 4, 'the minimum stands open')
-    const killer = new pg.Client({ connectionString: fresh.superuserUrl })
+    const killer = new Client({ connectionString: fresh.superuserUrl })
     await killer.connect()
     const round = async () => {
       await killer.query(

@@ -1,6 +1,6 @@
 /** A migrated database for a test file, cloned from a template in a fraction of a second. */
 import { createHash, randomBytes } from 'node:crypto'
-import pg from 'pg'
+import { Client } from 'pg'
 import { runMigrations } from '../../migrations/main.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
@@ -132,7 +132,7 @@ async function migratedTemplate(): Promise<string> {
   return name
 }
 
-async function ensureRole(client: pg.Client): Promise<void> {
+async function ensureRole(client: Client): Promise<void> {
   await client.query(
     `do $$ begin
        create role ${ROLE} login nosuperuser nobypassrls password '${PASSWORD}';
@@ -141,8 +141,8 @@ async function ensureRole(client: pg.Client): Promise<void> {
   )
 }
 
-async function asSuperuser<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: await testPostgres() })
+async function asSuperuser<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: await testPostgres() })
   await client.connect()
   try {
     return await work(client)

@@ -1,0 +1,565 @@
+-- What the migrations come to. Written by `node dist/test/support/write-schema.js`.
+
+CREATE OR REPLACE FUNCTION public.svc_announce_secret()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.application_id, old.application_id)::text);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_announce_signing_keys()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_signing_keys', '');
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_announce_standing()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.id, old.id)::text);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_announce_tenant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_tenants', coalesce(new.id, old.id)::text);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_claim_idempotency_key(claim_tenant_id uuid, claim_key bytea, claim_fingerprint bytea, lifetime interval)
+ RETURNS TABLE(state text, kept bytea)
+ LANGUAGE plpgsql
+ SET lock_timeout TO '3s'
+AS $function$
+declare
+  found_row idempotency_keys;
+begin
+  loop
+    insert into idempotency_keys as k (tenant_id, key_sha256, fingerprint, expires_at)
+      values (claim_tenant_id, claim_key, claim_fingerprint, clock_timestamp() + lifetime)
+      on conflict (tenant_id, key_sha256) do update
+        set fingerprint = excluded.fingerprint, answer = null, expires_at = excluded.expires_at
+        where k.expires_at <= clock_timestamp();
+    if found then
+      return query select 'fresh', null::bytea;
+      return;
+    end if;
+    select * into found_row from idempotency_keys
+      where tenant_id = claim_tenant_id and key_sha256 = claim_key;
+    -- Swept between the two statements: try again.
+    continue when not found;
+    if found_row.fingerprint <> claim_fingerprint then
+      return query select 'mismatch', null::bytea;
+    else
+      return query select 'replay', found_row.answer;
+    end if;
+    return;
+  end loop;
+exception
+  when lock_not_available then
+    return query select 'in_progress', null::bytea;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_visible(tenant_id uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select tenant_id = nullif(current_setting('svc.tenant_id', true), '')::uuid
+      or current_setting('svc.scope', true) = 'system'
+$function$;
+
+create table accounts (
+  id uuid not null,
+  email text not null,
+  email_key text not null,
+  email_verified boolean default false not null,
+  display_name text default ''::text not null,
+  password_hash text,
+  password_changed_at timestamp with time zone,
+  status text default 'active'::text not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_email_key_key UNIQUE (email_key),
+  constraint accounts_check CHECK ((email_key = lower(email))),
+  constraint accounts_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
+);
+alter table accounts enable row level security;
+alter table accounts force row level security;
+create policy crossing on accounts using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table agent_anchors (
+  tenant_id uuid not null,
+  agent_id uuid not null,
+  type text not null,
+  value text not null,
+  fingerprint text,
+  status text default 'active'::text not null,
+  verified_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint agent_anchors_pkey PRIMARY KEY (tenant_id, type, value),
+  constraint agent_anchors_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
+  constraint agent_anchors_type_check CHECK ((type = ANY (ARRAY['did_key'::text, 'did_web'::text, 'erc8004'::text, 'client_credentials'::text]))),
+  constraint agent_anchors_tenant_id_agent_id_fkey FOREIGN KEY (tenant_id, agent_id) REFERENCES agents(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX agent_anchors_by_value ON public.agent_anchors USING btree (value);
+CREATE INDEX agent_anchors_of_agent ON public.agent_anchors USING btree (tenant_id, agent_id);
+alter table agent_anchors enable row level security;
+alter table agent_anchors force row level security;
+create policy tenant on agent_anchors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table agent_challenges (
+  tenant_id uuid not null,
+  id uuid not null,
+  agent_id uuid not null,
+  fingerprint text not null,
+  nonce text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  consumed_at timestamp with time zone,
+  constraint agent_challenges_pkey PRIMARY KEY (tenant_id, id),
+  constraint agent_challenges_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agents(id) ON DELETE CASCADE,
+  constraint agent_challenges_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX agent_challenges_by_id ON public.agent_challenges USING btree (id);
+CREATE INDEX agent_challenges_expired ON public.agent_challenges USING btree (expires_at);
+CREATE INDEX agent_challenges_of_agent ON public.agent_challenges USING btree (agent_id);
+alter table agent_challenges enable row level security;
+alter table agent_challenges force row level security;
+create policy tenant on agent_challenges using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table agent_keys (
+  tenant_id uuid not null,
+  fingerprint text not null,
+  agent_id uuid not null,
+  algorithm text not null,
+  public_key bytea not null,
+  status text default 'active'::text not null,
+  created_at timestamp with time zone not null,
+  deprecated_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint agent_keys_pkey PRIMARY KEY (tenant_id, fingerprint),
+  constraint agent_keys_algorithm_check CHECK ((algorithm = ANY (ARRAY['ed25519'::text, 'es256'::text]))),
+  constraint agent_keys_check CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
+  constraint agent_keys_public_key_check CHECK ((length(public_key) = ANY (ARRAY[32, 33]))),
+  constraint agent_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'deprecated'::text, 'revoked'::text]))),
+  constraint agent_keys_tenant_id_agent_id_fkey FOREIGN KEY (tenant_id, agent_id) REFERENCES agents(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX agent_keys_by_fingerprint ON public.agent_keys USING btree (fingerprint);
+CREATE INDEX agent_keys_of_agent ON public.agent_keys USING btree (tenant_id, agent_id);
+alter table agent_keys enable row level security;
+alter table agent_keys force row level security;
+create policy tenant on agent_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table agents (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  status text default 'active'::text not null,
+  scopes text[] not null,
+  metadata jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  last_authenticated_at timestamp with time zone,
+  constraint agents_pkey PRIMARY KEY (tenant_id, id),
+  constraint agents_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX agents_by_id ON public.agents USING btree (id);
+CREATE INDEX agents_listed ON public.agents USING btree (tenant_id, created_at DESC, id DESC);
+alter table agents enable row level security;
+alter table agents force row level security;
+create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table application_secrets (
+  tenant_id uuid not null,
+  application_id uuid not null,
+  id uuid not null,
+  secret_sha256 bytea not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint application_secrets_pkey PRIMARY KEY (tenant_id, application_id, id),
+  constraint application_secrets_secret_sha256_check CHECK ((length(secret_sha256) = 32)),
+  constraint application_secrets_tenant_id_application_id_fkey FOREIGN KEY (tenant_id, application_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+alter table application_secrets enable row level security;
+alter table application_secrets force row level security;
+create policy tenant on application_secrets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table applications (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  status text default 'active'::text not null,
+  client_type text not null,
+  token_endpoint_auth_method text not null,
+  audience text not null,
+  redirect_uris text[] default '{}'::text[] not null,
+  post_logout_redirect_uris text[] default '{}'::text[] not null,
+  allowed_origins text[] default '{}'::text[] not null,
+  grant_types text[] not null,
+  response_types text[] not null,
+  scopes text[] not null,
+  jwks jsonb,
+  dpop_bound_access_tokens boolean default false not null,
+  require_pushed_authorization_requests boolean default false not null,
+  id_token_signed_response_alg text default 'ES256'::text not null,
+  logo_uri text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint applications_pkey PRIMARY KEY (tenant_id, id),
+  constraint applications_id_key UNIQUE (id),
+  constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
+  constraint applications_check CHECK (((client_type = 'public'::text) = (token_endpoint_auth_method = 'none'::text))),
+  constraint applications_client_type_check CHECK ((client_type = ANY (ARRAY['public'::text, 'confidential'::text]))),
+  constraint applications_id_token_signed_response_alg_check CHECK ((id_token_signed_response_alg = ANY (ARRAY['ES256'::text, 'EdDSA'::text]))),
+  constraint applications_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+  constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
+  constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX applications_listed ON public.applications USING btree (tenant_id, created_at DESC, id DESC);
+alter table applications enable row level security;
+alter table applications force row level security;
+create policy tenant on applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create unlogged table coordination_counters (
+  key text not null,
+  used bigint not null,
+  allowed boolean not null,
+  ends_at timestamp with time zone not null,
+  constraint coordination_counters_pkey PRIMARY KEY (key)
+);
+CREATE INDEX coordination_counters_end ON public.coordination_counters USING btree (ends_at);
+
+create table coordination_values (
+  key text not null,
+  value bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint coordination_values_pkey PRIMARY KEY (key)
+);
+CREATE INDEX coordination_values_expiry ON public.coordination_values USING btree (expires_at);
+
+create table data_keys (
+  tenant_id uuid not null,
+  version integer not null,
+  wrapped bytea not null,
+  master_key_id text not null,
+  created_at timestamp with time zone not null,
+  constraint data_keys_pkey PRIMARY KEY (tenant_id, version),
+  constraint data_keys_version_check CHECK ((version > 0))
+);
+CREATE INDEX data_keys_of_master ON public.data_keys USING btree (master_key_id);
+alter table data_keys enable row level security;
+alter table data_keys force row level security;
+create policy tenant on data_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table event_sequences (
+  tenant_id uuid not null,
+  last bigint not null,
+  constraint event_sequences_pkey PRIMARY KEY (tenant_id)
+);
+alter table event_sequences enable row level security;
+alter table event_sequences force row level security;
+create policy tenant on event_sequences using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table events (
+  tenant_id uuid not null,
+  sequence bigint not null,
+  id uuid not null,
+  type text not null,
+  data jsonb not null,
+  occurred_at timestamp with time zone not null,
+  leased_until timestamp with time zone,
+  lease uuid,
+  leases integer default 0 not null,
+  dispatched_at timestamp with time zone,
+  constraint events_pkey PRIMARY KEY (tenant_id, sequence),
+  constraint events_tenant_id_id_key UNIQUE (tenant_id, id),
+  constraint events_sequence_check CHECK ((sequence > 0))
+);
+CREATE INDEX events_done ON public.events USING btree (dispatched_at) WHERE (dispatched_at IS NOT NULL);
+CREATE INDEX events_leased ON public.events USING btree (lease) WHERE (dispatched_at IS NULL);
+CREATE INDEX events_waiting ON public.events USING btree (occurred_at, id) WHERE (dispatched_at IS NULL);
+alter table events enable row level security;
+alter table events force row level security;
+create policy tenant on events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table idempotency_keys (
+  tenant_id uuid not null,
+  key_sha256 bytea not null,
+  fingerprint bytea not null,
+  answer bytea,
+  expires_at timestamp with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (tenant_id, key_sha256),
+  constraint idempotency_keys_key_sha256_check CHECK ((length(key_sha256) = 32))
+);
+CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
+alter table idempotency_keys enable row level security;
+alter table idempotency_keys force row level security;
+create policy tenant on idempotency_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table operator_invites (
+  tenant_id uuid not null,
+  id uuid not null,
+  organization_id uuid not null,
+  token_sha256 bytea not null,
+  role text default 'owner'::text not null,
+  invited_by_agent_id uuid not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
+  constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
+  constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
+  constraint operator_invites_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint operator_invites_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint operator_invites_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+alter table operator_invites enable row level security;
+alter table operator_invites force row level security;
+create policy tenant on operator_invites using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table organization_members (
+  organization_id uuid not null,
+  member_type text not null,
+  member_id uuid not null,
+  role text not null,
+  created_at timestamp with time zone not null,
+  constraint organization_members_pkey PRIMARY KEY (organization_id, member_type, member_id),
+  constraint organization_members_member_type_check CHECK ((member_type = ANY (ARRAY['agent'::text, 'account'::text]))),
+  constraint organization_members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
+  constraint organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX organization_members_by_member ON public.organization_members USING btree (member_type, member_id);
+alter table organization_members enable row level security;
+alter table organization_members force row level security;
+create policy tenant on organization_members using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
+   FROM tenants t
+  WHERE ((t.organization_id = organization_members.organization_id) AND svc_visible(t.id)))))) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table organizations (
+  id uuid not null,
+  name text not null,
+  slug text not null,
+  status text default 'active'::text not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint organizations_pkey PRIMARY KEY (id),
+  constraint organizations_slug_key UNIQUE (slug),
+  constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
+  constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
+);
+alter table organizations enable row level security;
+alter table organizations force row level security;
+create policy tenant on organizations using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
+   FROM tenants t
+  WHERE ((t.organization_id = organizations.id) AND svc_visible(t.id)))))) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table pow_challenges (
+  tenant_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  status text default 'issued'::text not null,
+  challenge_token text not null,
+  difficulty_bits integer not null,
+  min_duration_secs integer not null,
+  invalid_proofs integer default 0 not null,
+  name text not null,
+  did text not null,
+  key_algorithm text not null,
+  public_key bytea not null,
+  fingerprint text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  consumed_at timestamp with time zone,
+  constraint pow_challenges_pkey PRIMARY KEY (tenant_id, id),
+  constraint pow_challenges_check CHECK (((status = 'consumed'::text) = (consumed_at IS NOT NULL))),
+  constraint pow_challenges_difficulty_bits_check CHECK (((difficulty_bits >= 1) AND (difficulty_bits <= 28))),
+  constraint pow_challenges_key_algorithm_check CHECK ((key_algorithm = ANY (ARRAY['ed25519'::text, 'es256'::text]))),
+  constraint pow_challenges_kind_check CHECK ((kind = ANY (ARRAY['agent'::text, 'workspace'::text]))),
+  constraint pow_challenges_min_duration_secs_check CHECK (((min_duration_secs >= 0) AND (min_duration_secs <= 60))),
+  constraint pow_challenges_status_check CHECK ((status = ANY (ARRAY['issued'::text, 'consumed'::text, 'expired'::text]))),
+  constraint pow_challenges_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX pow_challenges_by_id ON public.pow_challenges USING btree (id);
+CREATE INDEX pow_challenges_expired ON public.pow_challenges USING btree (expires_at);
+alter table pow_challenges enable row level security;
+alter table pow_challenges force row level security;
+create policy tenant on pow_challenges using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table refresh_families (
+  tenant_id uuid not null,
+  id uuid not null,
+  session_id uuid not null,
+  client_id uuid not null,
+  scopes text[] not null,
+  audience text[] not null,
+  jkt text,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  revoked_reason text,
+  constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
+  constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
+CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (tenant_id, session_id);
+alter table refresh_families enable row level security;
+alter table refresh_families force row level security;
+create policy tenant on refresh_families using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table refresh_tokens (
+  tenant_id uuid not null,
+  family_id uuid not null,
+  generation integer not null,
+  token_sha256 bytea not null,
+  issued_at timestamp with time zone not null,
+  rotated_at timestamp with time zone,
+  successor_answer bytea,
+  constraint refresh_tokens_pkey PRIMARY KEY (tenant_id, family_id, generation),
+  constraint refresh_tokens_token_sha256_key UNIQUE (token_sha256),
+  constraint refresh_tokens_check CHECK (((successor_answer IS NULL) OR (rotated_at IS NOT NULL))),
+  constraint refresh_tokens_generation_check CHECK ((generation >= 0)),
+  constraint refresh_tokens_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint refresh_tokens_tenant_id_family_id_fkey FOREIGN KEY (tenant_id, family_id) REFERENCES refresh_families(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX refresh_tokens_answers ON public.refresh_tokens USING btree (rotated_at) WHERE (successor_answer IS NOT NULL);
+alter table refresh_tokens enable row level security;
+alter table refresh_tokens force row level security;
+create policy tenant on refresh_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  subject text not null,
+  subject_type text not null,
+  agent_id uuid,
+  client_id uuid not null,
+  organization_id uuid,
+  key_fingerprint text,
+  amr text[] not null,
+  auth_time timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  ended_reason text,
+  constraint sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint sessions_check CHECK (((subject_type = 'agent'::text) = (agent_id IS NOT NULL))),
+  constraint sessions_subject_type_check CHECK ((subject_type = ANY (ARRAY['human'::text, 'agent'::text]))),
+  constraint sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_expired ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_of_agent ON public.sessions USING btree (tenant_id, agent_id) WHERE (ended_at IS NULL);
+alter table sessions enable row level security;
+alter table sessions force row level security;
+create policy tenant on sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table signing_keys (
+  tenant_id uuid not null,
+  kid text not null,
+  algorithm text not null,
+  state text not null,
+  public_jwk jsonb not null,
+  private_sealed bytea,
+  created_at timestamp with time zone not null,
+  current_since timestamp with time zone,
+  verifiable_until timestamp with time zone,
+  constraint signing_keys_pkey PRIMARY KEY (tenant_id, kid),
+  constraint signing_keys_algorithm_check CHECK ((algorithm = ANY (ARRAY['ES256'::text, 'EdDSA'::text]))),
+  constraint signing_keys_check CHECK (((state = 'retired'::text) = (private_sealed IS NULL))),
+  constraint signing_keys_check1 CHECK (((state = 'retired'::text) = (verifiable_until IS NOT NULL))),
+  constraint signing_keys_check2 CHECK (((state = 'next'::text) OR (current_since IS NOT NULL))),
+  constraint signing_keys_state_check CHECK ((state = ANY (ARRAY['next'::text, 'current'::text, 'retired'::text])))
+);
+CREATE UNIQUE INDEX signing_keys_current ON public.signing_keys USING btree (tenant_id, algorithm) WHERE (state = 'current'::text);
+CREATE UNIQUE INDEX signing_keys_next ON public.signing_keys USING btree (tenant_id, algorithm) WHERE (state = 'next'::text);
+alter table signing_keys enable row level security;
+alter table signing_keys force row level security;
+create policy tenant on signing_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table svc_migrations (
+  name text not null,
+  checksum text not null,
+  applied_at timestamp with time zone default clock_timestamp() not null,
+  duration_ms integer not null,
+  constraint svc_migrations_pkey PRIMARY KEY (name)
+);
+
+create table tenant_users (
+  tenant_id uuid not null,
+  id uuid not null,
+  account_id uuid not null,
+  sub text not null,
+  status text not null,
+  roles text[] default '{}'::text[] not null,
+  fixture boolean default false not null,
+  metadata jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  last_login_at timestamp with time zone,
+  constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
+  constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
+  constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
+  constraint tenant_users_status_check CHECK ((status = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text, 'suspended'::text, 'removed'::text]))),
+  constraint tenant_users_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint tenant_users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_users_fixtures ON public.tenant_users USING btree (tenant_id, created_at) WHERE fixture;
+CREATE INDEX tenant_users_listed ON public.tenant_users USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX tenant_users_of_account ON public.tenant_users USING btree (account_id);
+alter table tenant_users enable row level security;
+alter table tenant_users force row level security;
+create policy tenant on tenant_users using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table tenants (
+  id uuid not null,
+  organization_id uuid,
+  name text not null,
+  slug text not null,
+  environment text not null,
+  status text default 'active'::text not null,
+  control_plane boolean default false not null,
+  admit_agents boolean not null,
+  direct_agent_registration boolean default false not null,
+  credential_issuer_enabled boolean default false not null,
+  support_contact text,
+  settings jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint tenants_pkey PRIMARY KEY (id),
+  constraint tenants_slug_key UNIQUE (slug),
+  constraint tenants_check CHECK ((control_plane = (organization_id IS NULL))),
+  constraint tenants_environment_check CHECK ((environment = ANY (ARRAY['sandbox'::text, 'production'::text]))),
+  constraint tenants_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
+  constraint tenants_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint tenants_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id)
+);
+CREATE UNIQUE INDEX tenants_control_plane ON public.tenants USING btree (control_plane) WHERE control_plane;
+CREATE INDEX tenants_of_organization ON public.tenants USING btree (organization_id, created_at DESC, id DESC);
+alter table tenants enable row level security;
+alter table tenants force row level security;
+create policy tenant on tenants using (svc_visible(id)) with check (svc_visible(id));
+
+CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
+CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
+CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
+CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

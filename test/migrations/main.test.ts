@@ -1,0 +1,190 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import test, { type ExecutionContext } from 'ava'
+import { Client } from 'pg'
+import { dumpSchema } from '../../migrations/dump.js'
+import { runMigrations } from '../../migrations/main.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import {
+  MIGRATIONS_FOLDER,
+  readAppliedMigrations,
+  readMigrationFiles,
+  requireMigratedSchema,
+  rowSecurityBinds,
+  SchemaMismatch,
+} from '../../storage/schema-version.js'
+import { emptyDatabase, freshDatabase } from '../support/database.js'
+
+/** A folder of migrations of the test's own. */
+async function folderOf(t: ExecutionContext, files: Record<string, string>): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-migrations-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, sql] of Object.entries(files)) await writeFile(join(folder, name), sql)
+  return pathToFileURL(`${folder}/`)
+}
+
+async function connect(t: ExecutionContext, url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  client.on('error', () => undefined)
+  t.teardown(() => client.end())
+  return client
+}
+
+const log = silentLogger
+const ONE = { '0001_one.sql': '-- adds\ncreate table one (id integer);' }
+const TWO = { ...ONE, '0002_two.sql': '-- adds\ncreate table two (id integer);' }
+
+test('an empty database gets every file once; the second run finds nothing to do', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const files = (await readMigrationFiles()).map(({ name }) => name)
+  t.true(files.includes('0001_foundation'))
+  t.deepEqual(await runMigrations({ url, log }), files)
+  t.deepEqual(await runMigrations({ url, log }), [])
+  const client = await connect(t, url)
+  t.deepEqual(
+    (await readAppliedMigrations(client)).map(({ name }) => name),
+    files,
+  )
+  await t.notThrowsAsync(requireMigratedSchema(client))
+})
+
+test('of five runners at once one migrates and four find nothing to do', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const runs = await Promise.all(Array.from({ length: 5 }, () => runMigrations({ url, log })))
+  t.is(runs.filter(({ length }) => length > 0).length, 1)
+})
+
+test('a file that fails is undone as a whole, and those before it stay', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const folder = await folderOf(t, {
+    ...ONE,
+    '0002_two.sql': 'create table two (id integer);\nselect 1 / 0;',
+  })
+  await t.throwsAsync(runMigrations({ url, log, folder }), {
+    message: /0002_two failed and was undone: division by zero/,
+  })
+  const client = await connect(t, url)
+  const { rows } = await client.query(`select to_regclass('one') as one, to_regclass('two') as two`)
+  t.deepEqual(rows, [{ one: 'one', two: null }])
+  t.deepEqual(await runMigrations({ url, log, folder: await folderOf(t, TWO) }), ['0002_two'])
+})
+
+test('a runner that is killed in the middle leaves the lock and the half-made file behind it', async (t) => {
+  const { url, superuserUrl } = await emptyDatabase(t)
+  const folder = await folderOf(t, {
+    '0001_slow.sql': 'create table slow (id integer); select pg_sleep(30);',
+  })
+  const killed = runMigrations({ url, log, folder })
+  const admin = await connect(t, superuserUrl)
+  const kill = `select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'svc migrate' and datname = current_database() and query like '%pg_sleep%'`
+  const dying = t.throwsAsync(killed)
+  while ((await admin.query(kill)).rowCount === 0);
+  await dying
+  t.deepEqual(await runMigrations({ url, log, folder: await folderOf(t, ONE) }), ['0001_one'])
+})
+
+for (const [title, before, after, message] of [
+  ['a database that is ahead is refused by name', TWO, ONE, /has 0002_two, which this version/],
+  [
+    'a file that was edited after it ran is refused by name',
+    ONE,
+    { '0001_one.sql': '-- edited' },
+    /0001_one was changed after/,
+  ],
+  [
+    'a file that would run after a later one is refused',
+    { '0002_two.sql': TWO['0002_two.sql'] },
+    TWO,
+    /0001_one would run after 0002_two/,
+  ],
+] as const) {
+  test(title, async (t) => {
+    const { url } = await emptyDatabase(t)
+    await runMigrations({ url, log, folder: await folderOf(t, before) })
+    const folder = await folderOf(t, after)
+    await t.throwsAsync(runMigrations({ url, log, folder }), {
+      instanceOf: SchemaMismatch,
+      message,
+    })
+    const client = await connect(t, url)
+    await t.throwsAsync(requireMigratedSchema(client, folder), {
+      instanceOf: SchemaMismatch,
+      message,
+    })
+  })
+}
+
+test('the service refuses a database that is behind and names what it lacks', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const client = await connect(t, url)
+  const folder = await folderOf(t, TWO)
+  await t.throwsAsync(requireMigratedSchema(client, folder), {
+    message: /lacks 0001_one and 0002_two: run the migrations/,
+  })
+  await runMigrations({ url, log, folder: await folderOf(t, ONE) })
+  await t.throwsAsync(requireMigratedSchema(client, folder), { message: /lacks 0002_two/ })
+})
+
+for (const name of ['1_one.sql', '0001-one.sql', '0001_One.sql', 'one.sql']) {
+  test(`a file called ${name} is refused`, async (t) => {
+    await t.throwsAsync(readMigrationFiles(await folderOf(t, { [name]: '' })), {
+      message: /called/,
+    })
+  })
+}
+
+test('two files with one number are refused', async (t) => {
+  const folder = await folderOf(t, { '0001_a.sql': '', '0001_b.sql': '' })
+  await t.throwsAsync(readMigrationFiles(folder), { message: /two migrations 0001/ })
+})
+
+test('every file says in its first line whether old processes may keep running', async (t) => {
+  for (const { name, sql } of await readMigrationFiles()) {
+    t.regex(sql, /^-- Old processes (may|must not) keep running/, name)
+  }
+})
+
+test('every table with a tenant is behind forced row-level security, its keys led by the tenant', async (t) => {
+  const { superuserUrl } = await freshDatabase(t)
+  const client = await connect(t, superuserUrl)
+  const { rows } = await client.query(
+    `select c.relname, c.relforcerowsecurity and c.relrowsecurity as secured,
+            exists (select from pg_policy where polrelid = c.oid) as ruled,
+            (select a2.attname from pg_index i
+             join pg_attribute a2 on a2.attrelid = c.oid and a2.attnum = i.indkey[0]
+             where i.indrelid = c.oid and i.indisprimary) as leads
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+     where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace`,
+  )
+  t.true(rows.length > 3)
+  for (const row of rows)
+    t.like(row, { secured: true, ruled: true, leads: 'tenant_id' }, row.relname)
+})
+
+test('a role of its own gets the rows and not the tables, and the ledger to read only', async (t) => {
+  const { url, superuserUrl } = await emptyDatabase(t)
+  const admin = await connect(t, superuserUrl)
+  const role = `svc_test_guest_${Date.now()}`
+  await admin.query(`create role ${role} nologin`)
+  await runMigrations({ url, log, runtimeRoles: [role] })
+  await admin.query(`set role ${role}`)
+  t.true(await rowSecurityBinds(admin))
+  await t.notThrowsAsync(requireMigratedSchema(admin))
+  await t.notThrowsAsync(admin.query('select from events'))
+  await t.throwsAsync(admin.query('drop table events'), { message: /owner/ })
+  await t.throwsAsync(admin.query('delete from svc_migrations'), { message: /permission denied/ })
+  await admin.query('reset role')
+  t.false(await rowSecurityBinds(admin), 'a superuser is not bound')
+  await admin.query(`drop owned by ${role}; drop role ${role}`)
+})
+
+test('schema.sql is what the migrations come to', async (t) => {
+  const { superuserUrl } = await freshDatabase(t)
+  const dumped = await dumpSchema(await connect(t, superuserUrl))
+  const written = await readFile(new URL('schema.sql', MIGRATIONS_FOLDER), 'utf8')
+  t.is(dumped, written, 'run node dist/test/support/write-schema.js')
+})
