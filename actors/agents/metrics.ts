@@ -16,13 +16,18 @@ export interface PowOutcomes {
   count(outcome: PowOutcome): void
 }
 
-/** Registers `svc_agent_pow_challenges_total`; once per registry. */
+const NAME = 'svc_agent_pow_challenges_total'
+
+/** The counter of a registry, registered when it is asked for the first time. */
 export function powOutcomes(registry: Registry): PowOutcomes {
-  const counter = new Counter({
-    name: 'svc_agent_pow_challenges_total',
-    help: 'Proof-of-work challenges by what became of them.',
-    labelNames: ['outcome'],
-    registers: [registry],
-  })
+  const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
+  const counter =
+    known ??
+    new Counter({
+      name: NAME,
+      help: 'Proof-of-work challenges by what became of them.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    })
   return { count: (outcome) => counter.inc({ outcome }) }
 }

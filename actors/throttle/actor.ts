@@ -129,4 +129,3 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
 function windowsOf({ policy, key }: Quota): Asked[] {
   return POLICIES[policy].map((window) => ({ policy, window, key }))
 }
-
