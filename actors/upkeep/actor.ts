@@ -1,0 +1,133 @@
+/**
+ * Removes what has run out, a batch at a time, on connections that requests can spare. Any number
+ * of processes may do it side by side: rows that another one holds are passed over.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Counter, type Registry } from 'prom-client'
+import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
+import { sweepCoordination } from '../../storage/coordination/postgres.js'
+import type { OpenDatabase } from '../../storage/database.js'
+import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
+import { sweepEvents } from '../../storage/outbox.js'
+import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
+import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
+import { removeExpiredSessions } from '../../storage/sessions.js'
+import type { Transaction } from '../../storage/sql.js'
+import { keys, type KeysProtocol } from '../keys/protocol.js'
+import { type UpkeepProtocol, upkeep } from './protocol.js'
+
+const ROUND_MS = 60_000
+const FIRST_ROUND_MS = 5_000
+const BATCH_ROWS = 1_000
+/** What is left after this many batches waits for the next round. */
+const BATCHES_PER_ROUND = 50
+/** A challenge that ended is still recognised for this long. */
+const CHALLENGE_RETENTION_SECS = 3_600
+/** A session stays longer than any access token of it could be alive. */
+const SESSION_RETENTION_MS = 2 * 86_400_000
+/** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
+const ANSWER_RETENTION_MS = 30_000
+/** decisions.md 9: deliveries are kept for 30 days. */
+const EVENT_RETENTION_MS = 30 * 86_400_000
+
+export type UpkeepNeeds = {
+  readonly database: Pick<OpenDatabase, 'system' | 'single'>
+  readonly keys: ActorRef<KeysProtocol>
+  readonly clock: Clock
+  readonly registry: Registry
+  /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
+  readonly byTimer: boolean
+}
+
+type Sweep = (tx: Transaction, now: Date) => Promise<number>
+
+const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
+
+/** What is swept inside of a transaction that crosses tenants: time does not know tenants. */
+const SWEEPS: Readonly<Record<string, Sweep>> = {
+  pow_challenges: (tx) => deleteEndedPowChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
+  agent_challenges: (tx) => deleteEndedAgentChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
+  refresh_answers: (tx, now) => wipeOldAnswers(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  sessions: (tx, now) => removeExpiredSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
+  events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
+}
+
+export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
+  address: upkeep,
+  asks: { keys },
+  mailbox: { capacity: 4, inflightMax: 1 },
+  lane: { sweep: () => 'round' },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, keys, clock, registry, byTimer }, life) => {
+    const removedTotal = removedCounter(registry)
+    let running: Promise<Record<string, number>> | undefined
+
+    async function exhaust(batch: () => Promise<number>): Promise<number> {
+      let total = 0
+      for (let count = 0; count < BATCHES_PER_ROUND && !life.signal.aborted; count += 1) {
+        const removed = await batch()
+        total += removed
+        if (removed < BATCH_ROWS) break
+      }
+      return total
+    }
+
+    async function round(): Promise<Record<string, number>> {
+      const removed: Record<string, number> = {}
+      for (const [kind, sweep] of Object.entries(SWEEPS)) {
+        removed[kind] = await exhaust(() =>
+          database.system((tx) => sweep(tx, clock.now()), {
+            pool: 'background',
+            signal: life.signal,
+          }),
+        )
+      }
+      removed['coordination'] = await exhaust(() => sweepCoordination(database, BATCH_ROWS))
+      for (const [kind, count] of Object.entries(removed)) removedTotal.inc({ kind }, count)
+      return removed
+    }
+
+    /** The timer and a question at the same time share one round. */
+    function shared(): Promise<Record<string, number>> {
+      running ??= round().finally(() => {
+        running = undefined
+      })
+      return running
+    }
+
+    async function keepUp(): Promise<void> {
+      let pauseMs = FIRST_ROUND_MS
+      while (!life.signal.aborted) {
+        await sleep(pauseMs, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+        if (life.signal.aborted) return
+        pauseMs = ROUND_MS
+        try {
+          await shared()
+          await keys.ask('maintain', null, { signal: life.signal })
+        } catch (error) {
+          if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of upkeep failed')
+        }
+      }
+    }
+    if (byTimer) void keepUp()
+
+    return { sweep: async () => ({ tag: 'swept', removed: await shared() }) }
+  },
+})
+
+function removedCounter(registry: Registry): Counter<'kind'> {
+  const name = 'svc_upkeep_removed_total'
+  const known = registry.getSingleMetric(name) as Counter<'kind'> | undefined
+  return (
+    known ??
+    new Counter({
+      name,
+      help: 'Rows removed because they had run out.',
+      labelNames: ['kind'],
+      registers: [registry],
+    })
+  )
+}
