@@ -13,12 +13,17 @@ export interface Argon2Engine {
   verify(phc: string, password: Uint8Array): Promise<boolean>
 }
 
+export type EngineLoader = () => Promise<Argon2Engine>
+
 /** The first engine that loads. @throws when neither does. */
-export async function loadEngine(): Promise<Argon2Engine> {
+export async function loadEngine(
+  preferred: EngineLoader = loadNodeRs,
+  other: EngineLoader = loadNpm,
+): Promise<Argon2Engine> {
   try {
-    return await loadNodeRs()
+    return await preferred()
   } catch {
-    return await loadNpm()
+    return await other()
   }
 }
 

@@ -29,10 +29,18 @@ const THREADS_WORTH_BITS = 16
  * for any number of threads: ranges are handed out in order and the lowest hit wins.
  * @throws the signal's reason when it is aborted; RangeError for an impossible difficulty.
  */
-export async function solve(options: SolveOptions): Promise<string> {
+export function solve(options: SolveOptions): Promise<string> {
+  return solveWith(startThread, options)
+}
+
+/** Starts one thread of the solver; null where threads cannot be had. */
+export type StartThread = (workerData: SolverThreadData) => Worker | null
+
+/** As `solve`, with the means to start threads given. One that dies ends the use of threads. */
+export async function solveWith(start: StartThread, options: SolveOptions): Promise<string> {
   const { difficultyBits, threads = availableParallelism() } = options
   if (threads > 1 && difficultyBits >= THREADS_WORTH_BITS) {
-    const nonce = await solveOnThreads(options, threads)
+    const nonce = await solveOnThreads(start, options, threads)
     if (nonce !== null) return nonce
   }
   return solveHere(options)
@@ -50,7 +58,11 @@ async function solveHere(options: SolveOptions): Promise<string> {
 }
 
 /** Null when threads cannot be had here; the caller then goes on alone. */
-async function solveOnThreads(options: SolveOptions, threads: number): Promise<string | null> {
+async function solveOnThreads(
+  start: StartThread,
+  options: SolveOptions,
+  threads: number,
+): Promise<string | null> {
   const { challengeToken, difficultyBits, signal, onProgress } = options
   signal?.throwIfAborted()
   // Refuses an impossible difficulty here, where the caller sees it, and not inside a thread.
@@ -86,7 +98,7 @@ async function solveOnThreads(options: SolveOptions, threads: number): Promise<s
       onAbort = () => reject(signal?.reason)
       signal?.addEventListener('abort', onAbort, { once: true })
       for (let at = 0; at < threads; at++) {
-        const worker = startThread(workerData)
+        const worker = start(workerData)
         if (worker === null) return lost()
         workers.push(worker)
         worker.on('message', (result: RangeResult) => {

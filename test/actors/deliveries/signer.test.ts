@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import test from 'ava'
+import * as fc from 'fast-check'
 import { receive } from '../../../actors/deliveries/receive.js'
 import { createSigner } from '../../../actors/deliveries/signer.js'
 
@@ -67,4 +68,31 @@ test('a rotation at the very bound of the cache signs with both right keys', (t)
   if (outcome.tag !== 'signed') return
   t.true(standardVerifies({ ...outcome.headers }, delivery.payload, NEW_SECRET))
   t.true(standardVerifies({ ...outcome.headers }, delivery.payload, OLD_SECRET))
+})
+
+test('a delivery with any one bit of its body changed is refused', (t) => {
+  const secrets = [NEW_SECRET]
+  const body = fc.uint8Array({ minLength: 1, maxLength: 200 })
+  fc.assert(
+    fc.property(body, fc.nat(), fc.nat(7), (payload, at, bit) => {
+      const headers = headersOf({ payload })
+      const options = { secrets, nowSecs: delivery.timestampSecs }
+      t.is(receive(headers, payload, options).tag, 'genuine')
+      const changed = Uint8Array.from(payload)
+      changed[at % changed.length]! ^= 1 << bit
+      t.is(receive(headers, changed, options).tag, 'refused')
+    }),
+  )
+})
+
+test('a receiver judges arbitrary headers without throwing', (t) => {
+  const names = Object.keys(headersOf())
+  const headers = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: 'binary' }))
+  fc.assert(
+    fc.property(headers, (changed) => {
+      const options = { secrets: [NEW_SECRET], nowSecs: delivery.timestampSecs }
+      receive({ ...headersOf(), ...changed }, delivery.payload, options)
+    }),
+  )
+  t.pass()
 })

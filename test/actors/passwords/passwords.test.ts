@@ -10,7 +10,7 @@ import {
   passwordsActor,
 } from '../../../actors/passwords/actor.js'
 import * as computeModule from '../../../actors/passwords/compute.js'
-import { loadNodeRs, loadNpm } from '../../../actors/passwords/engine.js'
+import { loadEngine, loadNodeRs, loadNpm } from '../../../actors/passwords/engine.js'
 import { costOf, formatPhc } from '../../../actors/passwords/phc.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
@@ -143,6 +143,13 @@ test('each engine verifies what the other one hashed, and both write m,t,p', asy
       t.false(await engine.verify(phc, new Uint8Array(8)), engine.name)
     }
   }
+})
+
+test('where the first engine does not load the second does the work', async (t) => {
+  const absent = () => Promise.reject(new Error('no such binary'))
+  t.is((await loadEngine()).name, '@node-rs/argon2')
+  t.is((await loadEngine(absent)).name, 'argon2')
+  await t.throwsAsync(loadEngine(absent, absent), { message: 'no such binary' })
 })
 
 test('the start-up check passes on a sound engine and throws on an unsound one', async (t) => {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
+import { Worker } from 'node:worker_threads'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { judgeWork, leadingZeroBits } from '../../../actors/pow/work.js'
 import { Search } from '../../../runtime/client/search.js'
-import { solve } from '../../../runtime/client/solver.js'
+import { solve, solveWith, type StartThread } from '../../../runtime/client/solver.js'
 import { contract } from '../../vectors/contract.js'
 
 const { challenge_token: challengeToken, smallest } = contract.work
@@ -36,6 +37,19 @@ test('tokens at the edges of a block, and counts over a power of ten, are search
     }
   }
 })
+
+const dying: StartThread = () => new Worker('process.exit(1)', { eval: true })
+const throwing: StartThread = () => new Worker('throw new Error("no")', { eval: true })
+for (const [title, start] of [
+  ['cannot be had', () => null],
+  ['exit at once', dying],
+  ['fail at once', throwing],
+] as const) {
+  test(`where threads ${title} the search goes on alone`, async (t) => {
+    const options = { challengeToken, difficultyBits: 16, threads: 2 }
+    t.is(await solveWith(start, options), '13370')
+  })
+}
 
 test('a range without a hit says so', (t) => {
   t.is(new Search(challengeToken, 32).first(0, 1000), -1)
