@@ -7,7 +7,8 @@ import type { KeyAlgorithm, PublicJwk } from './protocol.js'
 const DID_KEY_PREFIX = 'did:key:'
 /** Longer than base64 of either key, shorter than multibase of either: tells the two apart. */
 const MULTIBASE_CHARS_MIN = 46
-const MULTIBASE_CHARS_MAX = 64
+/** The longest spelling of any key is 49 characters. */
+const KEY_CHARS_MAX = 64
 
 /** Multicodec codes as varints (did:key method, key-type table) and raw key lengths. */
 const KEY_TYPES = {
@@ -22,6 +23,7 @@ export type KeyReading =
 
 /** Reads a `public_key` member: base64url, base64 or the multibase part of a did:key. */
 export function readPublicKey(text: string, algorithm: KeyAlgorithm): KeyReading {
+  if (text.length > KEY_CHARS_MAX) return { tag: 'malformed' }
   const raw = looksMultibase(text) ? fromMultibase(text, algorithm) : fromAnyBase64(text)
   if (raw === null || raw.length !== KEY_TYPES[algorithm].bytes) return { tag: 'malformed' }
   return algorithm === 'ed25519' ? judgeEd25519(raw) : judgeP256(raw)
@@ -89,7 +91,7 @@ export function keyObject(raw: Uint8Array, algorithm: KeyAlgorithm): KeyObject {
 
 function looksMultibase(text: string): boolean {
   const { length } = text
-  return text.startsWith('z') && length >= MULTIBASE_CHARS_MIN && length <= MULTIBASE_CHARS_MAX
+  return text.startsWith('z') && length >= MULTIBASE_CHARS_MIN && length <= KEY_CHARS_MAX
 }
 
 function fromMultibase(text: string, algorithm: KeyAlgorithm): Uint8Array | null {

@@ -1,6 +1,6 @@
 /** Signatures of agents: 64 bytes as base64url, R‖S for ed25519 and r‖s for es256. */
 import { verify } from 'node:crypto'
-import { ownershipString } from '../domain/signed-strings.js'
+import { FIELD_SEPARATOR, ownershipString } from '../domain/signed-strings.js'
 import { fromBase64Url } from './encoding.js'
 import { didKey, fingerprint, keyObject, publicJwk, readDidKey, readPublicKey } from './keys.js'
 import type {
@@ -50,6 +50,8 @@ export function judgeOwnership(claim: VerifyOwnership): OwnershipVerdict {
   }
   const proof = readSignature(claim.proof)
   if (proof === null) return refused('malformed_proof')
+  // No such string exists, so nothing can have been signed; `ownershipString` would throw.
+  if (claim.anchorType.includes(FIELD_SEPARATOR)) return refused('wrong_signature')
   if (!isSignedBy(raw, claim.keyAlgorithm, ownershipString(claim), proof)) {
     return refused('wrong_signature')
   }

@@ -72,6 +72,8 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
     t.is(reason({ issuer: 'https://auth.example/' }), 'wrong_signature')
     t.is(reason({ tenantId: '11111111-2222-4333-8444-555555555556' }), 'wrong_signature')
     t.is(reason({ anchorType: 'did_web' }), 'wrong_signature')
+    t.is(reason({ anchorType: 'did_key\ned25519' }), 'wrong_signature')
+    t.is(reason({ publicKey: 'A'.repeat(1_000_000) }), 'malformed_key')
     t.is(reason({ publicKey: toBase64Url(other) }), 'wrong_signature')
     t.is(reason({ publicKey: didKey(raw, algorithm).slice(8) }), 'wrong_signature')
     t.is(reason({ anchorValue: didKey(other, algorithm) }), 'anchor_mismatch')
