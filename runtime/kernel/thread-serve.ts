@@ -2,13 +2,15 @@
 import { performance } from 'node:perf_hooks'
 import { workerData } from 'node:worker_threads'
 import { expose } from 'comlink'
-import type { ActorDefinition, ActorRef } from './actor.js'
+import type { ActorRef } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
-import { spawnInline, type Spawned } from './inline.js'
+import type { Furnishing, Site } from './furnishing.js'
+import type { Spawned } from './inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from './log.js'
 import { createMetrics, type Metrics } from './metrics.js'
+import { thread } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
 
@@ -27,28 +29,11 @@ export interface ThreadStart {
 }
 
 export interface ThreadSeats {
-  readonly actors: readonly SeatedActor[]
-  /** Closes what the actors needed, after they have been drained. */
+  /** In the order in which they are started; stopped in reverse. */
+  readonly actors: readonly Furnishing[]
+  /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
-}
-
-/** A definition and its needs, brought together where their types are known. */
-export interface SeatedActor {
-  readonly name: string
-  spawn(start: ThreadStart): Spawned<Protocol>
-}
-
-export function seatActor<P extends Protocol, Needs>(
-  definition: ActorDefinition<P, Needs>,
-  needs: Needs,
-): SeatedActor {
-  return {
-    name: definition.address.name,
-    // Counted by the cell on the asking side, which sees the whole way: not once more here.
-    spawn: ({ clock, log }) =>
-      spawnInline(definition, needs, { clock, log }) as unknown as Spawned<Protocol>,
-  }
 }
 
 /**
@@ -70,10 +55,16 @@ export function serveThread(options: {
     log,
     lookup: (actor) => actors.get(actor)?.ref as AskedByName | undefined,
   })
+  const closers: (() => Promise<void>)[] = []
+  const site: Site = {
+    ref: (address) => nearestRef(address, link.ref(address), actors),
+    place: thread(name),
+    onStop: (close) => void closers.push(close),
+  }
   const start: ThreadStart = {
     name,
     data,
-    ref: (address) => link.ref(address),
+    ref: site.ref,
     clock: systemClock,
     log,
     metrics: createMetrics(),
@@ -84,7 +75,11 @@ export function serveThread(options: {
   const control: ThreadControl = {
     async start() {
       seated = await options.seats(start)
-      for (const actor of seated.actors) actors.set(actor.name, actor.spawn(start))
+      for (const furnishing of seated.actors) {
+        // Counted by the cell on the asking side, which sees the whole way: not once more here.
+        const spawned = await furnishing.spawn(site, { clock: systemClock, log })
+        actors.set(furnishing.actor, spawned)
+      }
       return [...actors.keys()]
     },
     health() {
@@ -104,10 +99,28 @@ export function serveThread(options: {
     stats: () => [...actors.values()].map((actor) => actor.stats()),
     metrics: () => start.metrics.snapshot(),
     async drain(withinMs) {
-      const drained = await Promise.all([...actors.values()].map((actor) => actor.drain(withinMs)))
+      let drained = true
+      for (const actor of [...actors.values()].toReversed()) {
+        drained = (await actor.drain(withinMs)) && drained
+      }
+      for (const close of closers.toReversed()) await close()
       await seated?.close?.()
-      return drained.every(Boolean)
+      return drained
     },
   }
   expose(control, endpointOf(ports.control))
+}
+
+/** Asks an actor of this thread directly, and any other over the link. */
+function nearestRef<P extends Protocol>(
+  { name }: Address<P>,
+  remote: ActorRef<P>,
+  actors: ReadonlyMap<string, Spawned<Protocol>>,
+): ActorRef<P> {
+  const nearest = () => (actors.get(name)?.ref as unknown as ActorRef<P> | undefined) ?? remote
+  return {
+    name,
+    ask: (kind, message, options) => nearest().ask(kind, message, options),
+    tell: (kind, message, options) => nearest().tell(kind, message, options),
+  }
 }

@@ -1,7 +1,8 @@
 /** Thread entry of the kernel's tests. */
 import { appendFileSync, statSync } from 'node:fs'
 import { inlineCompute } from '../../../runtime/kernel/pool.js'
-import { seatActor, serveThread } from '../../../runtime/kernel/thread-serve.js'
+import { furnish } from '../../../runtime/kernel/furnishing.js'
+import { serveThread } from '../../../runtime/kernel/thread-serve.js'
 import * as arithmetic from './arithmetic.js'
 import { back, probeActor, type SharedCounter } from './probe.js'
 
@@ -14,6 +15,8 @@ serveThread({
   seats: (start) => {
     if (start.data === 'refuse') throw new Error('the start data says no')
     const compute = inlineCompute(arithmetic)
-    return { actors: [seatActor(probeActor, { back: start.ref(back), compute, countLife })] }
+    return {
+      actors: [furnish(probeActor, ({ ref }) => ({ back: ref(back), compute, countLife }))],
+    }
   },
 })

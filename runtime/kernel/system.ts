@@ -1,0 +1,209 @@
+/**
+ * All actors of a process: started so that whoever is asked is there before whoever asks, stopped in
+ * reverse, and watched as one.
+ */
+import type { ActorRef } from './actor.js'
+import { invariant } from './assert.js'
+import { type Clock, systemClock } from './clock.js'
+import { type Furnishing, furnishingOf, type Site } from './furnishing.js'
+import type { Spawned } from './inline.js'
+import { type Logger, silentLogger } from './log.js'
+import type { ActorStats, KernelMetrics } from './metrics.js'
+import { askCycles, inOrderOfAsks, type Seat, seatsOf, strandedAsks } from './placement.js'
+import type { Address, Protocol } from './protocol.js'
+import { type SpawnedThread, spawnThread, type ThreadOptions } from './thread.js'
+
+export interface SystemOptions<Plane extends string> {
+  readonly seats: readonly Seat<Plane>[]
+  /** The planes that this process serves. */
+  readonly planes: readonly NoInfer<Plane>[]
+  /** One for each actor that sits inline or in a pool here. */
+  readonly furnishings: readonly Furnishing[]
+  /** How worker threads are started; `name` is the one in `thread(name)`. */
+  readonly thread?:
+    | ((
+        name: string,
+      ) => Pick<ThreadOptions, 'entry'> &
+        Partial<Omit<ThreadOptions, 'name' | 'definitions' | 'offers'>>)
+    | undefined
+  readonly clock?: Clock | undefined
+  readonly log?: Logger | undefined
+  readonly metrics?: KernelMetrics | undefined
+  /** Copies the messages of inline asks: in tests and development. */
+  readonly cloneMessages?: boolean | undefined
+}
+
+export type SystemReadiness = { readonly ready: boolean; readonly unready: readonly string[] }
+
+export interface System {
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P>
+  /** Fit for service, with the names of the actors that are not. */
+  readiness(): SystemReadiness
+  stats(): readonly ActorStats[]
+  /** Hands new start data to a running thread. */
+  reconfigureThread(name: string, data: unknown): Promise<void>
+  /** Askers first: finishes what was taken; false when `withinMs` were too short for all of it. */
+  drain(withinMs: number): Promise<boolean>
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the actors of these planes.
+ * @throws when an ask is stranded, when asks run in a circle, or when an actor does not start; what
+ * had been started by then is stopped.
+ */
+export async function startSystem<Plane extends string>(
+  options: SystemOptions<Plane>,
+): Promise<System> {
+  const system = new ActorSystem()
+  try {
+    await system.start(options)
+  } catch (error) {
+    await system.stop()
+    throw error
+  }
+  return system
+}
+
+type Started = Pick<SpawnedThread, 'drain' | 'stop' | 'readiness'>
+
+class ActorSystem implements System {
+  readonly #refs = new Map<string, ActorRef<Protocol>>()
+  readonly #stats: (() => readonly ActorStats[])[] = []
+  readonly #threads = new Map<string, SpawnedThread>()
+  /** In the order of their start. */
+  readonly #started: Started[] = []
+  #clock: Clock = systemClock
+  #stopping = false
+
+  async start<Plane extends string>(options: SystemOptions<Plane>): Promise<void> {
+    const seats = inOrderOfAsks(seatsOf(options.seats, options.planes))
+    refuse('asks find nobody', strandedAsks(options.seats))
+    refuse(
+      'asks run in a circle',
+      askCycles(seats).map((names) => names.join(' -> ')),
+    )
+    this.#clock = options.clock ?? systemClock
+    for (const seat of seats) {
+      if (seat.place.tag !== 'thread') await this.#startHere(seat, options)
+      else if (!this.#threads.has(seat.place.name)) {
+        await this.#startThread(seat.place.name, seats, options)
+      }
+    }
+  }
+
+  async #startHere<Plane extends string>(
+    { definition, place }: Seat<Plane>,
+    { furnishings, clock, log = silentLogger, metrics, cloneMessages }: SystemOptions<Plane>,
+  ): Promise<void> {
+    const { name } = definition.address
+    const closers: (() => Promise<void>)[] = []
+    const site: Site = {
+      ref: (address) => this.ref(address),
+      place,
+      onStop: (close) => void closers.push(close),
+    }
+    const close = async () => {
+      for (const end of closers.splice(0).toReversed()) await end()
+    }
+    let actor: Spawned<Protocol>
+    try {
+      const furnishing = furnishingOf(furnishings, name)
+      actor = await furnishing.spawn(site, { clock, log, metrics, cloneMessages })
+    } catch (error) {
+      await close()
+      throw error
+    }
+    this.#refs.set(name, actor.ref)
+    this.#stats.push(() => [actor.stats()])
+    this.#started.push({
+      drain: (withinMs) => actor.drain(withinMs).finally(close),
+      stop: () => actor.stop().finally(close),
+      readiness: () => {
+        const { ready } = actor.stats()
+        return { ready, unready: ready ? [] : [name] }
+      },
+    })
+  }
+
+  async #startThread<Plane extends string>(
+    name: string,
+    seats: readonly Seat<Plane>[],
+    options: SystemOptions<Plane>,
+  ): Promise<void> {
+    const { thread, clock, log, metrics } = options
+    invariant(thread !== undefined, `the system knows how to start thread ${name}`)
+    const definitions = seats
+      .filter(({ place }) => place.tag === 'thread' && place.name === name)
+      .map(({ definition }) => definition)
+    const asked = new Set(
+      definitions.flatMap(({ asks }) => Object.values(asks).map((address) => address.name)),
+    )
+    const spawned = await spawnThread({
+      clock,
+      log,
+      metrics,
+      ...thread(name),
+      name,
+      definitions,
+      // Only what its actors list: a thread cannot reach further than its table says.
+      offers: (actor) => (asked.has(actor) ? this.#refs.get(actor) : undefined),
+    })
+    this.#threads.set(name, spawned)
+    this.#started.push(spawned)
+    this.#stats.push(() => spawned.stats())
+    for (const { address } of definitions) {
+      this.#refs.set(address.name, spawned.ref(address as Address<Protocol>))
+    }
+  }
+
+  ref<P extends Protocol>({ name }: Address<P>): ActorRef<P> {
+    const find = () => {
+      const ref = this.#refs.get(name)
+      invariant(ref !== undefined, `${name} sits in this process and has been started`)
+      return ref as unknown as ActorRef<P>
+    }
+    // Once it is there, the reference itself: no detour on the hot path.
+    if (this.#refs.has(name)) return find()
+    return {
+      name,
+      ask: async (kind, message, options) => find().ask(kind, message, options),
+      tell: (kind, message, options) => find().tell(kind, message, options),
+    }
+  }
+
+  readiness(): SystemReadiness {
+    const unready = this.#started.flatMap((started) => started.readiness().unready)
+    return { ready: unready.length === 0 && !this.#stopping, unready }
+  }
+
+  stats(): readonly ActorStats[] {
+    return this.#stats.flatMap((stats) => stats())
+  }
+
+  async reconfigureThread(name: string, data: unknown): Promise<void> {
+    const thread = this.#threads.get(name)
+    invariant(thread !== undefined, `thread ${name} has been started`)
+    await thread.reconfigure(data)
+  }
+
+  async drain(withinMs: number): Promise<boolean> {
+    this.#stopping = true
+    const endMs = this.#clock.monotonicMs() + withinMs
+    let drained = true
+    for (const started of this.#started.splice(0).toReversed()) {
+      const leftMs = Math.max(0, endMs - this.#clock.monotonicMs())
+      drained = (await started.drain(leftMs)) && drained
+    }
+    return drained
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const started of this.#started.splice(0).toReversed()) await started.stop()
+  }
+}
+
+function refuse(what: string, faults: readonly string[]): void {
+  invariant(faults.length === 0, `no ${what} (${faults.join('; ')})`)
+}
