@@ -7,7 +7,7 @@
  * flight fail with `restarted`, unless their address lists them as idempotent: those are sent once
  * more. Threads that fail too often turn the readiness of their actors off; attempts go on.
  */
-import { MessageChannel, type ResourceLimits, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Remote, releaseProxy, wrap } from 'comlink'
 import type { ActorRef, AnyDefinition, AnyRef, SupervisionPolicy } from './actor.js'
 import { invariant } from './assert.js'
@@ -76,7 +76,12 @@ export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread
 }
 
 /** One life of the worker: replaced as a whole after a crash. */
-type Incarnation = { worker: Worker; link: Link; control: Remote<ThreadControl> }
+type Incarnation = {
+  worker: Worker
+  link: Link
+  control: Remote<ThreadControl>
+  controlPort: MessagePort
+}
 
 class ThreadHost implements SpawnedThread {
   readonly name: string
@@ -145,7 +150,7 @@ class ThreadHost implements SpawnedThread {
     })
     worker.on('error', (error: Error) => {
       this.#log.error({ err: error }, 'thread failed')
-      failed?.(error)
+      failed?.(new Error(`thread ${this.name}: ${error.message}`, { cause: error }))
     })
     worker.on('exit', (code) => {
       failed?.(new Error(`thread ${this.name} exited with ${code}`))
@@ -200,13 +205,16 @@ class ThreadHost implements SpawnedThread {
       lookup: (actor) => this.#options.offers?.(actor) as AskedByName | undefined,
       onLine: lineWriter(this.#log),
     })
-    return { worker, link, control: wrap<ThreadControl>(endpointOf(commands.port1)) }
+    const control = wrap<ThreadControl>(endpointOf(commands.port1))
+    return { worker, link, control, controlPort: commands.port1 }
   }
 
   /** The thread is gone, whoever ended it. */
   #exited(incarnation: Incarnation): void {
     const unanswered = incarnation.link.close('restarted')
     incarnation.control[releaseProxy]()
+    // A worker that died before it took its end would leave this one open for ever.
+    incarnation.controlPort.close()
     if (this.#now !== incarnation) return
     this.#now = undefined
     clearTimeout(this.#timer)

@@ -77,6 +77,7 @@ test('whatever happens, lanes keep their order and the bounds hold', (t) => {
           if (!paused && running.length === 0 && waiting.length > 0) throw new Error('stuck')
         }
         mailbox.resume()
+        paused = false
         startNext()
         while (running.length > 0) {
           mailbox.finish(running.pop()!)

@@ -21,7 +21,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 
 for (const place of PLACES) {
   test(`${place}: plain data arrives as it was sent, and is answered the same way`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const value = {
       text: 'grüß dich \u{1f30d}',
       numbers: [0, -1, 2 ** 40, 0.1],
@@ -36,14 +36,14 @@ for (const place of PLACES) {
   })
 
   test(`${place}: a Buffer arrives as a Uint8Array`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const { value } = await ref.ask('echo', { value: Buffer.from('abc') })
     t.is((value as Uint8Array).constructor, Uint8Array)
     await stop()
   })
 
   test(`${place}: computes`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, value) => ref.ask('square', { value })),
     )
@@ -55,14 +55,14 @@ for (const place of PLACES) {
   })
 
   test(`${place}: an error reaches the asker as failed and nothing more`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     t.is(await reasonOf(ref.ask('fail', { text: 'inner detail' })), 'probe: failed')
     t.is((await ref.ask('echo', { value: 1 })).tag, 'echo')
     await stop()
   })
 
   test(`${place}: messages of a lane run in turn, others beside them`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const first = ref.ask('wait', { ms: 3_600_000, lane: 'x', label: 'x1' }, { timeoutMs: 400 })
     const second = ref.ask('wait', { ms: 0, lane: 'x', label: 'x2' })
     const other = ref.ask('wait', { ms: 0, lane: 'y', label: 'y1' })
@@ -78,7 +78,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: a full mailbox refuses at once and loses nothing that it took`, async (t) => {
-    const { ref, stats, stop } = await placeProbe(place)
+    const { ref, stats, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const running = Array.from({ length: 8 }, () =>
       reasonOf(ref.ask('wait', { ms: 3_600_000 }, { signal: cancel.signal, timeoutMs: 3_600_000 })),
@@ -94,7 +94,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: cancelling reaches the handler, and the actor that it asks`, async (t) => {
-    const { ref, stalls, stop } = await placeProbe(place)
+    const { ref, stalls, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const { signal } = cancel
     const answer = reasonOf(ref.ask('askBackSlowly', { ms: 3_600_000 }, { signal }))
@@ -108,14 +108,14 @@ for (const place of PLACES) {
   })
 
   test(`${place}: tells arrive in order`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     for (const value of ['a', 'b', 'c', 'd']) ref.tell('remember', { value })
     t.deepEqual((await ref.ask('recall', null)).values, ['a', 'b', 'c', 'd'])
     await stop()
   })
 
   test(`${place}: the request id goes along to the actor that is asked in turn`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const answer = await ref.ask('askBack', { value: 'hello' }, { requestId: 'req-1' })
     t.deepEqual(answer, { tag: 'asked', answer: 'hello!', requestId: 'req-1' })
     await stop()
@@ -124,7 +124,7 @@ for (const place of PLACES) {
   test(`${place}: log lines carry actor and request id and end in the main log, redacted`, async (t) => {
     const lines: string[] = []
     const log = createLogger({ level: 'info', destination: { write: (line) => lines.push(line) } })
-    const { ref, stop } = await placeProbe(place, { log })
+    const { ref, stop } = await placeProbe(t, place, { log })
     await ref.ask('complain', { text: 'oh dear' }, { requestId: 'req-2' })
     await until(() => lines.length > 0)
     const { actor, request_id, msg, password } = JSON.parse(lines[0]!) as Record<string, string>
@@ -141,7 +141,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: a stream in a message is read to its end`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const bytes = new Uint8Array(3_000_000).map((_, index) => index % 251)
     const chunks = [bytes.subarray(0, 10), bytes.subarray(10, 1_500_000), bytes.subarray(1_500_000)]
     const { bytes: total, sha256 } = await ref.ask('digest', { body: ByteStream.from(chunks) })
@@ -151,7 +151,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: a stream can come back in the answer, also the one that was sent`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const { body } = await ref.ask('relay', {
       body: ByteStream.from(Buffer.from('there and back')),
     })
@@ -162,7 +162,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: the reader of a stream learns that its writer broke off`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const { body } = await ref.ask('breakOff', { after: 10 })
     const error = await t.throwsAsync(async () => {
       for await (const _chunk of body);
@@ -173,7 +173,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: the writer of a stream learns that its reader gave up`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     const { stream, writer } = bytePipe({ windowBytes: 1000 })
     const reasons: string[] = []
     writer.onCancel = (reason) => reasons.push(reason)
@@ -188,7 +188,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: a slow reader holds its writer back`, async (t) => {
-    const { ref, stop } = await placeProbe(place)
+    const { ref, stop } = await placeProbe(t, place)
     let produced = 0
     async function* endless() {
       for (;;) {
@@ -206,7 +206,7 @@ for (const place of PLACES) {
   })
 
   test(`${place}: draining finishes what was taken and refuses the rest`, async (t) => {
-    const { ref, drain } = await placeProbe(place)
+    const { ref, drain } = await placeProbe(t, place)
     const answers = Array.from({ length: 12 }, (_, value) => ref.ask('square', { value }))
     const drained = drain(60_000)
     t.is(await reasonOf(ref.ask('square', { value: 1 })), 'probe: stopped')

@@ -64,7 +64,7 @@ test('a call that kills its thread takes no other call of its batch with it', as
 })
 
 test('a call that never ends is killed, and the pool goes on', async (t) => {
-  const pool = open({ threadsMax: 1, batchMax: 1, batchMsMax: 300 })
+  const pool = open({ threadsMax: 1, batchMax: 1, batchMsMax: 3_000 })
   t.true((await errorOf(pool.run('spin', { forMs: 600_000 }))) instanceof ComputeFailed)
   t.is((await pool.run('square', { value: 5 })).squared, 25)
   await pool.close()

@@ -1,4 +1,5 @@
 /** The probe in each of its places, for suites that every place must pass. */
+import type { ExecutionContext } from 'ava'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -31,7 +32,18 @@ const never = () => {
   throw new Error('only on a thread')
 }
 
-export async function placeProbe(place: Place, options: PlaceOptions = {}): Promise<Placed> {
+/** Seats a probe, and stops it when the test is over however it ends. */
+export async function placeProbe(
+  t: Pick<ExecutionContext, 'teardown'>,
+  place: Place,
+  options: PlaceOptions = {},
+): Promise<Placed> {
+  const placed = await seatProbe(place, options)
+  t.teardown(placed.stop)
+  return placed
+}
+
+async function seatProbe(place: Place, options: PlaceOptions): Promise<Placed> {
   const stalls: AbortSignal[] = []
   const onStall = (signal: AbortSignal) => void stalls.push(signal)
   const { log, metrics } = options
