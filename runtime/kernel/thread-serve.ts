@@ -2,10 +2,10 @@
 import { performance } from 'node:perf_hooks'
 import { workerData } from 'node:worker_threads'
 import { expose } from 'comlink'
-import type { ActorRef } from './actor.js'
+import type { ActorDefinition, ActorRef } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
-import type { Furnishing, Site } from './furnishing.js'
+import { furnish, type Furnishing, type Site } from './furnishing.js'
 import type { Spawned } from './inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from './log.js'
@@ -34,6 +34,14 @@ export interface ThreadSeats {
   /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
+}
+
+/** A definition whose needs are at hand already. */
+export function seatActor<P extends Protocol, Needs>(
+  definition: ActorDefinition<P, Needs>,
+  needs: Needs,
+): Furnishing {
+  return furnish(definition, () => needs)
 }
 
 /**

@@ -1,0 +1,65 @@
+import test from 'ava'
+import { Counter } from 'prom-client'
+import { ActorMeter, createMetrics, mergeFamilies } from '../../../runtime/kernel/metrics.js'
+
+test('actors, counters of ones own and other threads make one exposition', async (t) => {
+  const metrics = createMetrics()
+  const meter = new ActorMeter('tokens', () => ({ waiting: 3, inflight: 2 }))
+  metrics.watch(meter)
+  meter.accepted = 7
+  meter.count('mailbox_full')
+  meter.waited(0.02)
+  meter.served(70)
+  const registers = [metrics.registry]
+  new Counter({ name: 'svc_test_total', help: 'A test.', labelNames: ['way'], registers }).inc({
+    way: 'a "quoted" one',
+  })
+  const remove = metrics.include(async () => [
+    {
+      name: 'svc_test_total',
+      help: 'A test.',
+      type: 'counter',
+      values: [
+        { labels: { way: 'a "quoted" one' }, value: 4 },
+        { labels: { way: 'another' }, value: 1 },
+      ],
+    },
+  ])
+  const text = await metrics.exposition()
+  for (const line of [
+    'svc_actor_waiting{actor="tokens"} 3',
+    'svc_actor_inflight{actor="tokens"} 2',
+    'svc_actor_accepted_total{actor="tokens"} 7',
+    'svc_actor_unavailable_total{actor="tokens",reason="mailbox_full"} 1',
+    'svc_actor_wait_seconds_bucket{actor="tokens",le="0.00005"} 1',
+    'svc_actor_service_seconds_bucket{actor="tokens",le="0.05"} 0',
+    'svc_actor_service_seconds_bucket{actor="tokens",le="0.1"} 1',
+    'svc_actor_service_seconds_bucket{actor="tokens",le="+Inf"} 1',
+    'svc_actor_service_seconds_sum{actor="tokens"} 0.07',
+    'svc_test_total{way="a \\"quoted\\" one"} 5',
+    'svc_test_total{way="another"} 1',
+    '# TYPE svc_actor_wait_seconds histogram',
+  ]) {
+    t.true(text.includes(`${line}\n`), line)
+  }
+  remove()
+  t.false((await metrics.exposition()).includes('another'))
+})
+
+test('merging keeps families and adds what says the same', (t) => {
+  const family = (value: number, labels: Record<string, string>) => ({
+    name: 'x',
+    help: 'h',
+    type: 'gauge',
+    values: [{ labels, value }],
+  })
+  const [merged] = mergeFamilies([
+    [family(1, { a: '1', b: '2' })],
+    [family(2, { b: '2', a: '1' })],
+    [family(4, { a: '2' })],
+  ])
+  t.deepEqual(
+    merged!.values.map(({ value }) => value),
+    [3, 4],
+  )
+})

@@ -1,0 +1,126 @@
+import test from 'ava'
+import { ActorUnavailable, defineActor } from '../../../runtime/kernel/actor.js'
+import { furnish } from '../../../runtime/kernel/furnishing.js'
+import { createMetrics } from '../../../runtime/kernel/metrics.js'
+import { inline, pool, seat, thread } from '../../../runtime/kernel/placement.js'
+import { inlineCompute } from '../../../runtime/kernel/pool.js'
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import { startSystem } from '../../../runtime/kernel/system.js'
+import * as arithmetic from './arithmetic.js'
+import { backActor, probe, probeActor } from './probe.js'
+
+const furnishings = (events: string[] = []) => [
+  furnish(backActor, ({ onStop }) => {
+    events.push('back made')
+    onStop(async () => void events.push('back closed'))
+    return { onStall: () => {} }
+  }),
+  furnish(probeActor, ({ ref, place, onStop }) => {
+    events.push(`probe made in ${place.tag}`)
+    onStop(async () => void events.push('probe closed'))
+    const countLife = () => 0
+    return { back: ref(backActor.address), compute: inlineCompute(arithmetic), countLife }
+  }),
+]
+
+test('actors start in the order of their asks and stop in reverse', async (t) => {
+  const events: string[] = []
+  const system = await startSystem({
+    seats: [
+      seat(probeActor, pool('sums', { threadsMax: 1 }), 'auth'),
+      seat(backActor, inline, 'auth', 'control'),
+    ],
+    planes: ['auth'],
+    furnishings: furnishings(events),
+    cloneMessages: true,
+  })
+  t.deepEqual(events, ['back made', 'probe made in pool'])
+  t.is((await system.ref(probe).ask('askBack', { value: 'hi' })).answer, 'hi!')
+  t.deepEqual(system.readiness(), { ready: true, unready: [] })
+  t.true(await system.drain(60_000))
+  t.deepEqual(events.slice(2), ['probe closed', 'back closed'])
+  t.false(system.readiness().ready)
+})
+
+test('actors on a thread ask actors of the main thread, and are watched like any other', async (t) => {
+  const metrics = createMetrics()
+  const system = await startSystem({
+    seats: [seat(backActor, inline, 'auth'), seat(probeActor, thread('probing'), 'auth')],
+    planes: ['auth'],
+    furnishings: furnishings(),
+    metrics,
+    thread: () => ({ entry: new URL('./probe-thread.js', import.meta.url) }),
+  })
+  t.teardown(() => system.stop())
+  const answer = await system.ref(probe).ask('askBack', { value: 'far' }, { requestId: 'r' })
+  t.deepEqual(answer, { tag: 'asked', answer: 'far!', requestId: 'r' })
+  t.deepEqual(
+    system.stats().map(({ actor, answered }) => [actor, answered]),
+    [
+      ['back', 1],
+      ['probe', 1],
+    ],
+  )
+  t.regex(await metrics.exposition(), /svc_actor_answered_total\{actor="probe"\} 1\n/)
+  t.true(await system.drain(60_000))
+})
+
+test('an actor that fails too often is unready, and the rest keeps answering', async (t) => {
+  const system = await startSystem({
+    seats: [seat(backActor, inline, 'auth'), seat(probeActor, inline, 'auth')],
+    planes: ['auth'],
+    furnishings: furnishings(),
+  })
+  t.teardown(() => system.stop())
+  for (let failure = 0; failure < 6; failure += 1) {
+    const error = await t.throwsAsync(system.ref(probe).ask('fail', { text: 'poison' }))
+    t.is((error as ActorUnavailable).reason, 'failed')
+  }
+  t.deepEqual(system.readiness(), { ready: false, unready: ['probe'] })
+  const answer = await system.ref(backActor.address).ask('answer', { value: 'still here' })
+  t.is(answer.answer, 'still here!')
+  t.is((await system.ref(probe).ask('echo', { value: 1 })).value, 1, 'also the failing one')
+})
+
+test('a table with a stranded ask or a circle does not start', async (t) => {
+  await t.throwsAsync(
+    startSystem({
+      seats: [seat(probeActor, inline, 'auth', 'control'), seat(backActor, inline, 'auth')],
+      planes: ['auth'],
+      furnishings: furnishings(),
+    }),
+    { message: /control: probe asks back/ },
+  )
+  type P = { x: Ask<null, { tag: 'x' }> }
+  const circular = defineActor<P, Record<never, never>>({
+    address: address<P>('circular'),
+    asks: { circular: address<P>('circular') } as Record<never, never>,
+    mailbox: { capacity: 1, inflightMax: 1 },
+    lane: { x: () => undefined },
+    create: () => ({ x: async () => ({ tag: 'x' }) }),
+  })
+  await t.throwsAsync(
+    startSystem({
+      seats: [seat(circular, inline, 'auth')],
+      planes: ['auth'],
+      furnishings: [furnish(circular, () => ({}))],
+    }),
+    { message: /circular -> circular/ },
+  )
+})
+
+test('when an actor cannot start, those before it are stopped', async (t) => {
+  const events: string[] = []
+  const broken = furnish(probeActor, () => {
+    throw new Error('no needs today')
+  })
+  await t.throwsAsync(
+    startSystem({
+      seats: [seat(backActor, inline, 'auth'), seat(probeActor, inline, 'auth')],
+      planes: ['auth'],
+      furnishings: [furnishings(events)[0]!, broken],
+    }),
+    { message: 'no needs today' },
+  )
+  t.deepEqual(events, ['back made', 'back closed'])
+})
