@@ -42,26 +42,36 @@ export type StartLocalKms = { readonly dataDir: string; readonly log: Logger }
 
 /** Starts the kms, with new keys at the first start, and starts it again if it ends by itself. */
 export async function startLocalKms({ dataDir, log }: StartLocalKms): Promise<LocalKms> {
-  const folder = join(resolve(dataDir), 'kms')
-  const keysDirectory = join(folder, 'keys')
+  const { folder, keysDirectory } = placesIn(dataDir)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   await generateKeyDirectory(keysDirectory, systemRandom(systemClock)).catch((error) => {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   })
-  const socketPath = await socketPathIn(folder)
-  const keeper = new ChildKeeper(socketPath, keysDirectory, log)
+  const settings = await localKmsSettings(dataDir)
+  const keeper = new ChildKeeper(settings.socket_path, keysDirectory, log)
   await keeper.start()
-  const paths = keyPaths(keysDirectory)
   return {
-    settings: {
-      socket_path: socketPath,
-      server_public_key_path: paths.serverPublic,
-      client_private_key_path: paths.clientPrivate,
-    },
+    settings,
     pid: () => keeper.pid,
     stop: () => keeper.stop(),
   }
+}
+
+/** Where the kms of a running service is, for commands beside it. */
+export async function localKmsSettings(dataDir: string): Promise<LocalKms['settings']> {
+  const { folder, keysDirectory } = placesIn(dataDir)
+  const paths = keyPaths(keysDirectory)
+  return {
+    socket_path: await socketPathIn(folder),
+    server_public_key_path: paths.serverPublic,
+    client_private_key_path: paths.clientPrivate,
+  }
+}
+
+function placesIn(dataDir: string) {
+  const folder = join(resolve(dataDir), 'kms')
+  return { folder, keysDirectory: join(folder, 'keys') }
 }
 
 class ChildKeeper {

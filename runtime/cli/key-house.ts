@@ -1,0 +1,111 @@
+/** Database and kms for a command that looks after keys, whether the service runs or not. */
+import { openDatabase } from '../../storage/database.js'
+import { openKms } from '../../storage/kms/client.js'
+import type { Kms } from '../../storage/kms/kms.js'
+import { createSealer, type TenantSealer } from '../../storage/seal.js'
+import { databaseUrls } from '../../storage/settings.js'
+import type { Database } from '../../storage/sql.js'
+import { localKmsSettings, startLocalKms } from '../embedded-kms.js'
+import { DataDirectoryInUse } from '../embedded/claim.js'
+import { startEmbeddedPostgres } from '../embedded/postgres.js'
+import { type Clock, systemClock } from '../kernel/clock.js'
+import type { Environment } from '../kernel/config/environment.js'
+import { printedFailures } from '../kernel/config/print.js'
+import { silentLogger } from '../kernel/log.js'
+import { systemRandom } from '../kernel/random.js'
+import { type LoadedSettings, loadSettings } from '../load-settings.js'
+
+export interface KeyHouse {
+  readonly database: Database
+  readonly kms: Kms
+  readonly sealer: TenantSealer
+  readonly clock: Clock
+  close(): Promise<void>
+}
+
+export type KeyHouseInput = {
+  readonly environment: Environment
+  readonly cwd: string
+  readonly uid?: number | undefined
+}
+
+/** @throws with words for an operator when the configuration, the database or the kms is missing. */
+export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
+  const loaded = loadSettings(input)
+  if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  const undo: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const step of undo.splice(0).toReversed()) await step()
+  }
+  try {
+    const database = await databaseOf(loaded, undo)
+    const kms = await kmsOf(loaded, undo)
+    const clock = systemClock
+    const sealer = createSealer({ database, kms, random: systemRandom(clock), clock })
+    return { database, kms, sealer, clock, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+type Undo = (() => Promise<void>)[]
+
+async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Undo) {
+  let urls = databaseUrls(settings.database)
+  if (urls === undefined) {
+    const server = await embeddedServer(dataDir)
+    if (server.isOurs) undo.push(() => server.stop())
+    urls = databaseUrls(settings.database, server.url)
+  }
+  if (urls === undefined) throw new Error('no database is configured')
+  const database = await openDatabase({
+    settings: { ...settings.database, min_connections: 0 },
+    urls,
+    plane,
+    log: silentLogger,
+  })
+  undo.push(() => database.close())
+  return database
+}
+
+/** The server of a running service is used and left alone; otherwise one is started meanwhile. */
+async function embeddedServer(dataDir: string) {
+  try {
+    const server = await startEmbeddedPostgres({ dataDir, log: silentLogger })
+    return { url: server.url, isOurs: true, stop: () => server.stop() }
+  } catch (error) {
+    if (!(error instanceof DataDirectoryInUse)) throw error
+    const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, claim: false })
+    return { url: server.url, isOurs: false, stop: async () => undefined }
+  }
+}
+
+async function kmsOf({ settings, dataDir }: LoadedSettings, undo: Undo): Promise<Kms> {
+  const configured = settings.kms
+  if (configured !== undefined) return connect(configured, undo)
+  if (databaseUrls(settings.database) !== undefined) {
+    throw new Error('no [kms] is configured: the keys of the service live in its memory only')
+  }
+  const running = await connect(await localKmsSettings(dataDir), []).catch(() => undefined)
+  if (running !== undefined && (await running.health()).state === 'up') {
+    undo.push(() => running.close())
+    return running
+  }
+  await running?.close()
+  const local = await startLocalKms({ dataDir, log: silentLogger })
+  undo.push(() => local.stop())
+  return connect(local.settings, undo)
+}
+
+async function connect(settings: NonNullable<LoadedSettings['settings']['kms']>, undo: Undo) {
+  const kms = await openKms({
+    socketPath: settings.socket_path,
+    serverPublicKeyPath: settings.server_public_key_path,
+    clientPrivateKeyPath: settings.client_private_key_path,
+    log: silentLogger,
+    clock: systemClock,
+  })
+  undo.push(() => kms.close())
+  return kms
+}

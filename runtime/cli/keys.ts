@@ -1,0 +1,142 @@
+/** `svc keys`: lists and rotates signing keys, brings data keys under the newest master key. */
+import type { Command } from 'commander'
+import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../actors/keys/protocol.js'
+import { carryOut } from '../../actors/keys/rotation.js'
+import { planRotation } from '../../actors/keys/rules.js'
+import { countDataKeysByMaster } from '../../storage/data-keys.js'
+import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
+import { listSigningKeys } from '../../storage/signing-keys.js'
+import { readEnvironment } from '../kernel/config/environment.js'
+import { type KeyHouse, openKeyHouse } from './key-house.js'
+
+/** What the command needs of the process. */
+export interface KeysCommandHost {
+  readonly open: () => Promise<KeyHouse>
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+}
+
+/** Adds `keys` with its sub-commands to the program. */
+export function keysCommand(program: Command, host: KeysCommandHost = processHost()): void {
+  const keys = program.command('keys').description('signing keys and data keys of this deployment')
+  keys
+    .command('list')
+    .description('signing keys with their states, data keys by master key')
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) => inHouse(host, (house) => list(house, json)))
+  keys
+    .command('rotate')
+    .description('replace the current signing keys; tokens already signed stay valid')
+    .option('--algorithm <algorithm>', `only this one: ${SIGNING_ALGORITHMS.join(' or ')}`)
+    .option('--compromised', 'withdraw the current keys at once: every token they signed dies')
+    .action(({ algorithm, compromised = false }: { algorithm?: string; compromised?: boolean }) =>
+      inHouse(host, (house) => rotate(house, algorithmOf(algorithm), compromised)),
+    )
+  keys
+    .command('rewrap')
+    .description('wrap every data key under the newest master key')
+    .action(() =>
+      inHouse(host, async ({ sealer }) => `${await sealer.rewrap()} data keys were wrapped anew.`),
+    )
+}
+
+async function list({ database, kms }: KeyHouse, json: boolean): Promise<string> {
+  const rows = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
+    listSigningKeys(tx, SYSTEM_TENANT_ID),
+  )
+  const signing = rows.map((row) => ({
+    kid: row.kid,
+    algorithm: row.algorithm,
+    state: row.state,
+    created_at: row.createdAt,
+    current_since: row.currentSince,
+    verifiable_until: row.verifiableUntil,
+  }))
+  // Crosses tenants: counts only.
+  const data = (await database.system(countDataKeysByMaster)).map((row) => ({
+    master_key_id: row.masterKeyId,
+    data_keys: row.dataKeys,
+  }))
+  const health = await kms.health()
+  if (json) return JSON.stringify({ signing_keys: signing, data_keys: data, kms: health }, null, 2)
+  const day = (date: Date | null) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+  return [
+    'SIGNING KEY                                  ALG    STATE    CREATED           SINCE             UNTIL',
+    ...signing.map((key) =>
+      [
+        key.kid.padEnd(44),
+        key.algorithm.padEnd(6),
+        key.state.padEnd(8),
+        day(key.created_at).padEnd(17),
+        day(key.current_since).padEnd(17),
+        day(key.verifiable_until),
+      ].join(' '),
+    ),
+    '',
+    'MASTER KEY                    DATA KEYS',
+    ...data.map((row) => `${row.master_key_id.padEnd(29)} ${row.data_keys}`),
+    '',
+    health.state === 'up'
+      ? `The kms answers; ${health.masterKeyIds.at(-1)} wraps.`
+      : `The kms does not answer: ${health.reason}`,
+  ].join('\n')
+}
+
+async function rotate(
+  { database, sealer, clock }: KeyHouse,
+  algorithm: SigningAlgorithm | undefined,
+  compromised: boolean,
+): Promise<string> {
+  const now = clock.now()
+  const outcome = await carryOut({ database, sealer }, now, (rows) =>
+    planRotation(rows, now, { algorithm, compromised }),
+  )
+  if (outcome.tag === 'too_early') {
+    throw new Error(
+      `the next key is too new for verifiers to know it: try again in ${outcome.waitSecs} s, or ` +
+        'say --compromised if the current key is known to others',
+    )
+  }
+  return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
+}
+
+function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {
+  if (word === undefined) return undefined
+  const algorithm = SIGNING_ALGORITHMS.find((each) => each.toLowerCase() === word.toLowerCase())
+  if (algorithm === undefined) throw new Error(`unknown algorithm ${word}`)
+  return algorithm
+}
+
+async function inHouse(
+  { open, out, err, exitWith }: KeysCommandHost,
+  work: (house: KeyHouse) => Promise<string>,
+): Promise<void> {
+  try {
+    const house = await open()
+    try {
+      out(await work(house))
+    } finally {
+      await house.close()
+    }
+  } catch (error) {
+    err(`svc keys: ${error instanceof Error ? error.message : String(error)}`)
+    exitWith(1)
+  }
+}
+
+function processHost(): KeysCommandHost {
+  return {
+    open: () =>
+      openKeyHouse({
+        environment: readEnvironment(),
+        cwd: process.cwd(),
+        uid: process.getuid?.(),
+      }),
+    out: (text) => process.stdout.write(`${text}\n`),
+    err: (text) => process.stderr.write(`${text}\n`),
+    exitWith: (code) => {
+      process.exitCode = code
+    },
+  }
+}

@@ -1,0 +1,142 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { Command } from 'commander'
+import { carryOut } from '../../../actors/keys/rotation.js'
+import { planMaintenance } from '../../../actors/keys/rules.js'
+import { runMigrations } from '../../../migrations/main.js'
+import { openKeyHouse } from '../../../runtime/cli/key-house.js'
+import { keysCommand } from '../../../runtime/cli/keys.js'
+import { startLocalKms } from '../../../runtime/embedded-kms.js'
+import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { rotateMasterKey } from '../../../storage/kms/key-directory.js'
+import { freshDatabase } from '../../support/database.js'
+
+const log = silentLogger
+type Environment = Record<string, string>
+
+async function folder(t: ExecutionContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'svc-cli-'))
+  t.teardown(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+/** Runs `svc keys ...` as an operator would, in this process. */
+async function svcKeys(environment: Environment, ...words: string[]) {
+  const said = { out: '', err: '', code: 0 }
+  const program = new Command('svc')
+  keysCommand(program, {
+    open: () => openKeyHouse({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
+    out: (text) => {
+      said.out += text
+    },
+    err: (text) => {
+      said.err += text
+    },
+    exitWith: (code) => {
+      said.code = code
+    },
+  })
+  await program.parseAsync(['keys', ...words], { from: 'user' })
+  return said
+}
+
+/** What the service does at its first start, as of some days ago. */
+async function firstStart(environment: Environment, daysAgo: number): Promise<void> {
+  const house = await openKeyHouse({ environment, cwd: tmpdir() })
+  const then = new Date(Date.now() - daysAgo * 86_400_000)
+  await carryOut(house, then, (rows) => planMaintenance(rows, then, 30))
+  await house.close()
+}
+
+type Listed = {
+  signing_keys: { kid: string; algorithm: string; state: string }[]
+  data_keys: { master_key_id: string; data_keys: number }[]
+}
+async function listed(environment: Environment): Promise<Listed> {
+  const { out, err } = await svcKeys(environment, 'list', '--json')
+  if (err) throw new Error(err)
+  return JSON.parse(out)
+}
+const currentOf = ({ signing_keys }: Listed, algorithm: string) =>
+  signing_keys.find((key) => key.algorithm === algorithm && key.state === 'current')?.kid
+
+test('svc keys lists, rotates and rewraps through a configured database and kms', async (t) => {
+  const dataDir = await folder(t)
+  const { url } = await freshDatabase(t)
+  const local = await startLocalKms({ dataDir, log })
+  t.teardown(() => local.stop())
+  const environment = {
+    SVC_DATA_DIR: dataDir,
+    DATABASE_URL: url,
+    SVC_KMS__SOCKET_PATH: local.settings.socket_path,
+    SVC_KMS__SERVER_PUBLIC_KEY_PATH: local.settings.server_public_key_path,
+    SVC_KMS__CLIENT_PRIVATE_KEY_PATH: local.settings.client_private_key_path,
+  }
+  await firstStart(environment, 1)
+  const before = await listed(environment)
+  t.is(before.signing_keys.length, 4)
+  t.is(before.data_keys.length, 1)
+  const table = await svcKeys(environment, 'list')
+  t.true(table.out.includes(currentOf(before, 'ES256')!))
+  t.regex(table.out, /The kms answers; 1-[0-9a-f]{16} wraps/)
+
+  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'es256')).err, '')
+  const after = await listed(environment)
+  t.is(after.signing_keys.length, 5)
+  t.not(currentOf(after, 'ES256'), currentOf(before, 'ES256'))
+  t.is(currentOf(after, 'EdDSA'), currentOf(before, 'EdDSA'))
+
+  const again = await svcKeys(environment, 'rotate', '--algorithm', 'ES256')
+  t.is(again.code, 1)
+  t.regex(again.err, /try again in \d+ s/)
+  const withdrawn = currentOf(after, 'ES256')
+  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'ES256', '--compromised')).code, 0)
+  const last = await listed(environment)
+  t.false(last.signing_keys.some(({ kid }) => kid === withdrawn))
+
+  await rotateMasterKey(join(dataDir, 'kms', 'keys'), systemRandom(systemClock))
+  const deadlineMs = performance.now() + 15_000
+  let said = ''
+  while (!said.startsWith('1 ') && performance.now() < deadlineMs) {
+    said = (await svcKeys(environment, 'rewrap')).out
+  }
+  t.is(said, '1 data keys were wrapped anew.')
+  t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
+  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
+})
+
+test('svc keys works beside a running service on the embedded database, and without it', async (t) => {
+  const dataDir = await folder(t)
+  const environment = { SVC_DATA_DIR: dataDir }
+  const server = await startEmbeddedPostgres({ dataDir, log, durable: false })
+  let local: Awaited<ReturnType<typeof startLocalKms>> | undefined
+  try {
+    await runMigrations({ url: server.url, log })
+    local = await startLocalKms({ dataDir, log })
+    await firstStart(environment, 1)
+    const beside = await listed(environment)
+    t.is(beside.signing_keys.length, 4)
+    t.is((await svcKeys(environment, 'rotate')).err, '')
+    t.true(local.pid() !== undefined, 'the kms of the service is left alone')
+  } finally {
+    await local?.stop()
+    await server.stop()
+  }
+  t.is((await listed(environment)).signing_keys.length, 6)
+})
+
+test('svc keys says what is wrong instead of making keys up', async (t) => {
+  const dataDir = await folder(t)
+  const { url } = await freshDatabase(t)
+  const withoutKms = await svcKeys({ SVC_DATA_DIR: dataDir, DATABASE_URL: url }, 'list')
+  t.is(withoutKms.code, 1)
+  t.regex(withoutKms.err, /no \[kms\] is configured/)
+  const refused = await svcKeys({ SVC_DATA_DIR: dataDir, SVC_JWT__KEY_ROTATION_DAYS: '0' }, 'list')
+  t.is(refused.code, 1)
+  t.regex(refused.err, /key_rotation_days/)
+})
