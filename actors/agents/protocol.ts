@@ -170,4 +170,4 @@ export type KeyRecord = {
   readonly revokedAt: Date | null
 }
 
-export const agents = address<AgentsProtocol>('agents', ['checkCompletion', 'read'])
+export const agents = address<AgentsProtocol>('agents', ['read'])

@@ -15,6 +15,7 @@ import {
   countInvalidProof,
   findPowChallenge,
   insertPowChallenge,
+  type PowChallengeRow,
   redeemPowChallenge,
 } from '../../storage/pow-challenges.js'
 import type { Database, Transaction } from '../../storage/sql.js'
@@ -25,6 +26,7 @@ import type { Tenant } from '../domain/tenancy.js'
 import type { OwnershipVerdict, PowProtocol } from '../pow/protocol.js'
 import type { ChallengeSettings } from '../pow/settings.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import { closedChallenges } from './closed-challenges.js'
 import type { PowOutcome, PowOutcomes } from './metrics.js'
 import type {
   AgentRegistered,
@@ -62,6 +64,7 @@ type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey }
 
 export function registration(needs: RegistrationNeeds) {
   const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
+  const closed = closedChallenges()
 
   async function admit(
     { registration, tenant: selector }: RegisterDirectly,
@@ -100,16 +103,21 @@ export function registration(needs: RegistrationNeeds) {
     return { tag: 'admitted', tenant, key: verdict }
   }
 
+  // The id is all the request has: which tenant it belongs to is read from the row.
+  async function find(challengeId: string, turn: Turn): Promise<PowChallengeRow | undefined> {
+    return isUuid(challengeId)
+      ? database.system((tx) => findPowChallenge(tx, challengeId), turn)
+      : undefined
+  }
+
   /** Checks 2 to 6 of a completion, in their order (decisions.md 1.3). */
   async function check(
     message: CompleteRegistration & { kind: ChallengeKind },
     turn: Turn,
   ): Promise<CompletionChecked | CheckRefused> {
     const { challengeId, nonce } = message
-    // The id is all the request has: which tenant it belongs to is read from the row.
-    const challenge = isUuid(challengeId)
-      ? await database.system((tx) => findPowChallenge(tx, challengeId), turn)
-      : undefined
+    const challenge = closed.get(challengeId) ?? (await find(challengeId, turn))
+    if (challenge !== undefined) closed.note(challenge)
     const standing = judgeChallenge(challenge, message)
     if (standing.tag !== 'open') return counted(outcomes, standing)
     invariant(challenge !== undefined, 'an open challenge was found')

@@ -113,7 +113,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
     hashed,
     outcomes,
     async close() {
-      for (const actor of running.reverse()) await actor.stop()
+      for (const actor of running.toReversed()) await actor.stop()
       await compute.close()
       await fresh.drop()
     },
