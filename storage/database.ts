@@ -1,6 +1,8 @@
 /** The database of a process: its pools, and transactions on them. */
 import { Pool, type PoolClient } from 'pg'
+import type { Registry } from 'prom-client'
 import type { Logger } from '../runtime/kernel/log.js'
+import { databaseMeter } from './database-metrics.js'
 import { createListener, type Listener } from './listen.js'
 import { Notifier } from './notifier.js'
 import {
@@ -14,7 +16,14 @@ import {
 } from './pool-plan.js'
 import { Session } from './session.js'
 import { parseTypes } from './sql-types.js'
-import type { Database, PoolPurpose, Rows, Statement, TransactionOptions } from './sql.js'
+import type {
+  Database,
+  PoolPurpose,
+  Rows,
+  Statement,
+  Transaction,
+  TransactionOptions,
+} from './sql.js'
 import { transact } from './transaction.js'
 import { Turnstile } from './turnstile.js'
 import { DatabaseUnavailable, isConnectionLoss } from './unavailable.js'
@@ -24,6 +33,8 @@ export interface DatabaseOptions {
   readonly urls: PoolUrls
   readonly plane: Plane
   readonly log: Logger
+  /** Where the figures of the pools are registered; one database per registry. */
+  readonly registry?: Registry | undefined
 }
 
 export interface PoolStats {
@@ -64,7 +75,7 @@ export interface SessionSource {
 
 /** Opens the pools of a plane, with their minimum of connections, so that a bad URL fails now. */
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
-  const { settings, urls, plane, log } = options
+  const { settings, urls, plane, log, registry } = options
   const plans = planPools(settings, urls, plane)
   const pools = Object.fromEntries(
     plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
@@ -98,12 +109,22 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     log,
   })
   const every = Object.values(pools)
+  const stats = () => every.map((pool) => pool.stats())
+  const meter = databaseMeter(registry, stats)
+
+  function run<T>(
+    tenantId: string | null,
+    work: (tx: Transaction) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const { pool = 'plane' } = options
+    return meter.watch(pool, () => transact(sources[pool], tenantId, work, options))
+  }
 
   const database: OpenDatabase = {
     listener,
-    tenant: (tenantId, work, options) =>
-      transact(sources[options?.pool ?? 'plane'], tenantId, work, options),
-    system: (work, options) => transact(sources[options?.pool ?? 'plane'], null, work, options),
+    tenant: (tenantId, work, options) => run(tenantId, work, options),
+    system: (work, options) => run(null, work, options),
     async single<Row extends object>(
       statement: Statement,
       { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
@@ -116,7 +137,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     async ping(signal) {
       await sources.plane.use('select 1', signal, async () => undefined)
     },
-    stats: () => every.map((pool) => pool.stats()),
+    stats,
     async close() {
       await notifier.close()
       await listener.close()

@@ -1,0 +1,162 @@
+/** The network between service and PostgreSQL misbehaves: reset, silence, delay. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import test, { type ExecutionContext } from 'ava'
+import { Client } from 'pg'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { openDatabase } from '../../storage/database.js'
+import type { PoolSettings } from '../../storage/pool-plan.js'
+import { DatabaseUnavailable } from '../../storage/unavailable.js'
+import { type FreshDatabase, freshDatabase, sameUrls } from '../support/database.js'
+
+/** A relay in front of the database that can be told to misbehave. */
+async function relayTo(t: ExecutionContext, url: string) {
+  const target = new URL(url)
+  const host = target.searchParams.get('host') ?? target.hostname
+  const port = Number(target.port || 5432)
+  const upstreamOf = () =>
+    host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+  const pairs = new Set<[Socket, Socket]>()
+  let silent = false
+  const server = createServer((down) => {
+    const up = upstreamOf()
+    const pair: [Socket, Socket] = [down, up]
+    pairs.add(pair)
+    const drop = () => {
+      down.destroy()
+      up.destroy()
+      pairs.delete(pair)
+    }
+    for (const socket of pair) socket.on('error', drop).on('close', drop)
+    down.on('data', (chunk) => silent || up.write(chunk))
+    up.on('data', (chunk) => silent || down.write(chunk))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const relay = {
+    url: '',
+    reset() {
+      for (const [down, up] of pairs) {
+        down.resetAndDestroy()
+        up.destroy()
+      }
+    },
+    /** Nothing comes through any more in either direction, and nothing is closed. */
+    fallSilent() {
+      silent = true
+    },
+    speakAgain() {
+      silent = false
+    },
+  }
+  target.searchParams.delete('host')
+  target.hostname = '127.0.0.1'
+  target.port = String((server.address() as { port: number }).port)
+  relay.url = target.href
+  t.teardown(() => {
+    for (const [down, up] of pairs) {
+      down.destroy()
+      up.destroy()
+    }
+    server.close()
+  })
+  return relay
+}
+
+async function behindRelay(t: ExecutionContext, overrides: Partial<PoolSettings> = {}) {
+  const fresh = await freshDatabase(t)
+  const relay = await relayTo(t, fresh.url)
+  const database = await openDatabase({
+    settings: { ...fresh.settings, ...overrides },
+    urls: sameUrls(relay.url),
+    plane: 'all',
+    log: silentLogger,
+  })
+  t.teardown(() => database.close())
+  return { fresh, relay, database }
+}
+
+const ONE = { name: 'one', text: 'select 1 as one' }
+
+/** Sessions of the service on the server itself, whatever the pool believes. */
+async function sessions(fresh: FreshDatabase, running = ''): Promise<number> {
+  const client = new Client({ connectionString: fresh.superuserUrl })
+  await client.connect()
+  const { rows } = await client.query(
+    `select count(*)::int as n from pg_stat_activity
+     where datname = current_database() and application_name = 'svc plane'
+       and ($1 = '' or (state = 'active' and query = $1))`,
+    [running],
+  )
+  await client.end()
+  return rows[0].n
+}
+
+test('a reset in the middle of transactions fails them as unavailable; the next ones succeed', async (t) => {
+  const { fresh, relay, database } = await behindRelay(t)
+  for (let round = 0; round < 3; round += 1) {
+    const sleep = { name: `sleep${round}`, text: `select pg_sleep(8), 'round ${round}'` }
+    const hit = Array.from({ length: 4 }, () => database.system((tx) => tx.query(sleep)))
+    const outcomes = Promise.allSettled(hit)
+    while ((await sessions(fresh, sleep.text)) < 4);
+    relay.reset()
+    for (const outcome of await outcomes) {
+      t.true(outcome.status === 'rejected' && outcome.reason instanceof DatabaseUnavailable)
+    }
+    t.deepEqual((await database.system((tx) => tx.query(ONE))).rows, [{ one: 1 }])
+  }
+  t.is(database.stats().find(({ pool }) => pool === 'plane')?.waiting, 0)
+  // The server only notices as its statements end; then it holds no more than the pool does.
+  while ((await sessions(fresh)) > 6);
+  t.pass()
+})
+
+test('idle connections that were reset are replaced without anybody noticing', async (t) => {
+  const { relay, database } = await behindRelay(t, { min_connections: 3 })
+  relay.reset()
+  const answers = Promise.all(
+    Array.from({ length: 6 }, () => database.system((tx) => tx.query(ONE))),
+  )
+  await t.notThrowsAsync(answers)
+})
+
+test('a connection that fell silent is found out as it is taken, and given up in time', async (t) => {
+  const { relay, database } = await behindRelay(t, { min_connections: 1, connect_timeout_secs: 1 })
+  relay.fallSilent()
+  const from = performance.now()
+  await t.throwsAsync(database.ping(), { instanceOf: DatabaseUnavailable })
+  t.true(performance.now() - from < 15_000)
+  relay.speakAgain()
+  await t.notThrowsAsync(database.ping())
+})
+
+test('a statement on a connection that fell silent ends a little after its own limit', async (t) => {
+  const { relay, database } = await behindRelay(t, { statement_timeout_secs: 1 })
+  const hung = database.system(async (tx) => {
+    await tx.query(ONE)
+    relay.fallSilent()
+    await tx.query(ONE)
+  })
+  await t.throwsAsync(hung, { instanceOf: DatabaseUnavailable })
+  relay.speakAgain()
+  await t.notThrowsAsync(database.ping())
+})
+
+test('aborting works although the network is silent', async (t) => {
+  const { relay, database } = await behindRelay(t)
+  const abort = new AbortController()
+  const hung = database.system(
+    async (tx) => {
+      await tx.query(ONE)
+      relay.fallSilent()
+      setTimeout(() => abort.abort(new Error('enough')), 20)
+      await tx.query(ONE)
+    },
+    { signal: abort.signal },
+  )
+  const from = performance.now()
+  await t.throwsAsync(hung, { message: 'enough' })
+  t.true(performance.now() - from < 15_000, 'long before the statement limit of 30 s')
+  relay.speakAgain()
+  await t.notThrowsAsync(database.ping())
+})
