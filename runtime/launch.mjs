@@ -1,0 +1,130 @@
+/**
+ * The way in from a fresh clone: brings the packages of the lock file, compiles, hands over.
+ * Plain JavaScript, because it runs before there is anything compiled. Needs Node and npm only.
+ *
+ *   node runtime/launch.mjs serve | test | tour | svc | migrate | bench   [arguments ...]
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const NODE_VERSION_MIN = [20, 19]
+const LOCK_WAIT_MS = 600_000
+const LOCK_POLL_MS = 250
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const ENTRIES = {
+  serve: ['dist/runtime/cli/svc.js', 'serve'],
+  migrate: ['dist/runtime/cli/svc.js', 'migrate'],
+  tour: ['dist/runtime/cli/svc.js', 'tour'],
+  svc: ['dist/runtime/cli/svc.js'],
+  test: ['dist/test/run.js'],
+  bench: ['dist/bench/run.js'],
+}
+
+const [task = '', ...rest] = process.argv.slice(2)
+const entry = ENTRIES[task]
+if (!entry) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
+requireNode()
+withLock(() => {
+  install()
+  compile()
+})
+const [file, ...leading] = entry
+process.argv = [process.argv[0], join(root, file), ...leading, ...rest]
+await import(pathToFileURL(join(root, file)).href)
+
+function requireNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  const [wantedMajor, wantedMinor] = NODE_VERSION_MIN
+  if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) return
+  stop(`Node ${NODE_VERSION_MIN.join('.')} or newer is needed; this is ${process.versions.node}`)
+}
+
+/** Installs exactly the lock file, without install scripts, when it is not what is installed. */
+function install() {
+  const stamp = join(root, 'node_modules', '.svc-lock')
+  const wanted = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  say('installing packages (npm ci, no install scripts) ...')
+  run(...npm(), ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'])
+  writeFileSync(stamp, wanted)
+}
+
+function npm() {
+  const path = process.env.npm_execpath
+  return path?.endsWith('.js') ? [process.execPath, [path]] : ['npm', []]
+}
+
+/** Compiles what changed since the last time; a stamp of the compiler's inputs is the compiler's own. */
+function compile() {
+  const fresh = !existsSync(join(root, 'dist'))
+  if (fresh) say('compiling ...')
+  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], ['-b'])
+}
+
+function run(command, leading, args) {
+  const { status, stdout, stderr, error } = spawnSync(command, [...leading, ...args], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  if (status === 0) return
+  stop(`${args.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}${error ? error.message : ''}`)
+}
+
+/** Two starts on one clone take turns; a lock left by a killed process is taken over. */
+function withLock(work) {
+  const lock = join(root, '.svc-build.lock')
+  const deadline = performance.now() + LOCK_WAIT_MS
+  for (;;) {
+    try {
+      mkdirSync(lock)
+      break
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+      if (!holderLives(lock)) rmSync(lock, { recursive: true, force: true })
+      else if (performance.now() > deadline) stop(`${lock} is held by another start; remove it if none runs`)
+      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
+    }
+  }
+  const release = () => rmSync(lock, { recursive: true, force: true })
+  process.once('exit', release)
+  try {
+    writeFileSync(join(lock, 'pid'), String(process.pid))
+    work()
+  } finally {
+    release()
+    process.removeListener('exit', release)
+  }
+}
+
+function holderLives(lock) {
+  let pid
+  try {
+    pid = Number(readFileSync(join(lock, 'pid'), 'utf8'))
+  } catch {
+    // The holder is between making the lock and naming itself; look again a moment later.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
+    if (!existsSync(join(lock, 'pid'))) return false
+    pid = Number(readFileSync(join(lock, 'pid'), 'utf8'))
+  }
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+function say(line) {
+  process.stderr.write(`${line}\n`)
+}
+
+function stop(message) {
+  say(`svc: ${message}`)
+  process.exit(1)
+}
