@@ -1,3 +1,100 @@
+/** The shape of the tree is behaviour too: a broken rule here fails the build. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
 
-test('placeholder until the tree stands', (t) => t.pass())
+const FILE_LINES_MAX = 400
+const FOLDERS = ['runtime', 'actors', 'gateway', 'storage', 'migrations', 'bench', 'test']
+const DRAWERS = /(^|\/)(utils?|helpers?|common|misc|shared|lib|manager)(\/|\.ts$)/
+
+const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
+  [
+    /\bDate\.now\(|new Date\(\)/,
+    'the Clock you were given',
+    /^(runtime\/kernel\/(clock|log)\.ts|bench\/|test\/)/,
+  ],
+  [/\bMath\.random\(/, 'the Random you were given', /^(bench|test)\//],
+  [
+    /\bprocess\.env\b/,
+    'the settings you were given',
+    /^(runtime\/kernel\/config\/|bench\/|test\/)/,
+  ],
+  [/\bconsole\./, 'the logger you were given', /^bench\//],
+  [/\bas any\b|: any\b|<any>/, 'a type', /^$/],
+  [/\b(TODO|FIXME|XXX)\b/, 'finished work', /^test\/tidy\.test\.ts$/],
+]
+
+const sources = FOLDERS.flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => ({ path: join(folder, name), text: readFileSync(join(folder, name), 'utf8') })),
+)
+
+/** Every relative import as [importing file, imported file], both from the root. */
+const imports = sources.flatMap(({ path, text }) =>
+  [...text.matchAll(/(?:from|import) '(\.[^']+)'/g)].map(([, target]): [string, string] => [
+    path,
+    normalize(join(dirname(path), target ?? '')).replace(/\.js$/, '.ts'),
+  ]),
+)
+
+test('the tree was found', (t) => t.true(sources.length > 100))
+
+test('no file is longer than a reader can hold', (t) => {
+  const long = sources
+    .map(({ path, text }) => ({ path, lines: text.split('\n').length }))
+    .filter(({ lines }) => lines > FILE_LINES_MAX)
+    .map(({ path, lines }) => `${path}: ${lines}`)
+  t.deepEqual(long, [])
+})
+
+test('no file or folder is a drawer', (t) => {
+  t.deepEqual(
+    sources.map(({ path }) => path).filter((path) => DRAWERS.test(path)),
+    [],
+  )
+})
+
+test('an actor knows another actor only by its protocol', (t) => {
+  const folder = (path: string) => path.split('/').slice(0, 2).join('/')
+  const trespasses = imports
+    .filter(([from, to]) => from.startsWith('actors/') && to.startsWith('actors/'))
+    .filter(([from, to]) => folder(from) !== folder(to) && folder(to) !== 'actors/domain')
+    .filter(([, to]) => /\/(actor|client)\.ts$/.test(to))
+  t.deepEqual(trespasses, [])
+})
+
+test('a protocol knows the kernel, the domain and other protocols, nothing else', (t) => {
+  const trespasses = imports
+    .filter(([from]) => /^actors\/[^/]+\/protocol\.ts$/.test(from))
+    .filter(
+      ([, to]) =>
+        !/^(runtime\/kernel\/|actors\/domain\/|storage\/sealer)/.test(to) &&
+        !/^actors\/[^/]+\/protocol\.ts$/.test(to),
+    )
+  t.deepEqual(trespasses, [])
+})
+
+test('every imported file exists', (t) => {
+  t.deepEqual(
+    imports.filter(([, to]) => !existsSync(to)),
+    [],
+  )
+})
+
+test('storage and the kernel speak no HTTP', (t) => {
+  const speaking = sources
+    .filter(({ path }) => path.startsWith('storage/') || path.startsWith('runtime/kernel/'))
+    .filter(({ text }) => /uWebSockets|node:http2?'/.test(text))
+    .map(({ path }) => path)
+  t.deepEqual(speaking, [])
+})
+
+for (const [pattern, instead, allowed] of BANNED) {
+  test(`use ${instead}, not ${pattern.source}`, (t) => {
+    const found = sources
+      .filter(({ path, text }) => pattern.test(text) && !allowed.test(path))
+      .map(({ path }) => path)
+    t.deepEqual(found, [])
+  })
+}
