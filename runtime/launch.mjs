@@ -17,10 +17,10 @@ const LOCK_POLL_MS = 250
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ENTRIES = {
-  serve: ['dist/runtime/cli/svc.js', 'serve'],
-  migrate: ['dist/runtime/cli/svc.js', 'migrate'],
-  tour: ['dist/runtime/cli/svc.js', 'tour'],
-  svc: ['dist/runtime/cli/svc.js'],
+  serve: ['dist/runtime/main.js', 'serve'],
+  migrate: ['dist/runtime/main.js', 'migrate'],
+  tour: ['dist/runtime/main.js', 'tour'],
+  svc: ['dist/runtime/main.js'],
   test: ['dist/test/run.js'],
   bench: ['dist/bench/run.js'],
 }
@@ -47,10 +47,19 @@ function requireNode() {
 /** Installs exactly the lock file, without install scripts, when it is not what is installed. */
 function install() {
   const stamp = join(root, 'node_modules', '.svc-lock')
-  const wanted = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
   say('installing packages (npm ci, no install scripts) ...')
-  run(...npm(), ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'])
+  run(...npm(), [
+    'ci',
+    '--ignore-scripts',
+    '--include=dev',
+    '--include=optional',
+    '--no-audit',
+    '--no-fund',
+  ])
   writeFileSync(stamp, wanted)
 }
 
@@ -87,7 +96,8 @@ function withLock(work) {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error
       if (!holderLives(lock)) rmSync(lock, { recursive: true, force: true })
-      else if (performance.now() > deadline) stop(`${lock} is held by another start; remove it if none runs`)
+      else if (performance.now() > deadline)
+        stop(`${lock} is held by another start; remove it if none runs`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
     }
   }

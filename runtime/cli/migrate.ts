@@ -1,0 +1,59 @@
+/** `svc migrate`: the separate initialization step of a database of one's own. */
+import type { Command } from 'commander'
+import { runMigrations } from '../../migrations/main.js'
+import { databaseUrls } from '../../storage/settings.js'
+import { readEnvironment } from '../kernel/config/environment.js'
+import { printedFailures } from '../kernel/config/print.js'
+import { createLogger } from '../kernel/log.js'
+import { EXIT_CONFIGURATION, loadSettings } from '../load-settings.js'
+
+const EXIT_FAILED = 1
+
+export function migrateCommand(program: Command): void {
+  program
+    .command('migrate')
+    .description('bring the configured database to the schema of this build')
+    .action(async () => {
+      process.exitCode = await migrate()
+    })
+}
+
+/** The embedded database needs no such step: it is migrated whenever it starts. */
+async function migrate(): Promise<number> {
+  const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
+  if (loaded.tag === 'refused') {
+    process.stderr.write(`${printedFailures(loaded.failures)}\n`)
+    return EXIT_CONFIGURATION
+  }
+  const { database } = loaded.settings
+  const urls = databaseUrls(database)
+  if (urls === undefined) {
+    process.stdout.write(
+      'No database is configured: the embedded one is migrated whenever the service starts.\n',
+    )
+    return 0
+  }
+  const { migration, runtime, identity, listener, auth, control } = urls
+  try {
+    const applied = await runMigrations({
+      url: migration,
+      log: createLogger({ level: 'info' }),
+      runtimeRoles: rolesOf([runtime, identity, listener, auth, control, urls.async], migration),
+      ...(database.require_ssl ? { ssl: true } : {}),
+    })
+    process.stdout.write(
+      applied.length === 0 ? 'The database is up to date.\n' : `Applied: ${applied.join(', ')}\n`,
+    )
+    return 0
+  } catch (error) {
+    process.stderr.write(`svc: ${error instanceof Error ? error.message : String(error)}\n`)
+    return EXIT_FAILED
+  }
+}
+
+/** The users of the runtime URLs, where they are not the one that migrates. */
+function rolesOf(urls: readonly string[], migration: string): string[] {
+  const userOf = (url: string) => decodeURIComponent(new URL(url).username)
+  const roles = urls.map(userOf).filter((role) => role !== '' && role !== userOf(migration))
+  return [...new Set(roles)]
+}

@@ -1,0 +1,82 @@
+/** `svc serve`: starts the service, says where it is, and stops it when told to. */
+import type { Command } from 'commander'
+import { readEnvironment } from '../kernel/config/environment.js'
+import { printedFailures } from '../kernel/config/print.js'
+import { createLogger } from '../kernel/log.js'
+import { EXIT_CONFIGURATION } from '../load-settings.js'
+import { type Service, StartRefused, startService } from '../startup.js'
+
+const EXIT_START = 1
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+export function serveCommand(program: Command): void {
+  program
+    .command('serve')
+    .description('start the service; stop it with Ctrl-C or SIGTERM')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent', 'info')
+    .action(async ({ logLevel }: { logLevel: string }) => {
+      process.exitCode = await serve(logLevel)
+    })
+}
+
+/** Runs until a signal; answers with the exit code. */
+async function serve(logLevel: string): Promise<number> {
+  const log = createLogger({ level: levelOf(logLevel) })
+  const stopping = new AbortController()
+  const told = new Promise<void>((resolve) => {
+    for (const signal of SIGNALS) {
+      process.on(signal, () => {
+        stopping.abort()
+        resolve()
+      })
+    }
+  })
+  let service: Service
+  try {
+    service = await startService({
+      environment: readEnvironment(),
+      cwd: process.cwd(),
+      uid: process.getuid?.(),
+      log,
+      signal: stopping.signal,
+    })
+  } catch (error) {
+    if (stopping.signal.aborted) return 0
+    if (error instanceof StartRefused) {
+      const { failures } = error
+      process.stderr.write(failures ? `${printedFailures(failures)}\n` : `svc: ${error.message}\n`)
+      return failures ? EXIT_CONFIGURATION : EXIT_START
+    }
+    log.fatal({ err: error }, 'the start failed')
+    process.stderr.write(`svc: the start failed: ${messageOf(error)}\n`)
+    return EXIT_START
+  }
+  process.stdout.write(banner(service))
+  await told
+  return (await service.stop()) ? 0 : EXIT_START
+}
+
+function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Service): string {
+  const rows: [string, string | undefined][] = [
+    ['svc is ready', plane === 'all' ? undefined : `(plane ${plane})`],
+    ['  base URL', baseUrl],
+    ['  docs', docsUrl],
+    ['  discovery', `${baseUrl}/.well-known/openid-configuration`],
+    ['  control-plane tenant', controlPlaneTenantId],
+    ['  data', dataDir],
+    ['  next', 'npm run tour   (in a second terminal)'],
+  ]
+  const lines = rows
+    .filter(([title, value], index) => index === 0 || (title !== '' && value !== undefined))
+    .map(([title, value]) => (value === undefined ? title : `${title.padEnd(24)}${value}`))
+  return `\n${lines.join('\n')}\n\n`
+}
+
+function levelOf(text: string) {
+  const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+  return levels.find((level) => level === text) ?? 'info'
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

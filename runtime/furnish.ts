@@ -1,0 +1,145 @@
+/** What each actor is given: the only wiring. Rows in the order of `planes.ts`. */
+import { availableParallelism } from 'node:os'
+import { agentsActor } from '../actors/agents/actor.js'
+import { powOutcomes } from '../actors/agents/metrics.js'
+import { agents } from '../actors/agents/protocol.js'
+import { applicationsActor } from '../actors/applications/actor.js'
+import { discoveryActor } from '../actors/discovery/actor.js'
+import { healthActor, type ProcessState } from '../actors/health/actor.js'
+import { keysActor } from '../actors/keys/actor.js'
+import { keys } from '../actors/keys/protocol.js'
+import {
+  checkPasswordEngine,
+  type PasswordCompute,
+  passwordPool,
+  passwordsActor,
+} from '../actors/passwords/actor.js'
+import { passwords } from '../actors/passwords/protocol.js'
+import { powActor, powPool } from '../actors/pow/actor.js'
+import { pow } from '../actors/pow/protocol.js'
+import { tenantsActor } from '../actors/tenants/actor.js'
+import { tenants } from '../actors/tenants/protocol.js'
+import { throttleActor } from '../actors/throttle/actor.js'
+import { tokensActor } from '../actors/tokens/actor.js'
+import { tokens } from '../actors/tokens/protocol.js'
+import { upkeepActor } from '../actors/upkeep/actor.js'
+import { usersActor } from '../actors/users/actor.js'
+import { users } from '../actors/users/protocol.js'
+import { workspacesActor } from '../actors/workspaces/actor.js'
+import type { Coordination } from '../storage/coordination/port.js'
+import type { OpenDatabase } from '../storage/database.js'
+import type { Kms } from '../storage/kms/kms.js'
+import type { TenantSealer } from '../storage/seal.js'
+import type { Clock } from './kernel/clock.js'
+import { type Furnishing, furnish, type Site } from './kernel/furnishing.js'
+import type { Logger } from './kernel/log.js'
+import type { Metrics } from './kernel/metrics.js'
+import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
+import type { Random } from './kernel/random.js'
+import type { Settings } from './settings.js'
+
+/** Everything that has been opened by the time actors are seated. */
+export interface House {
+  readonly settings: Settings
+  readonly database: OpenDatabase
+  readonly coordination: Coordination
+  readonly kms: Kms
+  readonly sealer: TenantSealer
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly process: ProcessState
+}
+
+export function furnishings(house: House): readonly Furnishing[] {
+  const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
+  const { jwt, dpop, auth, challenge, server, openapi } = settings
+  const issuer = settings.oidc.issuer_url
+  const { registry } = metrics
+  const documentation = openapi.enabled ? issuer + openapi.docs_path : null
+
+  return [
+    furnish(healthActor, ({ ref }) => ({ database, keys: ref(keys), process: house.process })),
+    furnish(keysActor, () => ({ database, sealer, kms, clock, settings: jwt })),
+    furnish(tenantsActor, () => ({
+      database,
+      clock,
+      random,
+      settings: {
+        baseDomain: server.base_domain,
+        issuerHost: new URL(issuer).hostname,
+        defaultTenantSlug: settings.tenant.default_tenant_slug,
+      },
+    })),
+    furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
+    furnish(tokensActor, ({ ref }) => ({
+      keys: ref(keys),
+      database,
+      coordination,
+      sealer,
+      clock,
+      random,
+      registry,
+      issuer,
+      jwt,
+      dpop,
+    })),
+    furnish(discoveryActor, ({ ref }) => ({
+      keys: ref(keys),
+      tenants: ref(tenants),
+      facts: { issuer, baseUrl: issuer, dpopEnabled: dpop.enabled, documentation },
+    })),
+    furnish(powActor, (site) => ({
+      compute: pooled(site, house, powPool(processors(site))),
+    })),
+    furnish(passwordsActor, async (site) => {
+      const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
+      await checkPasswordEngine(compute)
+      return { settings: auth, compute, random }
+    }),
+    furnish(usersActor, ({ ref }) => ({ passwords: ref(passwords), random })),
+    furnish(agentsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      pow: ref(pow),
+      tokens: ref(tokens),
+      outcomes: powOutcomes(registry),
+      issuer,
+      settings: challenge,
+    })),
+    furnish(workspacesActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      agents: ref(agents),
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      users: ref(users),
+      issuer,
+    })),
+    furnish(applicationsActor, () => ({ database, clock, random, issuer })),
+    furnish(upkeepActor, ({ ref }) => ({
+      database,
+      keys: ref(keys),
+      clock,
+      registry,
+      byTimer: settings.deployment.background_tasks_enabled,
+    })),
+  ]
+}
+
+/** A pool that ends with its actor. */
+function pooled<M>(site: Site, { metrics, log }: House, options: PoolOptions): Pool<M> {
+  const opened = openPool<M>({ ...options, metrics, log })
+  site.onStop(() => opened.close())
+  return opened
+}
+
+/** Never more threads than the table allows, nor than the machine has processors. */
+function processors({ place }: Site): number {
+  const most = place.tag === 'pool' ? place.threadsMax : 1
+  return Math.min(availableParallelism(), most)
+}

@@ -1,0 +1,21 @@
+/** The `svc` command: arguments, environment and signals in, exit code out. */
+import { Command } from 'commander'
+import { configCommand } from './cli/config.js'
+import { kmsCommand } from './cli/kms.js'
+import { migrateCommand } from './cli/migrate.js'
+import { serveCommand } from './cli/serve.js'
+import { tourCommand } from './cli/tour.js'
+import { INTERFACE_VERSION } from '../gateway/capabilities.js'
+
+const program = new Command('svc')
+  .description('Identity and access for humans and software agents')
+  .version(INTERFACE_VERSION, '-V, --version', 'the version of the public interface')
+  .showHelpAfterError()
+
+serveCommand(program)
+migrateCommand(program)
+configCommand(program)
+kmsCommand(program)
+tourCommand(program)
+
+await program.parseAsync(process.argv)

@@ -1,0 +1,53 @@
+/**
+ * The seating plan: which actor, where inside of the process, in which planes. The one table to read
+ * for "what runs here". Whoever asks must share every plane with whoever it asks; a start refuses a
+ * plan that breaks this.
+ */
+import { agentsActor } from '../actors/agents/actor.js'
+import { applicationsActor } from '../actors/applications/actor.js'
+import { discoveryActor } from '../actors/discovery/actor.js'
+import { healthActor } from '../actors/health/actor.js'
+import { keysActor } from '../actors/keys/actor.js'
+import { passwordsActor } from '../actors/passwords/actor.js'
+import { powActor } from '../actors/pow/actor.js'
+import { tenantsActor } from '../actors/tenants/actor.js'
+import { throttleActor } from '../actors/throttle/actor.js'
+import { tokensActor } from '../actors/tokens/actor.js'
+import { upkeepActor } from '../actors/upkeep/actor.js'
+import { usersActor } from '../actors/users/actor.js'
+import { workspacesActor } from '../actors/workspaces/actor.js'
+import type { Plane } from './deployment.js'
+import { inline, pool, seat } from './kernel/placement.js'
+
+export type RunPlane = Exclude<Plane, 'all'>
+
+const A = 'auth'
+const C = 'control'
+const J = 'async'
+
+/** Threads of a pool at most; a machine with fewer processors runs fewer. */
+const POW_THREADS_MAX = 4
+const PASSWORD_THREADS_MAX = 8
+
+// biome-ignore format: the alignment is the information
+export const seats = [
+  //   actor              place                                                     planes
+  seat(healthActor,       inline,                                                   A, C, J),
+  seat(keysActor,         inline,                                                   A, C, J),
+  seat(tenantsActor,      inline,                                                   A, C, J),
+  seat(throttleActor,     inline,                                                   A, C, J),
+  seat(tokensActor,       inline,                                                   A, C, J),
+  seat(discoveryActor,    inline,                                                   A, C   ),
+  seat(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A      ),
+  seat(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A      ),
+  seat(usersActor,        inline,                                                   A      ),
+  seat(agentsActor,       inline,                                                   A      ),
+  seat(workspacesActor,   inline,                                                   A      ),
+  seat(applicationsActor, inline,                                                      C   ),
+  seat(upkeepActor,       inline,                                                         J),
+]
+
+/** The planes that a process serves. */
+export function planesOf(plane: Plane): readonly RunPlane[] {
+  return plane === 'all' ? [A, C, J] : [plane]
+}

@@ -1,0 +1,402 @@
+/**
+ * How a process starts and how it stops: an ordered list, each step with its way back. The log
+ * names the step; the startup probe answers 503 until the last one is done. What has started when a
+ * later step fails is taken back in reverse.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { keys } from '../actors/keys/protocol.js'
+import { tenants } from '../actors/tenants/protocol.js'
+import { type Gateway, openGateway } from '../gateway/gateway.js'
+import { routes } from '../gateway/route-table.js'
+import { runMigrations } from '../migrations/main.js'
+import type { Coordination } from '../storage/coordination/port.js'
+import { openCoordination } from '../storage/coordination/open.js'
+import { type OpenDatabase, openDatabase } from '../storage/database.js'
+import { requireFittingKms } from '../storage/key-custody.js'
+import { openKms } from '../storage/kms/client.js'
+import { ephemeralKms } from '../storage/kms/ephemeral.js'
+import type { Kms } from '../storage/kms/kms.js'
+import type { PoolUrls } from '../storage/pool-plan.js'
+import { databaseUrls } from '../storage/settings.js'
+import { createSealer } from '../storage/seal.js'
+import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
+import type { Plane } from './deployment.js'
+import { startLocalKms } from './embedded-kms.js'
+import { startEmbeddedPostgres } from './embedded/postgres.js'
+import { furnishings } from './furnish.js'
+import type { ActorRef } from './kernel/actor.js'
+import { type Clock, systemClock } from './kernel/clock.js'
+import type { Environment } from './kernel/config/environment.js'
+import type { Failure } from './kernel/config/outcome.js'
+import type { Logger } from './kernel/log.js'
+import { createMetrics, type Metrics } from './kernel/metrics.js'
+import type { Address, Protocol } from './kernel/protocol.js'
+import { type Random, systemRandom } from './kernel/random.js'
+import { startSystem, type System } from './kernel/system.js'
+import { type LoadedSettings, loadSettings } from './load-settings.js'
+import { planesOf, seats } from './planes.js'
+import { followChanges } from './subscriptions.js'
+
+export interface StartOptions {
+  readonly environment: Environment
+  /** Absolute. */
+  readonly cwd: string
+  readonly uid?: number | undefined
+  readonly log: Logger
+  /** Aborted: the start is given up after the step in hand, and taken back. */
+  readonly signal?: AbortSignal | undefined
+  /** Default: the system's. */
+  readonly clock?: Clock | undefined
+  /** Copies the messages of inline asks, so that nothing comes to rely on sharing them. */
+  readonly cloneMessages?: boolean | undefined
+}
+
+export interface Service {
+  readonly plane: Plane
+  /** Where the listener is, as a URL. */
+  readonly url: string
+  /** oidc.issuer_url: the public address. */
+  readonly baseUrl: string
+  /** Undefined when the page is not served. */
+  readonly docsUrl: string | undefined
+  readonly controlPlaneTenantId: string
+  /** Undefined when nothing is kept there. */
+  readonly dataDir: string | undefined
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P>
+  /** Finishes what was begun within server.shutdown_deadline_secs; false when that was too short. */
+  stop(): Promise<boolean>
+}
+
+/** A start that an operator can mend. */
+export class StartRefused extends Error {
+  override readonly name = 'StartRefused'
+  /** Set when the configuration is at fault. */
+  readonly failures: readonly Failure[] | undefined
+
+  constructor(message: string, options: { failures?: readonly Failure[]; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.failures = options.failures
+  }
+}
+
+/** What has been opened so far; a step reads what earlier ones put there. */
+interface Site {
+  readonly options: StartOptions
+  readonly loaded: LoadedSettings
+  readonly log: Logger
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics: Metrics
+  readonly state: { started: boolean; stopping: boolean }
+  urls?: PoolUrls
+  embedded?: boolean
+  database?: OpenDatabase
+  kms?: Kms
+  coordination?: Coordination
+  system?: System
+  gateway?: Gateway
+  url?: string
+  controlPlaneTenantId?: string
+}
+
+const MAINTAIN_LIMIT_MS = 20_000
+const KEYS_WITHIN_MS = 30_000
+const KEYS_RETRY_MS = 250
+/** Names of errors whose message tells an operator what to change. */
+const MENDABLE = new Set([
+  'DataDirectoryInUse',
+  'DatabaseUnavailable',
+  'KeyCustodyRefused',
+  'KeyFileRefused',
+  'KmsUnavailable',
+  'ListenFailed',
+  'SchemaMismatch',
+])
+
+type Undo = (withinMs: number) => Promise<boolean | void>
+type Step = readonly [name: string, run: (site: Site) => Promise<Undo | void>]
+
+const steps: readonly Step[] = [
+  ['database server', provideDatabase],
+  ['database', openPools],
+  ['schema', requireSchema],
+  ['key management', openKeyManagement],
+  ['coordination', openBackend],
+  ['actors', seatActors],
+  ['listener', openListener],
+  ['signing keys', awaitTenantAndKeys],
+  ['changes', listenForChanges],
+  ['open', letIn],
+]
+
+/**
+ * Starts a process of the service.
+ * @throws {StartRefused} with what an operator has to change.
+ */
+export async function startService(options: StartOptions): Promise<Service> {
+  const clock = options.clock ?? systemClock
+  const { environment, cwd, uid, log } = options
+  const loaded = loadSettings({ environment, cwd, uid })
+  if (loaded.tag === 'refused') {
+    throw new StartRefused('the configuration is refused', { failures: loaded.failures })
+  }
+  const site: Site = {
+    options,
+    loaded,
+    log,
+    clock,
+    random: systemRandom(clock),
+    metrics: createMetrics({ processMetrics: true }),
+    state: { started: false, stopping: false },
+  }
+  const undos: { name: string; undo: Undo }[] = []
+  const takeBack = async (withinMs: number) => {
+    site.state.stopping = true
+    const endMs = clock.monotonicMs() + withinMs
+    let clean = true
+    for (const { name, undo } of undos.splice(0).toReversed()) {
+      try {
+        const leftMs = Math.max(0, endMs - clock.monotonicMs())
+        clean = (await undo(leftMs)) !== false && clean
+      } catch (error) {
+        clean = false
+        log.error({ err: error, step: name }, 'a step did not stop cleanly')
+      }
+    }
+    return clean
+  }
+  const deadlineMs = loaded.settings.server.shutdown_deadline_secs * 1000
+  try {
+    for (const [name, run] of steps) {
+      options.signal?.throwIfAborted()
+      const began = clock.monotonicMs()
+      const undo = await run(site)
+      if (undo) undos.push({ name, undo })
+      log.debug({ step: name, ms: Math.round(clock.monotonicMs() - began) }, 'started')
+    }
+  } catch (error) {
+    await takeBack(deadlineMs)
+    throw explained(error)
+  }
+  return serviceOf(
+    site,
+    once(() => takeBack(deadlineMs)),
+  )
+}
+
+/** The URLs of the settings, or of the embedded server, which is started and migrated here. */
+async function provideDatabase(site: Site): Promise<Undo | void> {
+  const { loaded, log } = site
+  const { database } = loaded.settings
+  const configured = databaseUrls(database)
+  if (configured !== undefined) {
+    site.urls = configured
+    return
+  }
+  const server = await startEmbeddedPostgres({ dataDir: loaded.dataDir, log })
+  site.urls = databaseUrls(database, server.url)!
+  site.embedded = true
+  try {
+    await runMigrations({ url: server.url, log })
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return () => server.stop()
+}
+
+async function openPools(site: Site): Promise<Undo> {
+  const { loaded, log } = site
+  const database = await openDatabase({
+    settings: loaded.settings.database,
+    urls: site.urls!,
+    plane: loaded.plane,
+    log,
+  })
+  site.database = database
+  return () => database.close()
+}
+
+async function requireSchema({ database, loaded, log }: Site): Promise<void> {
+  const queryable = {
+    query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
+  }
+  await requireMigratedSchema(queryable)
+  if (await rowSecurityBinds(queryable)) return
+  const message =
+    'the database role is a superuser or has BYPASSRLS: row-level security does not bind it; ' +
+    'use a role without either'
+  if (loaded.settings.security.production) throw new StartRefused(message)
+  log.warn(message)
+}
+
+/** [kms], the local one beside the embedded database, or keys that live as long as this process. */
+async function openKeyManagement(site: Site): Promise<Undo> {
+  const { loaded, log, clock, random } = site
+  const local =
+    loaded.settings.kms === undefined && site.embedded
+      ? await startLocalKms({ dataDir: loaded.dataDir, log })
+      : undefined
+  const settings = loaded.settings.kms ?? local?.settings
+  if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
+  const kms =
+    settings === undefined
+      ? ephemeralKms({ random })
+      : await openKms({
+          socketPath: settings.socket_path,
+          serverPublicKeyPath: settings.server_public_key_path,
+          clientPrivateKeyPath: settings.client_private_key_path,
+          log,
+          clock,
+          registry: site.metrics.registry,
+        })
+  const close = async () => {
+    await kms.close()
+    await local?.stop()
+  }
+  try {
+    await requireFittingKms(site.database!, kms)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  site.kms = kms
+  return close
+}
+
+async function openBackend(site: Site): Promise<Undo> {
+  const { deployment, redis, memcached } = site.loaded.settings
+  const coordination = await openCoordination({
+    backend: deployment.coordination_backend,
+    redis,
+    memcached,
+    database: site.database!,
+    log: site.log,
+  })
+  site.coordination = coordination
+  return () => coordination.close()
+}
+
+async function seatActors(site: Site): Promise<Undo> {
+  const { loaded, log, clock, random, metrics, state } = site
+  const database = site.database!
+  const kms = site.kms!
+  const system: System = await startSystem({
+    seats,
+    planes: planesOf(loaded.plane),
+    furnishings: furnishings({
+      settings: loaded.settings,
+      database,
+      coordination: site.coordination!,
+      kms,
+      sealer: createSealer({ database, kms, random, clock }),
+      clock,
+      random,
+      metrics,
+      log,
+      process: {
+        started: () => state.started,
+        stopping: () => state.stopping,
+        unfit: () => site.system?.readiness().unready ?? [],
+      },
+    }),
+    clock,
+    log,
+    metrics,
+    cloneMessages: site.options.cloneMessages,
+  })
+  site.system = system
+  return (withinMs) => system.drain(withinMs)
+}
+
+async function openListener(site: Site): Promise<Undo> {
+  const { loaded, log, clock, random, metrics, system } = site
+  const { server, openapi, oidc } = loaded.settings
+  const planes = planesOf(loaded.plane)
+  const refs = new Map<string, ActorRef<never>>(
+    seats
+      .filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
+      .map(({ definition: { address } }) => [
+        address.name,
+        system!.ref(address) as ActorRef<never>,
+      ]),
+  )
+  const gateway = openGateway({
+    server,
+    openapi,
+    issuer: oidc.issuer_url,
+    routes,
+    refs,
+    plane: loaded.plane,
+    log,
+    metrics,
+    clock,
+    random,
+  })
+  site.gateway = gateway
+  try {
+    site.url = (await gateway.listen()).url
+  } catch (error) {
+    await gateway.close()
+    throw error
+  }
+  return async (withinMs) => {
+    await gateway.drain(withinMs)
+    await gateway.close()
+  }
+}
+
+/** The first start of all makes the control-plane tenant and the signing keys. */
+async function awaitTenantAndKeys(site: Site): Promise<void> {
+  const { system, clock } = site
+  const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
+  site.controlPlaneTenantId = tenant.id
+  const maintain = () => system!.ref(keys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
+  const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
+  while ((await maintain()).tag !== 'maintained') {
+    if (clock.monotonicMs() > endMs) throw new StartRefused('the signing keys cannot be loaded')
+    site.options.signal?.throwIfAborted()
+    await sleep(KEYS_RETRY_MS)
+  }
+}
+
+async function listenForChanges({ database, system }: Site): Promise<Undo> {
+  return followChanges(database!.listener, system!)
+}
+
+async function letIn({ gateway, state, log, loaded }: Site): Promise<void> {
+  state.started = true
+  gateway!.started()
+  log.info({ plane: loaded.plane }, 'ready')
+}
+
+function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
+  const { loaded, url, controlPlaneTenantId, system } = site
+  const { oidc, openapi } = loaded.settings
+  return {
+    plane: loaded.plane,
+    url: url!,
+    baseUrl: oidc.issuer_url,
+    docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
+    controlPlaneTenantId: controlPlaneTenantId!,
+    dataDir: site.embedded ? loaded.dataDir : undefined,
+    ref: (address) => system!.ref(address),
+    stop,
+  }
+}
+
+/** Errors that say what to change become refusals; anything else is a defect and stays one. */
+function explained(error: unknown): unknown {
+  if (error instanceof Error && MENDABLE.has(error.name)) {
+    return new StartRefused(error.message, { cause: error })
+  }
+  return error
+}
+
+function once(work: () => Promise<boolean>): () => Promise<boolean> {
+  let done: Promise<boolean> | undefined
+  return () => {
+    done ??= work()
+    return done
+  }
+}
