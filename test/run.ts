@@ -10,8 +10,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { silentLogger } from '../runtime/kernel/log.js'
-import { startEmbeddedPostgres } from '../runtime/embedded/postgres.js'
+import { startTestPostgres } from './support/postgres.js'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
@@ -29,9 +28,9 @@ async function main(): Promise<number> {
   if (files.length === 0 && !checks()) return 1
 
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
-  const postgres = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
+  const postgres = await startTestPostgres(dataDir)
   try {
-    const verdict = await runAva({ SVC_TEST_POSTGRES_URL: postgres.adminUrl })
+    const verdict = await runAva(postgres.env)
     report(verdict, (performance.now() - started) / 1000)
     if (!wanted('--no-coverage')) showCoverage()
     const skipsFail = wanted('--fail-on-skip') && verdict.skipped.length > 0
@@ -72,19 +71,20 @@ function runAva(environment: Record<string, string>): Promise<Verdict> {
     '--src=.',
   ]
   const [command = '', ...args] = wanted('--no-coverage') ? ava : [...coverage, ...ava]
-  const long: Record<string, string> = wanted('--long') ? { SVC_TEST_LONG: '1' } : {}
+  const long: Record<string, string> = wanted('--long') ? { TEST_LONG: '1' } : {}
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...long },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => child.kill(signal))
   const verdict: Verdict = { passed: 0, failed: [], skipped: [] }
   let detail = false
   createInterface({ input: child.stdout }).on('line', (line) => {
     const point = /^(not )?ok \d+ - (.*?)(?: # (SKIP|TODO).*)?$/.exec(line)
     if (!point) {
-      if (detail || line.startsWith('# ') === false) detail && say(line)
+      if (detail) say(line)
       return
     }
     const [, not, title = '', directive] = point

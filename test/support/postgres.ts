@@ -1,6 +1,6 @@
 /**
  * One PostgreSQL for all test files that run at the time. The runner of the whole suite owns one
- * and names it in SVC_TEST_POSTGRES_URL; a file that runs alone starts one, shares it with files
+ * and names it in TEST_POSTGRES_URL; a file that runs alone starts one, shares it with files
  * beside it, and the last to leave stops it.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -21,7 +21,7 @@ let shared: Promise<string> | undefined
 
 /** The URL of a superuser of the shared server. */
 export function testPostgres(): Promise<string> {
-  const given = process.env['SVC_TEST_POSTGRES_URL']
+  const given = process.env['TEST_POSTGRES_URL']
   if (given) return Promise.resolve(given)
   shared ??= joinServer()
   return shared
@@ -35,7 +35,7 @@ export async function startTestPostgres(dataDir: string) {
     durable: false,
     connectionsMax: CONNECTIONS_MAX,
   })
-  return { env: { SVC_TEST_POSTGRES_URL: server.superuserUrl }, stop: () => server.stop() }
+  return { env: { TEST_POSTGRES_URL: server.superuserUrl }, stop: () => server.stop() }
 }
 
 async function joinServer(): Promise<string> {

@@ -1,0 +1,94 @@
+/** The whole service on a database of its own, for tests that speak to it over HTTP. */
+import { createServer } from 'node:net'
+import { startService, type Service } from '../../runtime/startup.js'
+import { createLogger, silentLogger } from '../../runtime/kernel/log.js'
+import { type FreshDatabase, freshDatabase } from './database.js'
+import { type Certificate, makeCertificate } from './certificates.js'
+
+export type Transport = 'plain_http' | 'tls_h2_only'
+export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
+
+export interface TestService {
+  readonly service: Service
+  readonly db: FreshDatabase
+  /** The issuer, and where the service answers. */
+  readonly baseUrl: string
+  /** PEM of the CA that a TLS client has to trust; undefined for plain_http. */
+  readonly ca: string | undefined
+  /** Stops the service and removes its database. */
+  end(): Promise<void>
+}
+
+export interface TestServiceOptions {
+  readonly transport?: Transport | undefined
+  /** SVC_ variables over the defaults below. */
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Another service on the same database. */
+  readonly beside?: TestService | undefined
+}
+
+/**
+ * Work that a test machine does in milliseconds, real in every other way. Quotas are off: hundreds
+ * of requests from one address are what tests do; tests of the quotas turn them on.
+ */
+const DEFAULTS = {
+  SVC_SERVER__HOST: '127.0.0.1',
+  SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+  SVC_CHALLENGE__POW_DIFFICULTY_BITS: '8',
+  SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
+  SVC_AUTH__ARGON2_MEMORY_KIB: '64',
+  SVC_AUTH__ARGON2_ITERATIONS: '1',
+  SVC_DATABASE__MAX_CONNECTIONS: '8',
+  SVC_DATABASE__MIN_CONNECTIONS: '0',
+  SVC_DATABASE__IDENTITY_MAX_CONNECTIONS: '2',
+}
+
+export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { transport = 'plain_http', beside } = options
+  const db = beside?.db ?? (await freshDatabase())
+  const port = await freePort()
+  const certificate: Certificate | undefined =
+    transport === 'tls_h2_only' ? makeCertificate() : undefined
+  const scheme = certificate ? 'https' : 'http'
+  const baseUrl = `${scheme}://localhost:${port}`
+  const service = await startService({
+    cwd: '/',
+    log: process.env['TEST_LOG'] ? createLogger({ level: 'debug' }) : silentLogger,
+    cloneMessages: true,
+    environment: {
+      ...DEFAULTS,
+      DATABASE_URL: db.url,
+      SVC_SERVER__PORT: String(port),
+      SVC_SERVER__TRANSPORT: transport,
+      SVC_OIDC__ISSUER_URL: baseUrl,
+      ...(certificate
+        ? {
+            SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
+            SVC_SERVER__TLS__KEY_PEM_PATH: certificate.keyPath,
+          }
+        : {}),
+      ...options.environment,
+    },
+  })
+  return {
+    service,
+    db,
+    baseUrl,
+    ca: certificate?.pem,
+    async end() {
+      await service.stop()
+      certificate?.remove()
+      if (beside === undefined) await db.drop()
+    },
+  }
+}
+
+/** A port nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
