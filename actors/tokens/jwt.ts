@@ -1,6 +1,6 @@
 /**
- * Compact JWTs on node:crypto, which per CPU second signs about twice as fast as jose and verifies
- * 1.4 times as fast (bench/flows/jwt.ts).
+ * Compact JWTs on node:crypto: per CPU second this signs 1.6 to 2 times and verifies 1.15 to 1.4
+ * times as many as jose (bench/flows/jwt.ts).
  * RFC 7515 section 3.1, RFC 7519, and the cautions of RFC 8725. Verification is strict on purpose:
  * one spelling per token, two algorithms, few header members, one type.
  */

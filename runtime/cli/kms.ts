@@ -27,6 +27,7 @@ type ServeOptions = {
   keys: string
   replace: boolean
   exitWithStdin: boolean
+  group?: string
   logLevel: string
 }
 
@@ -49,6 +50,7 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
     .description('serve on a unix socket until told to stop')
     .requiredOption('--socket <path>', 'unix socket, closed to other users')
     .requiredOption('--keys <dir>', 'key directory, as svc kms keygen makes it')
+    .option('--group <gid>', 'number of a group whose members may connect too')
     .option('--replace', 'take the socket over even if another process answers there', false)
     .option('--exit-with-stdin', 'stop when standard input closes: die with the parent', false)
     .option('--log-level <level>', LOG_LEVELS.join(', '), 'info')
@@ -94,7 +96,10 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
 async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void> {
   const level = LOG_LEVELS.find((each): each is LogLevel => each === options.logLevel)
   if (level === undefined) throw new Error(`unknown log level ${options.logLevel}`)
+  const { group } = options
+  if (group !== undefined && !/^\d{1,9}$/.test(group)) throw new Error('--group takes a number')
   const server = await serveKms({
+    groupId: group === undefined ? undefined : Number(group),
     socketPath: options.socket,
     keysDirectory: options.keys,
     random: systemRandom(systemClock),

@@ -2,7 +2,7 @@
  * The kms: a process that holds master keys and wraps data keys with them. It speaks to clients
  * whose public key lies in its directory, over a unix socket, and never gives a master key away.
  */
-import { chmod, rename, unlink } from 'node:fs/promises'
+import { chmod, chown, rename, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from '../../runtime/kernel/log.js'
@@ -34,6 +34,8 @@ export type ServeKms = {
   readonly log: Logger
   /** Takes the socket path over even if somebody answers there; for a sole owner of the path. */
   readonly replace?: boolean | undefined
+  /** Lets the members of this group connect too, so that the service can be another user. */
+  readonly groupId?: number | undefined
 }
 
 /**
@@ -56,7 +58,7 @@ export async function serveKms(options: ServeKms): Promise<KmsServer> {
   if (!options.replace && (await answers(socketPath))) {
     throw new Error(`another kms is serving on ${socketPath}`)
   }
-  await listenPrivately(server, socketPath)
+  await listenPrivately(server, socketPath, options.groupId)
 
   let complaint = ''
   const poll = setInterval(async () => {
@@ -181,7 +183,11 @@ function answerTo(request: KmsRequest, { master }: KeyDirectory): KmsReply {
  * Listens under a draft name, closes the socket to others and only then gives it its name: at no
  * moment can anybody else connect, and a stale socket file is replaced in one step.
  */
-async function listenPrivately(server: Server, socketPath: string): Promise<void> {
+async function listenPrivately(
+  server: Server,
+  socketPath: string,
+  groupId: number | undefined,
+): Promise<void> {
   const draft = join(dirname(socketPath), `.${basename(socketPath).slice(0, 3)}${process.pid}`)
   await unlink(draft).catch(() => undefined)
   await new Promise<void>((resolve, reject) => {
@@ -192,6 +198,10 @@ async function listenPrivately(server: Server, socketPath: string): Promise<void
     })
   })
   await chmod(draft, 0o600)
+  if (groupId !== undefined) {
+    await chown(draft, process.getuid?.() ?? 0, groupId)
+    await chmod(draft, 0o660)
+  }
   await rename(draft, socketPath)
 }
 

@@ -99,6 +99,17 @@ test('the socket is closed to other users', async (t) => {
   t.is((await stat(socketPath)).mode & 0o777, 0o600)
 })
 
+test('a group may be let in, and nobody beyond it', async (t) => {
+  const { folder, keysDirectory } = await kmsOn(t)
+  const groupId = process.getgid?.() ?? 0
+  const socketPath = join(folder, 'g')
+  const server = await serveKms({ socketPath, keysDirectory, random, log, groupId })
+  t.teardown(() => server.close())
+  const { mode, gid } = await stat(socketPath)
+  t.is(mode & 0o777, 0o660)
+  t.is(gid, groupId)
+})
+
 test('a client that expects another server key gets no answer', async (t) => {
   const { client, folder } = await kmsOn(t)
   const serverPublicKeyPath = join(folder, 'other.public')
