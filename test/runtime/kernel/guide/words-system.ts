@@ -1,0 +1,39 @@
+import { furnish } from '../../../../runtime/kernel/furnishing.js'
+import { createMetrics } from '../../../../runtime/kernel/metrics.js'
+import { pool, seat, thread } from '../../../../runtime/kernel/placement.js'
+import { openPool } from '../../../../runtime/kernel/pool.js'
+import { startSystem } from '../../../../runtime/kernel/system.js'
+import { wordsActor } from './words.js'
+
+export async function startWords(where: 'pool' | 'thread') {
+  const metrics = createMetrics()
+  const system = await startSystem({
+    seats: [
+      // One line decides where the actor runs. Nothing else changes.
+      seat(
+        wordsActor,
+        where === 'pool' ? pool('words', { threadsMax: 2 }) : thread('words'),
+        'all',
+      ),
+    ],
+    planes: ['all'],
+    furnishings: [
+      furnish(wordsActor, ({ onStop }) => {
+        const compute = openPool<typeof import('./words-compute.js')>({
+          name: 'words',
+          module: new URL('./words-compute.js', import.meta.url),
+          threadsMax: 2,
+          metrics,
+        })
+        onStop(() => compute.close())
+        return { compute, charactersMax: 1000 }
+      }),
+    ],
+    thread: () => ({
+      entry: new URL('./words-thread.js', import.meta.url),
+      startData: { charactersMax: 1000 },
+    }),
+    metrics,
+  })
+  return { system, metrics }
+}

@@ -1,0 +1,14 @@
+import { furnish } from '../../../../runtime/kernel/furnishing.js'
+import { inlineCompute } from '../../../../runtime/kernel/pool.js'
+import { serveThread } from '../../../../runtime/kernel/thread-serve.js'
+import { wordsActor } from './words.js'
+import * as compute from './words-compute.js'
+
+serveThread({
+  seats: ({ data }) => {
+    const { charactersMax } = data as { charactersMax: number }
+    return {
+      actors: [furnish(wordsActor, () => ({ compute: inlineCompute(compute), charactersMax }))],
+    }
+  },
+})

@@ -1,0 +1,42 @@
+import { defineActor } from '../../../../runtime/kernel/actor.js'
+import type { Compute } from '../../../../runtime/kernel/pool.js'
+import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
+import type { ByteStream } from '../../../../runtime/kernel/stream.js'
+import type * as compute from './words-compute.js'
+
+// The protocol: what can be asked, and every outcome there can be.
+export type WordsProtocol = {
+  put: Ask<{ book: string; text: string }, { tag: 'kept'; words: number } | { tag: 'too_long' }>
+  read: Ask<{ book: string; body: ByteStream }, { tag: 'kept'; words: number }>
+}
+// `put` may be sent again when its thread died with it: putting twice is putting once.
+export const words = address<WordsProtocol>('words', ['put'])
+
+type Needs = { compute: Compute<typeof compute>; charactersMax: number }
+
+export const wordsActor = defineActor<WordsProtocol, Needs>({
+  address: words,
+  asks: {},
+  mailbox: { capacity: 256, inflightMax: 16 },
+  // Two messages about one book wait for each other, about two books they do not.
+  lane: { put: ({ book }) => book, read: ({ book }) => book },
+  create: ({ compute, charactersMax }) => {
+    const books = new Map<string, number>()
+    const keep = async (book: string, text: string, turn: { signal: AbortSignal }) => {
+      const count = await compute.run('countWords', text, turn)
+      books.set(book, count)
+      return { tag: 'kept', words: count } as const
+    }
+    return {
+      async put({ book, text }, turn) {
+        if (text.length > charactersMax) return { tag: 'too_long' }
+        return keep(book, text, turn)
+      },
+      async read({ book, body }, turn) {
+        const chunks: Uint8Array[] = []
+        for await (const chunk of body) chunks.push(chunk)
+        return keep(book, Buffer.concat(chunks).toString(), turn)
+      },
+    }
+  },
+})
