@@ -19,36 +19,43 @@ export function databaseMeter(
 ): TransactionMeter {
   if (registry === undefined) return { watch: (_, transaction) => transaction() }
   const registers = [registry]
-  new Gauge({
-    name: 'svc_database_connections',
-    help: 'Connections of a pool, by state: idle or busy.',
-    labelNames: ['pool', 'state'],
-    registers,
-    collect() {
-      for (const { pool, open, idle } of stats()) {
-        this.set({ pool, state: 'idle' }, idle)
-        this.set({ pool, state: 'busy' }, open - idle)
-      }
-    },
-  })
-  new Gauge({
-    name: 'svc_database_connections_max',
-    help: 'The most connections that a pool opens.',
-    labelNames: ['pool'],
-    registers,
-    collect() {
-      for (const { pool, max } of stats()) this.set({ pool }, max)
-    },
-  })
-  new Gauge({
-    name: 'svc_database_waiting',
-    help: 'Transactions that wait for a connection.',
-    labelNames: ['pool'],
-    registers,
-    collect() {
-      for (const { pool, waiting } of stats()) this.set({ pool }, waiting)
-    },
-  })
+  const own = { registers: [] }
+  registry.registerMetric(
+    new Gauge({
+      name: 'svc_database_connections',
+      help: 'Connections of a pool, by state: idle or busy.',
+      labelNames: ['pool', 'state'],
+      ...own,
+      collect() {
+        for (const { pool, open, idle } of stats()) {
+          this.set({ pool, state: 'idle' }, idle)
+          this.set({ pool, state: 'busy' }, open - idle)
+        }
+      },
+    }),
+  )
+  registry.registerMetric(
+    new Gauge({
+      name: 'svc_database_connections_max',
+      help: 'The most connections that a pool opens.',
+      labelNames: ['pool'],
+      ...own,
+      collect() {
+        for (const { pool, max } of stats()) this.set({ pool }, max)
+      },
+    }),
+  )
+  registry.registerMetric(
+    new Gauge({
+      name: 'svc_database_waiting',
+      help: 'Transactions that wait for a connection.',
+      labelNames: ['pool'],
+      ...own,
+      collect() {
+        for (const { pool, waiting } of stats()) this.set({ pool }, waiting)
+      },
+    }),
+  )
   const seconds = new Histogram({
     name: 'svc_database_transaction_seconds',
     help: 'From asking for a connection to the end of the transaction.',

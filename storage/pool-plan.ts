@@ -153,3 +153,14 @@ export function tlsOptions(url: string, required: boolean): Pick<PoolConfig, 'ss
   }
   return {}
 }
+
+/** How many connections the server gives to roles that are not superusers, for all processes. */
+export async function serverConnectionLimit(database: {
+  query(text: string): Promise<{ rows: Record<string, unknown>[] }>
+}): Promise<number> {
+  const { rows } = await database.query(
+    `select current_setting('max_connections')::int
+          - current_setting('superuser_reserved_connections')::int as room`,
+  )
+  return rows[0]?.['room'] as number
+}

@@ -7,6 +7,7 @@ import {
   connectionBudget,
   type PoolSettings,
   planPools,
+  serverConnectionLimit,
   sessionOptions,
   tlsOptions,
 } from '../../storage/pool-plan.js'
@@ -52,6 +53,14 @@ test('the budget of a plane counts every connection it may open', (t) => {
     listener: 1,
     total: 58,
   })
+})
+
+test('what the server gives is read from the server', async (t) => {
+  const { database } = await freshDatabase(t)
+  const room = await serverConnectionLimit({
+    query: (text) => database.single({ name: 'room', text }),
+  })
+  t.true(Number.isInteger(room) && room > 10, `${room}`)
 })
 
 test('background work gets a quarter of a plane for requests, all of the plane made for it', (t) => {
