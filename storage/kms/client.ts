@@ -48,11 +48,11 @@ export async function openKms(options: OpenKms): Promise<Kms> {
   const own = keyPairOf(await readKeyFile('private', options.clientPrivateKeyPath))
   const client = new KmsClient(options, own, serverKey)
   return {
-    wrap(context, plaintext) {
+    async wrap(context, plaintext) {
       requireFits(context, plaintext, PAYLOAD_BYTES_MAX)
       return client.request('wrap', context, plaintext)
     },
-    unwrap(context, wrapped) {
+    async unwrap(context, wrapped) {
       requireFits(context, wrapped, PAYLOAD_BYTES_MAX + WRAP_OVERHEAD_BYTES)
       return client.request('unwrap', context, wrapped)
     },

@@ -82,7 +82,7 @@ test('a kms whose service is killed ends by itself, and the next start gets the 
     import { startLocalKms } from ${JSON.stringify(join(dist, 'runtime/embedded-kms.js'))}
     import { silentLogger } from ${JSON.stringify(join(dist, 'runtime/kernel/log.js'))}
     const local = await startLocalKms({ dataDir: ${JSON.stringify(dataDir)}, log: silentLogger })
-    console.log(local.pid())
+    process.stdout.write(String(local.pid()))
     setInterval(() => {}, 1000)
   `
   const service = spawn(process.execPath, ['--input-type=module', '--eval', script], {

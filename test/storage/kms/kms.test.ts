@@ -10,7 +10,13 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { type OpenKms, openKms } from '../../../storage/kms/client.js'
 import { ephemeralKms } from '../../../storage/kms/ephemeral.js'
-import { decodeReply, encodeRequest, FrameReader, frame } from '../../../storage/kms/frames.js'
+import {
+  decodeReply,
+  encodeRequest,
+  FrameReader,
+  frame,
+  type Operation,
+} from '../../../storage/kms/frames.js'
 import { generateKeyDirectory, rotateMasterKey } from '../../../storage/kms/key-directory.js'
 import { keyPaths, readKeyFile, writeKeyFile } from '../../../storage/kms/key-files.js'
 import { KmsRefused, KmsUnavailable } from '../../../storage/kms/kms.js'
@@ -74,9 +80,9 @@ test('the bounds of context and payload are exact', async (t) => {
   const largest = new Uint8Array(4_096).fill(1)
   const wrapped = await kms.wrap('c'.repeat(512), largest)
   t.deepEqual(await kms.unwrap('c'.repeat(512), wrapped), largest)
-  await t.throwsAsync(async () => kms.wrap('c'.repeat(513), secret), { instanceOf: RangeError })
-  await t.throwsAsync(async () => kms.wrap('é'.repeat(257), secret), { instanceOf: RangeError })
-  await t.throwsAsync(async () => kms.wrap('c', new Uint8Array(4_097)), { instanceOf: RangeError })
+  await t.throwsAsync(kms.wrap('c'.repeat(513), secret), { instanceOf: RangeError })
+  await t.throwsAsync(kms.wrap('é'.repeat(257), secret), { instanceOf: RangeError })
+  await t.throwsAsync(kms.wrap('c', new Uint8Array(4_097)), { instanceOf: RangeError })
 })
 
 test('many requests at once share one connection, and too many are refused at once', async (t) => {
@@ -179,12 +185,11 @@ async function rawClient(t: ExecutionContext, kms: Awaited<ReturnType<typeof kms
   }
   socket.write(frame(initiator.hello))
   const channel = initiator.finish(await next())
-  const request = (id: number) =>
-    frame(
-      channel.seal(
-        encodeRequest({ id, operation: 'status', context: '', payload: new Uint8Array() }),
-      ),
-    )
+  const request = (
+    id: number,
+    operation: Operation = 'status',
+    payload: Uint8Array = new Uint8Array(),
+  ) => frame(channel.seal(encodeRequest({ id, operation, context: '', payload })))
   const reply = async () => decodeReply(channel.open(await next()))
   return { socket, request, reply, hello: initiator.hello, isQuiet: () => inbox.length === 0 }
 }
@@ -230,6 +235,18 @@ test('a replayed first message wins nothing but an answer that cannot be read', 
   replayer.write(Buffer.concat([frame(raw.hello), recordedRequest]))
   await closed(replayer)
   t.pass('the recorded request does not open in the new channel')
+})
+
+test('a client that does not read its answers is not read from either', async (t) => {
+  const kms = await kmsOn(t)
+  const raw = await rawClient(t, kms)
+  raw.socket.pause()
+  const payload = new Uint8Array(4_096)
+  for (let id = 1; id <= 3_000; id += 1) raw.socket.write(raw.request(id, 'wrap', payload))
+  const other = await kms.client()
+  t.deepEqual(await other.unwrap('a', await other.wrap('a', secret)), secret)
+  await sleep(500)
+  t.true(raw.socket.writableLength > 6_000_000, 'most of 12 MB waits on the side of the client')
 })
 
 test('noise on the socket is refused', async (t) => {
