@@ -333,7 +333,9 @@ test('a workspace is answered 201 with everything once', async (t) => {
   t.is(page.status, 200)
   t.regex(page.headers['content-type'] ?? '', /^text\/html/)
   t.true(page.text.includes('<strong>Acme</strong>'))
-  await sql(house.database, 'update operator_invites set used_at = now()')
+  await sql(house.database, 'update operator_invites set used_at = now() where tenant_id = $1', [
+    answer.body['tenant_id'],
+  ])
   t.is((await get(new URL(url).pathname)).status, 410)
   t.is((await get('/auth/invites/unknown')).status, 404)
 })
