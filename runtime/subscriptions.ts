@@ -1,6 +1,6 @@
 /** What other processes tell of, handed to the actors that remember it. architecture: storage, 6. */
 import { keys, SIGNING_KEYS_CHANNEL } from '../actors/keys/protocol.js'
-import { tenants } from '../actors/tenants/protocol.js'
+import { TENANTS_CHANNEL, tenants } from '../actors/tenants/protocol.js'
 import { tokens } from '../actors/tokens/protocol.js'
 import type { Listener } from '../storage/listen.js'
 import { STANDING_CHANNEL } from '../storage/sessions.js'
@@ -12,12 +12,11 @@ export async function followChanges(
   system: Pick<System, 'ref'>,
 ): Promise<() => Promise<void>> {
   const changed = () => system.ref(keys).tell('changed', null)
-  const standing = (id: string) => {
-    system.ref(tokens).tell('standingChanged', { ids: [id] })
-    system.ref(tenants).tell('forget', { tenantId: id })
-  }
+  const standing = (id: string) => system.ref(tokens).tell('standingChanged', { ids: [id] })
+  const forget = (tenantId: string | null) => system.ref(tenants).tell('forget', { tenantId })
   const ends = [
     await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
+    await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),
     // What was missed while the connection was away is forgotten by its own short age.
     await listener.listen(STANDING_CHANNEL, { notified: standing }),
   ]

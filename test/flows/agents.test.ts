@@ -231,6 +231,24 @@ test('of 50 parallel completes of a registration one wins, the others are told 4
   t.is(answers.filter(({ status }) => status === 400).length, 49)
 })
 
+test('a tenant that closes its doors behind the back of the service is heard of', async (t) => {
+  const { body } = await workspace()
+  const tenantId = String(body['tenant_id'])
+  const register = async () => {
+    const sent = createAgentKey().registration({ issuer: baseUrl, tenantId })
+    const start = { name: 'Guest', tenant_id: tenantId, ...sent }
+    return (await post('/api/v1/agents/auth/register/pow', start)).status
+  }
+  t.is(await register(), 200)
+  await sql(running.db.database, 'update tenants set admit_agents = false where id = $1', [
+    tenantId,
+  ])
+  // Told by a notification: well within the age at which a tenant is read again anyway.
+  const endMs = Date.now() + 5_000
+  while ((await register()) === 200 && Date.now() < endMs) continue
+  t.is(await register(), 403)
+})
+
 test('of 50 parallel completes of a workspace one wins', async (t) => {
   const { challenge_id, nonce } = await started('/api/v1/agents/workspace/bootstrap/pow')
   const answers = await Promise.all(

@@ -138,6 +138,55 @@ test.serial(
   },
 )
 
+test.serial('of 50 completes and verifies over two processes one each wins', async (t) => {
+  const processes = [house, house.beside()]
+  const at = (index: number) => processes[index % 2]!
+  const { key, challengeId, nonce } = await started(house, 'workspace')
+  const made = await race((index) =>
+    at(index).workspaces.ask('complete', {
+      challengeId,
+      nonce,
+      organizationName: 'Two Processes',
+      redirectUris: [],
+      issueOperatorInvite: false,
+      framework: 'generic',
+    }),
+  )
+  const tags = made.map(({ tag }) => tag)
+  t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
+  t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+  const named = { by: 'key_id', value: key.fingerprint } as const
+  const login = await agents.ask('challenge', { agent: named, tenant: {} })
+  if (login.tag !== 'challenged') return t.fail(login.tag)
+  const signature = key.signChallenge(login.payload)
+  const verified = await race((index) =>
+    at(index).agents.ask('verify', { challengeId: login.challengeId, signature, dpop: null }),
+  )
+  t.is(verified.filter(({ tag }) => tag === 'verified').length, 1)
+  t.is(verified.filter(({ tag }) => tag === 'invalid_grant').length, RACERS - 1)
+})
+
+test.serial('of 25 wrong proofs over two processes exactly ten count', async (t) => {
+  const processes = [house, house.beside()]
+  const { challengeId, nonce, outcome } = await started(house)
+  const wrong = nonceFor(outcome, 'invalid')
+  await Promise.all(
+    Array.from({ length: 25 }, (_, index) =>
+      processes[index % 2]!.agents.ask('completeRegistration', { challengeId, nonce: wrong }),
+    ),
+  )
+  const [row] = await sql<{ invalid_proofs: number; status: string }>(
+    database,
+    'select invalid_proofs, status from pow_challenges where id = $1',
+    [challengeId],
+  )
+  t.deepEqual(row, { invalid_proofs: 10, status: 'expired' })
+  for (const { agents } of processes) {
+    const late = await agents.ask('completeRegistration', { challengeId, nonce })
+    t.is(late.tag, 'challenge_expired')
+  }
+})
+
 test.serial('workspaces of the same name made at once get slugs of their own', async (t) => {
   const challenges = await Promise.all(
     Array.from({ length: 12 }, () => started(house, 'workspace')),

@@ -48,67 +48,74 @@ export async function identityHouse(options: IdentityOptions = {}) {
 
   const compute = openPool<typeof import('../../actors/pow/compute.js')>(powPool(2))
   const pow = seat(spawnInline(powActor, { compute }, spawn))
-  const tenants = seat(
-    spawnInline(
-      tenantsActor,
-      {
-        database,
-        clock,
-        random,
-        settings: {
-          baseDomain: 'svc.example',
-          issuerHost: 'auth.svc.example',
-          defaultTenantSlug: undefined,
-        },
-      },
-      spawn,
-    ),
-  )
-  const { tenant: controlPlane } = await tenants.ask('ensureControlPlane', {})
-
   const granted: GrantAgent[] = []
   const tokens = tokensRef(granted)
   const hashed: string[] = []
-  const users = seat(spawnInline(usersActor, { passwords: passwordsRef(hashed), random }, spawn))
+  const passwords = passwordsRef(hashed)
   const outcomes: PowOutcome[] = []
-  const agents = seat(
-    spawnInline(
-      agentsActor,
-      {
-        database,
-        clock,
-        random,
-        tenants,
-        pow,
-        tokens,
-        issuer: ISSUER,
-        outcomes: { count: (outcome) => void outcomes.push(outcome) },
-        settings: {
-          pow_difficulty_bits: options.difficultyBits ?? 4,
-          pow_min_duration_secs: options.minDurationSecs ?? 0,
-          pow_ttl_secs: options.powTtlSecs ?? 300,
-          pow_max_invalid: 10,
-          agent_challenge_ttl_secs: options.challengeTtlSecs ?? 120,
+
+  /** The actors of one process: same database, a memory of their own. */
+  function process() {
+    const tenants = seat(
+      spawnInline(
+        tenantsActor,
+        {
+          database,
+          clock,
+          random,
+          settings: {
+            baseDomain: 'svc.example',
+            issuerHost: 'auth.svc.example',
+            defaultTenantSlug: undefined,
+          },
         },
-      },
-      spawn,
-    ),
-  )
-  const workspaces = seat(
-    spawnInline(
-      workspacesActor,
-      { database, clock, random, agents, tenants, tokens, users, issuer: ISSUER },
-      spawn,
-    ),
-  )
+        spawn,
+      ),
+    )
+    const users = seat(spawnInline(usersActor, { passwords, random }, spawn))
+    const agents = seat(
+      spawnInline(
+        agentsActor,
+        {
+          database,
+          clock,
+          random,
+          tenants,
+          pow,
+          tokens,
+          issuer: ISSUER,
+          outcomes: { count: (outcome) => void outcomes.push(outcome) },
+          settings: {
+            pow_difficulty_bits: options.difficultyBits ?? 4,
+            pow_min_duration_secs: options.minDurationSecs ?? 0,
+            pow_ttl_secs: options.powTtlSecs ?? 300,
+            pow_max_invalid: 10,
+            agent_challenge_ttl_secs: options.challengeTtlSecs ?? 120,
+          },
+        },
+        spawn,
+      ),
+    )
+    const workspaces = seat(
+      spawnInline(
+        workspacesActor,
+        { database, clock, random, agents, tenants, tokens, users, issuer: ISSUER },
+        spawn,
+      ),
+    )
+    return { tenants, agents, workspaces }
+  }
+
+  const first = process()
+  const { tenant: controlPlane } = await first.tenants.ask('ensureControlPlane', {})
 
   return {
     database,
     controlPlane,
     pow,
-    tenants,
-    agents,
-    workspaces,
+    ...first,
+    /** Another process on the same database. */
+    beside: process,
     granted,
     hashed,
     outcomes,
