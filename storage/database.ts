@@ -204,22 +204,30 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
 
   /**
    * The first statement doubles as the test of the connection (`test_before_acquire`): it changes
-   * nothing, so where it fails because the connection is dead, another one may run it.
+   * nothing, so where it fails because the connection is dead, another one may run it. Dead ones
+   * answer at once; silent ones take time, and then there is time for one of them only.
    */
   async function acquire(opening: string | undefined, signal: AbortSignal | undefined) {
+    const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
       const client = await connect(signal)
       const session = sessions.get(client)!
       const test =
         opening ?? (settings.test_before_acquire && session.used ? 'select 1' : undefined)
       session.used = true
+      const cut = () => session.cut()
+      signal?.addEventListener('abort', cut, { once: true })
       try {
         if (test !== undefined) await session.control(test, openingLimitMs)
         return { client, session }
       } catch (error) {
         client.release(true)
-        const again = settings.test_before_acquire && attempt < plan.max
+        if (signal?.aborted) throw signal.reason
+        const inTime = performance.now() - from < openingLimitMs || openingLimitMs === 0
+        const again = settings.test_before_acquire && attempt < plan.max && inTime
         if (!again || !isConnectionLoss(error)) throw error
+      } finally {
+        signal?.removeEventListener('abort', cut)
       }
     }
   }

@@ -130,6 +130,18 @@ test('a connection that fell silent is found out as it is taken, and given up in
   await t.notThrowsAsync(database.ping())
 })
 
+test('a look at the database gives up when it is told to, however silent the network', async (t) => {
+  const { relay, database } = await behindRelay(t, { min_connections: 2 })
+  relay.fallSilent()
+  const from = performance.now()
+  const abort = new AbortController()
+  setTimeout(() => abort.abort(new Error('two seconds')), 100)
+  await t.throwsAsync(database.ping(abort.signal), { message: 'two seconds' })
+  t.true(performance.now() - from < 10_000, 'the connect timeout here is 20 s')
+  relay.speakAgain()
+  await t.notThrowsAsync(database.ping())
+})
+
 test('a statement on a connection that fell silent ends a little after its own limit', async (t) => {
   const { relay, database } = await behindRelay(t, { statement_timeout_secs: 1 })
   const hung = database.system(async (tx) => {
