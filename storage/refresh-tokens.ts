@@ -37,6 +37,8 @@ export async function findRefreshToken(
 ): Promise<RefreshTokenRow | undefined> {
   const { rows } = await tx.query<RefreshTokenRow>({
     name: 'refresh_token.find',
+    // From token to family to session, one row each. `offset 0` keeps the planner from joining the
+    // sessions of the whole tenant first, as it does on tables it has no statistics of yet.
     text: `select t.tenant_id as "tenantId", t.family_id as "familyId", t.generation,
              t.token_sha256 as "tokenSha256", t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
              t.successor_answer as "successorAnswer",
@@ -54,8 +56,10 @@ export async function findRefreshToken(
                or exists (select from applications where tenant_id = t.tenant_id
                  and id = f.client_id and status = 'active') as "clientActive"
            from refresh_tokens t
-           join refresh_families f on f.tenant_id = t.tenant_id and f.id = t.family_id
-           join sessions s on s.tenant_id = f.tenant_id and s.id = f.session_id
+           cross join lateral (select * from refresh_families
+             where tenant_id = t.tenant_id and id = t.family_id offset 0) f
+           cross join lateral (select * from sessions
+             where tenant_id = f.tenant_id and id = f.session_id offset 0) s
            where t.token_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
@@ -84,14 +88,14 @@ export async function rotateRefreshToken(tx: Transaction, rotation: Rotation): P
     text: `with rotated as (
              update refresh_tokens t set rotated_at = $6, successor_answer = $5
              from refresh_families f
-             where t.tenant_id = $1 and t.family_id = $2 and t.generation = $3
+             where t.tenant_id = $1 and t.family_id = $2 and t.generation = $3::integer
                and t.rotated_at is null and f.tenant_id = t.tenant_id and f.id = t.family_id
                and f.revoked_at is null and f.expires_at > $6
              returning t.tenant_id, t.family_id, t.generation),
            wiped as (
-             update refresh_tokens p set successor_answer = null from rotated r
-             where p.tenant_id = r.tenant_id and p.family_id = r.family_id
-               and p.generation = r.generation - 1)
+             update refresh_tokens set successor_answer = null
+             where tenant_id = $1 and family_id = $2 and generation = $3 - 1
+               and exists (select from rotated))
            insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
            select tenant_id, family_id, generation + 1, $4, $6 from rotated`,
     values: [

@@ -16,7 +16,6 @@ import { grantClientCredentials } from './client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients.js'
 import { type OAuthForm, readForm } from './form.js'
 import { inspectorOf, introspect } from './introspection.js'
-import { issueLedger } from './issue-ledger.js'
 import { tokenMetrics } from './metrics.js'
 import { proofJudge } from './proof-judge.js'
 import { proofNonces } from './proof-nonces.js'
@@ -33,6 +32,7 @@ import {
 import { grantRefresh } from './refresh.js'
 import { refuse } from './refusals.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
+import { tenantCommits } from './tenant-commits.js'
 import { tokenSigner } from './token-signer.js'
 
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
@@ -87,7 +87,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       standings.forget(ids)
       knownClients.forget(ids)
     }
-    const issuing = { ...needs, signer, metrics, ledger: issueLedger(database) }
+    const issuing = { ...needs, signer, metrics, commits: tenantCommits(database) }
 
     const grants: Record<GrantType, Grant> = {
       client_credentials: (client, form, jkt, turn) =>

@@ -2,22 +2,21 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { appendEvents } from '../../storage/outbox.js'
 import { openAgentSession } from '../../storage/sessions.js'
-import type { Database } from '../../storage/sql.js'
 import type { AccessGrant } from './access-token.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import type { GrantAgent, Granted } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh.js'
 import type { JwtSettings } from './settings.js'
+import type { TenantCommits } from './tenant-commits.js'
 import type { TokenSigner } from './token-signer.js'
 
 /** RFC 8176: proof of possession of a key. */
 const AGENT_AMR = ['pop']
 
 export type AgentLoginNeeds = {
-  readonly database: Database
+  readonly commits: TenantCommits
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -27,7 +26,7 @@ export type AgentLoginNeeds = {
 }
 
 export async function grantAgent(
-  { database, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
   { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt }: GrantAgent,
   turn: Turn,
 ): Promise<Granted> {
@@ -49,9 +48,10 @@ export async function grantAgent(
     jkt,
   }
   const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
-  await database.tenant(
-    tenantId,
-    async (tx) => {
+  const event = issuedEvent(random, grant, signed, 'agent_login', turn.requestId)
+  await commits.commit(tenantId, {
+    row: sessionId,
+    apply: async (tx) => {
       await openAgentSession(tx, {
         tenantId,
         sessionId,
@@ -66,10 +66,9 @@ export async function grantAgent(
         now,
         expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
       })
-      await appendEvents(tx, [issuedEvent(random, grant, signed, 'agent_login', turn.requestId)])
+      return { result: null, events: [event] }
     },
-    { signal: turn.signal },
-  )
+  })
   metrics.issued('agent_login', 'agent')
   const { accessToken, tokenType, expiresInSecs } = signed
   return { tag: 'granted', accessToken, tokenType, expiresInSecs, refreshToken, scopes, sessionId }

@@ -7,17 +7,17 @@ import type { AccessGrant } from './access-token.js'
 import { readAskedAudience, tokenAudience } from './audience.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
-import type { IssueLedger } from './issue-ledger.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import type { Issued, OAuthRefused } from './protocol.js'
 import { refuse } from './refusals.js'
 import type { JwtSettings } from './settings.js'
+import type { TenantCommits } from './tenant-commits.js'
 import type { TokenSigner } from './token-signer.js'
 
 export type ClientCredentialsNeeds = {
   readonly database: Database
-  readonly ledger: IssueLedger
+  readonly commits: TenantCommits
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly random: Random
@@ -65,9 +65,11 @@ export async function grantClientCredentials(
     jkt,
   }
   const signed = await needs.signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
-  await needs.ledger.record(
-    issuedEvent(needs.random, grant, signed, 'client_credentials', turn.requestId),
-  )
+  const event = issuedEvent(needs.random, grant, signed, 'client_credentials', turn.requestId)
+  await needs.commits.commit(row.tenantId, {
+    row: signed.tokenId,
+    apply: async () => ({ result: null, events: [event] }),
+  })
   needs.metrics.issued('client_credentials', 'service')
   const { accessToken, tokenType, expiresInSecs } = signed
   return { tag: 'issued', accessToken, tokenType, expiresInSecs, scopes, refreshToken: null }

@@ -29,6 +29,7 @@ import type { TokenMetrics } from './metrics.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { refuse } from './refusals.js'
 import type { JwtSettings } from './settings.js'
+import type { TenantCommits } from './tenant-commits.js'
 import type { TokenSigner } from './token-signer.js'
 
 export const REFRESH_TOKEN_BYTES = 32
@@ -36,6 +37,7 @@ const GRACE_MS = 10_000
 
 export type RefreshNeeds = {
   readonly database: Database
+  readonly commits: TenantCommits
   readonly sealer: Sealer
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
@@ -127,7 +129,7 @@ async function rotate(
   if (!asked.asked.every((audience) => row.audience.includes(audience)))
     return refuse('invalid_target', 'the grant was not for this audience')
 
-  const { database, sealer, signer, metrics, random, jwt } = needs
+  const { commits, sealer, signer, metrics, random, jwt } = needs
   const grant: AccessGrant = {
     subject: row.subject,
     subjectType: 'agent',
@@ -159,9 +161,10 @@ async function rotate(
     answerContext(row),
     Buffer.from(JSON.stringify(answer)),
   )
-  const rotated = await database.tenant(
-    row.tenantId,
-    async (tx) => {
+  const event = issuedEvent(random, grant, signed, 'refresh_token', turn.requestId)
+  const rotated = await commits.commit(row.tenantId, {
+    row: row.familyId,
+    apply: async (tx) => {
       const won = await rotateRefreshToken(tx, {
         tenantId: row.tenantId,
         familyId: row.familyId,
@@ -170,14 +173,9 @@ async function rotate(
         successorAnswer,
         now: signed.issuedAt,
       })
-      if (won)
-        await appendEvents(tx, [
-          issuedEvent(random, grant, signed, 'refresh_token', turn.requestId),
-        ])
-      return won
+      return { result: won, events: won ? [event] : [] }
     },
-    { signal: turn.signal },
-  )
+  })
   if (rotated) {
     metrics.issued('refresh_token', 'agent')
     return answer

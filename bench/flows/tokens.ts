@@ -1,0 +1,239 @@
+/**
+ * The tokens actor on a durable PostgreSQL of its own: issue, refresh, introspect, judge. Below the
+ * gateway, so that the figures are the actor's. The reference signs a token and commits one row for
+ * it with a named insert, which is the least an issuer with a durable row can do without batching.
+ */
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Registry } from 'prom-client'
+import { keysActor } from '../../actors/keys/actor.js'
+import { tokensActor } from '../../actors/tokens/actor.js'
+import type { TokenRequest } from '../../actors/tokens/protocol.js'
+import { runMigrations } from '../../migrations/main.js'
+import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import { spawnInline } from '../../runtime/kernel/inline.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { systemRandom } from '../../runtime/kernel/random.js'
+import { registerAgent } from '../../storage/agents.js'
+import { insertApplication, newClientSecret } from '../../storage/applications.js'
+import { postgresCoordination } from '../../storage/coordination/postgres.js'
+import { openDatabase } from '../../storage/database.js'
+import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { createSealer } from '../../storage/seal.js'
+import { insertControlPlane } from '../../storage/tenants.js'
+import { compare, type Measured, publish } from '../harness.js'
+
+const ISSUER = 'https://auth.svc.example'
+const IN_FLIGHT = 64
+const jwt = {
+  default_algorithm: 'ES256',
+  access_token_lifetime_human_secs: 900,
+  access_token_lifetime_agent_secs: 300,
+  refresh_token_lifetime_human_secs: 604_800,
+  refresh_token_lifetime_agent_secs: 86_400,
+  id_token_lifetime_secs: 300,
+  key_rotation_days: 30,
+} as const
+const pools = {
+  max_connections: 20,
+  min_connections: 2,
+  identity_max_connections: 10,
+  connect_timeout_secs: 5,
+  idle_timeout_secs: 600,
+  max_lifetime_secs: 1800,
+  statement_cache_capacity: 100,
+  test_before_acquire: true,
+  statement_timeout_secs: 10,
+  background_statement_timeout_secs: 60,
+  idle_in_transaction_timeout_secs: 30,
+  maintenance_statement_timeout_secs: 600,
+  require_ssl: false,
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'))
+const server = await startEmbeddedPostgres({ dataDir: join(folder, 'data'), log: silentLogger })
+try {
+  await run(server.url)
+} finally {
+  await server.stop()
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function run(url: string): Promise<void> {
+  await runMigrations({ url, log: silentLogger })
+  const urls = {
+    runtime: url,
+    identity: url,
+    listener: url,
+    auth: url,
+    control: url,
+    async: url,
+    maintenance: url,
+  }
+  const database = await openDatabase({ settings: pools, urls, plane: 'all', log: silentLogger })
+  const clock = systemClock
+  const random = systemRandom(clock)
+  const kms = ephemeralKms({ random })
+  const sealer = createSealer({ database, kms, random, clock })
+  const keys = spawnInline(keysActor, { database, sealer, kms, clock, settings: jwt })
+  await keys.ref.ask('maintain', null)
+  const tokens = spawnInline(tokensActor, {
+    keys: keys.ref,
+    database,
+    coordination: postgresCoordination(database),
+    sealer,
+    clock,
+    random,
+    registry: new Registry(),
+    issuer: ISSUER,
+    jwt,
+    dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
+  })
+
+  const tenantId = random.uuid()
+  const clientId = random.uuid()
+  const agentId = random.uuid()
+  const { secret, sha256 } = newClientSecret(random)
+  const createdAt = clock.now()
+  const key = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+  await database.system(async (tx) => {
+    await insertControlPlane(tx, { id: tenantId, name: 'bench', slug: 'bench', createdAt })
+    await insertApplication(tx, {
+      id: clientId,
+      tenantId,
+      name: 'bench',
+      redirectUris: [],
+      createdAt,
+      secretSha256: sha256,
+      grantTypes: ['client_credentials'],
+      scopes: ['applications:read'],
+    })
+    await registerAgent(tx, {
+      id: agentId,
+      tenantId,
+      name: 'bench',
+      scopes: ['vault:read'],
+      createdAt,
+      did: 'did:key:bench',
+      fingerprint: 'bench',
+      algorithm: 'ed25519',
+      publicKey: Buffer.from(key.x!, 'base64url'),
+    })
+    await tx.query({
+      name: 'bench.table',
+      text: 'create table bench_tokens (id uuid primary key, tenant_id uuid not null, data jsonb not null)',
+    })
+  })
+
+  const secretFields = { client_id: clientId, client_secret: secret }
+  const form = (fields: Record<string, string>): TokenRequest => ({
+    form: Object.entries(fields),
+    authorization: null,
+    dpopProof: null,
+    httpMethod: 'POST',
+    httpUrl: `${ISSUER}/oauth/token`,
+  })
+  const must = <Outcome extends { tag: string }>(outcome: Outcome, tag: string): Outcome => {
+    if (outcome.tag !== tag) throw new Error(`${outcome.tag}, not ${tag}`)
+    return outcome
+  }
+  const issue = async () =>
+    must(
+      await tokens.ref.ask('exchange', form({ grant_type: 'client_credentials', ...secretFields })),
+      'issued',
+    )
+  const login = () =>
+    tokens.ref.ask('grantAgent', {
+      tenantId,
+      organizationId: null,
+      agentId,
+      scopes: ['vault:read'],
+      keyFingerprint: 'bench',
+      jkt: null,
+    })
+  const reference = async () => {
+    const signed = await keys.ref.ask('sign', {
+      typ: 'at+jwt',
+      claims: { iss: ISSUER, sub: clientId, jti: random.uuid(), exp: clock.nowSecs() + 300 },
+    })
+    await database.single({
+      name: 'bench.insert',
+      text: 'insert into bench_tokens (id, tenant_id, data) values ($1, $2, $3)',
+      values: [random.uuid(), tenantId, JSON.stringify({ client_id: clientId, tag: signed.tag })],
+    })
+  }
+  const { accessToken } = await login()
+
+  const refreshTokens = await Promise.all(
+    Array.from({ length: IN_FLIGHT }, async () => (await login()).refreshToken),
+  )
+  /** Each of the chains rotates its own family, over and over. */
+  const refresh = async (chain: number) => {
+    const outcome = await tokens.ref.ask(
+      'exchange',
+      form({
+        grant_type: 'refresh_token',
+        client_id: agentId,
+        refresh_token: refreshTokens[chain]!,
+      }),
+    )
+    if (outcome.tag !== 'issued') throw new Error(outcome.tag)
+    refreshTokens[chain] = outcome.refreshToken!
+  }
+  const introspect = async () =>
+    must(
+      await tokens.ref.ask('introspect', form({ token: accessToken, ...secretFields })),
+      'introspected',
+    )
+  const authenticate = async () =>
+    must(
+      await tokens.ref.ask('authenticate', {
+        token: accessToken,
+        scheme: 'Bearer',
+        dpopProof: null,
+        httpMethod: 'GET',
+        httpUrl: `${ISSUER}/api/v1/applications`,
+      }),
+      'authenticated',
+    )
+
+  await publish(
+    await compare({
+      name: `tokens actor, ${IN_FLIGHT} in flight, PostgreSQL with fsync`,
+      reference: { name: 'sign and one insert, 20 connections', run: many(reference) },
+      contenders: [
+        // targets.md has no row for this reference; row 6 wants a durable row per token.
+        { name: 'client_credentials', target: 1, run: many(issue) },
+        { name: 'refresh with rotation', run: many(refresh) },
+        { name: 'agent login', run: many(login) },
+        { name: 'introspection', run: many(introspect) },
+        { name: 'bearer judgement, remembered', run: many(authenticate) },
+      ],
+    }),
+  )
+  await tokens.stop()
+  await keys.stop()
+  await database.close()
+}
+
+/** Keeps `IN_FLIGHT` going and reports the 99th percentile of one operation as well. */
+function many(operation: (chain: number) => Promise<unknown>) {
+  return async (ms: number): Promise<Measured> => {
+    const end = performance.now() + ms
+    const took: number[] = []
+    await Promise.all(
+      Array.from({ length: IN_FLIGHT }, async (_, chain) => {
+        while (performance.now() < end) {
+          const begun = performance.now()
+          await operation(chain)
+          took.push(performance.now() - begun)
+        }
+      }),
+    )
+    took.sort((a, b) => a - b)
+    return { operations: took.length, figures: { p99Ms: took[Math.floor(took.length * 0.99)]! } }
+  }
+}
