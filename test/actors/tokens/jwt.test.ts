@@ -262,6 +262,7 @@ test('a key verifies its own algorithm only', (t) => {
   t.is(reasonOf(forge({ ...header, kid: 'ed' }, claims)), 'signature')
   t.is(reasonOf(forge({ ...header, alg: 'EdDSA' }, claims, eddsa)), 'signature')
   t.is(reasonOf(forge({ ...header, alg: 'EdDSA', kid: 'ed' }, claims, es256)), 'signature')
+  t.is(reasonOf(forge({ ...header, alg: 'EdDSA' }, claims, es256)), 'signature', 'alg is a lie')
 })
 
 for (const [typ, expected, outcome] of [
