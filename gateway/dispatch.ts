@@ -20,6 +20,7 @@ import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
 import type { AnyRouteRequest } from './route.js'
+import { RequestIds } from './request-ids.js'
 import type { Resource, Router } from './router.js'
 import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
 
@@ -45,9 +46,11 @@ export type PipelineNeeds = {
 
 export class Pipeline {
   private readonly needs: PipelineNeeds
+  private readonly ids: RequestIds
 
   constructor(needs: PipelineNeeds) {
     this.needs = needs
+    this.ids = new RequestIds(needs.clock, needs.random)
   }
 
   /** Handles one exchange. Never throws. */
@@ -55,7 +58,8 @@ export class Pipeline {
     const { clock, requestTimeoutMs, answers, hosts, router } = this.needs
     const now = clock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? now + requestTimeoutMs : undefined
-    const visit = new Visit(exchange, this.requestId(exchange), now, deadlineMs)
+    const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
+    const visit = new Visit(exchange, requestId, now, deadlineMs)
     try {
       if (exchange.fault !== null) {
         answers.problem(visit, faultProblem(exchange.fault), true)
@@ -101,8 +105,13 @@ export class Pipeline {
     if (route.throttling.byDefault !== 'none' && quotas.enabled) {
       if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return
     }
+    const { target } = route.route
+    if (target.via !== 'actor') return
     const request = new RequestView(visit, addresses, publicOrigin, NO_PARTS)
-    this.ask(visit, route, request).catch((error: unknown) => this.fail(visit, error))
+    route
+      .ref!.ask(target.kind, target.message(request), visit)
+      .then((outcome) => this.conclude(visit, route, outcome))
+      .catch((error: unknown) => this.fail(visit, error))
   }
 
   private async answer(visit: Visit, route: CompiledRoute): Promise<void> {
@@ -133,7 +142,7 @@ export class Pipeline {
       if (throttling.early.length > 0) {
         const key = this.addressKey(visit)
         const taken = throttling.early.map((policy) => ({ policy, key }))
-        if (!this.admit(visit, await quotas.takeShared(taken, visit.askOptions))) return null
+        if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
       }
     }
     if (!(await this.authenticate(visit, route))) return null
@@ -158,7 +167,7 @@ export class Pipeline {
         policy,
         key: typeof by === 'function' ? by(request) : this.callerKey(visit),
       }))
-      if (!this.admit(visit, await quotas.takeShared(taken, visit.askOptions))) return null
+      if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
     }
     return request
   }
@@ -179,7 +188,7 @@ export class Pipeline {
     const spent = quotas.enabled ? quotas.spentDefault(guesses) : null
     if (spent !== null) return this.admit(visit, spent)
     const credentials = credentialsOf(visit, addresses, publicOrigin)
-    const judged = await authenticator.authenticate(credentials, visit.askOptions)
+    const judged = await authenticator.authenticate(credentials, visit)
     if (judged.tag === 'problem') {
       if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses)
       answers.problem(visit, judged.problem)
@@ -206,13 +215,22 @@ export class Pipeline {
       answers.rendered(visit, await target.answer(request), false)
       return
     }
-    const outcome = await compiled.ref!.ask(target.kind, target.message(request), visit.askOptions)
+    const outcome = await compiled.ref!.ask(target.kind, target.message(request), visit)
+    this.conclude(visit, compiled, outcome)
+  }
+
+  private conclude(visit: Visit, compiled: CompiledRoute, outcome: { readonly tag: string }): void {
     const rule = compiled.rules[outcome.tag]
     if (rule === undefined) {
-      throw new Error(`${target.address.name}.${target.kind} gave the unknown tag ${outcome.tag}`)
+      const { method, path } = compiled.route
+      throw new Error(`${method} ${path} was given the unknown tag ${outcome.tag}`)
     }
     const replayed = 'replayed' in outcome && outcome.replayed === true
-    answers.rendered(visit, rule.render(outcome as never, this.contextOf(visit)), replayed)
+    this.needs.answers.rendered(
+      visit,
+      rule.render(outcome as never, this.contextOf(visit)),
+      replayed,
+    )
   }
 
   /** A path that exists with a method it does not know: preflight, OPTIONS, or 405. */
@@ -281,11 +299,6 @@ export class Pipeline {
     return { requestId, baseUrl: this.needs.baseUrl, path, query }
   }
 
-  private requestId(exchange: Exchange): string {
-    const given = exchange.headers.get('x-request-id')
-    return given !== undefined && REQUEST_ID.test(given) ? given : this.needs.random.uuid()
-  }
-
   /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
   private fail(visit: Visit, error: unknown): void {
     const { answers, log } = this.needs
@@ -311,7 +324,6 @@ export class Pipeline {
   }
 }
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 const METRICS_SECURITY = {
   scheme: 'bearer',
   scopes: ['metrics:read'],

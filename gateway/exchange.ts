@@ -5,8 +5,12 @@
 
 import type { HeadFault } from './guard.js'
 
-/** Header names are lower case. A name that came several times is joined with ", " unless noted. */
-export type HeaderFields = ReadonlyMap<string, string>
+/** Header names are lower case; the values of a name that came several times are joined. */
+export interface HeaderFields {
+  get(name: string): string | undefined
+  has(name: string): boolean
+  entries(): Iterable<readonly [name: string, value: string]>
+}
 
 export interface RequestHead {
   /** As sent, upper case; one of those the guard lets through. */

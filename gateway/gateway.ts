@@ -13,6 +13,7 @@ import { clientAddresses } from './client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile.js'
 import { Pipeline } from './dispatch.js'
 import { errorPagesRoute } from './error-pages.js'
+import type { ExchangeHandler } from './exchange.js'
 import { metricsRoute, metricsTokenCheck } from './exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
 import { hostPolicy } from './hosts.js'
@@ -47,6 +48,8 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Another table of native hashes; one without our platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
+  /** Opens the socket in place of what [server] says: for benches. */
+  readonly open?: ((handler: ExchangeHandler) => Promise<Listener>) | undefined
 }
 
 export interface Gateway {
@@ -122,11 +125,11 @@ export function openGateway(options: GatewayOptions): Gateway {
   return {
     routes,
     async listen() {
-      listener = await listen(server, (exchange) => pipeline.handle(exchange), {
-        log,
-        clock,
-        pins: options.nativePins,
-      })
+      const handler: ExchangeHandler = (exchange) => pipeline.handle(exchange)
+      listener =
+        options.open === undefined
+          ? await listen(server, handler, { log, clock, pins: options.nativePins })
+          : await options.open(handler)
       const { url, port, transport } = listener
       log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')
       return { url, port, transport }

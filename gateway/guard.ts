@@ -4,6 +4,8 @@
  * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2; dependencies.md finding 3).
  */
 
+import type { HeaderFields } from './exchange.js'
+
 /** All header fields together: names, values and four bytes each for the separators. */
 export const HEAD_BYTES_MAX = 16 * 1024
 export const HEADER_COUNT_MAX = 64
@@ -26,10 +28,14 @@ const CONTENT_LENGTH = /^[0-9]{1,15}$/
 // Visible ASCII without the characters RFC 3986 excludes and some servers fold: " # < > \ ^ ` { | }
 const TARGET = /^[!$-;=?-[\]_a-z~]+$/
 
-/** Collects the header fields of one request and remembers the first thing wrong with them. */
-export class HeadCheck {
-  readonly headers = new Map<string, string>()
-  fault: HeadFault | null = null
+/**
+ * Collects the header fields of one request and remembers the first thing wrong with them. A request
+ * has a handful of fields and few of them are looked up, so a list is cheaper than a map.
+ */
+export class HeadCheck implements HeaderFields {
+  private readonly names: string[] = []
+  private readonly values: string[] = []
+  private ambiguous = false
   private count = 0
   private bytes = 0
 
@@ -37,20 +43,34 @@ export class HeadCheck {
   add(name: string, value: string): void {
     this.count += 1
     this.bytes += name.length + value.length + 4
-    const earlier = this.headers.get(name)
-    if (earlier === undefined) {
-      this.headers.set(name, value)
-      return
+    const at = this.names.indexOf(name)
+    if (at < 0) {
+      this.names.push(name)
+      this.values.push(value)
+    } else if (SINGLE_FIELDS.has(name)) this.ambiguous = true
+    else if (this.count <= HEADER_COUNT_MAX) {
+      this.values[at] = `${this.values[at]!}${name === 'cookie' ? '; ' : ', '}${value}`
     }
-    if (SINGLE_FIELDS.has(name)) this.fault = 'ambiguous'
-    else this.headers.set(name, `${earlier}${name === 'cookie' ? '; ' : ', '}${value}`)
+  }
+
+  get(name: string): string | undefined {
+    const at = this.names.indexOf(name)
+    return at < 0 ? undefined : this.values[at]
+  }
+
+  has(name: string): boolean {
+    return this.names.includes(name)
+  }
+
+  *entries(): Iterable<readonly [name: string, value: string]> {
+    for (const [at, name] of this.names.entries()) yield [name, this.values[at]!]
   }
 
   /** The verdict once every field was added; null means the head may be believed. */
   judge(method: string, path: string, query: string): HeadFault | null {
-    if (this.fault !== null) return this.fault
-    const contentLength = this.headers.get('content-length')
-    const transferEncoding = this.headers.get('transfer-encoding')
+    if (this.ambiguous) return 'ambiguous'
+    const contentLength = this.get('content-length')
+    const transferEncoding = this.get('transfer-encoding')
     if (transferEncoding !== undefined) {
       if (contentLength !== undefined || transferEncoding !== 'chunked') return 'ambiguous'
     }
@@ -83,7 +103,7 @@ function isPath(path: string): boolean {
 }
 
 /** Whether a request announces a body. A body on GET or HEAD has no meaning and is not read. */
-export function announcesBody(method: string, headers: ReadonlyMap<string, string>): boolean {
+export function announcesBody(method: string, headers: HeaderFields): boolean {
   if (method === 'GET' || method === 'HEAD') return false
   const length = headers.get('content-length')
   return length === undefined ? headers.has('transfer-encoding') : length !== '0'

@@ -18,15 +18,7 @@ import { accepts } from './headers/accept.js'
 import type { Problem } from './problems.js'
 import type { AnyRouteRequest, FormFields, IdempotencyClaim } from './route.js'
 import { decodeParams } from './router.js'
-import { EMPTY, type Visit } from './visit.js'
-
-export type Parts = {
-  readonly params: unknown
-  readonly query: unknown
-  readonly headers: unknown
-  readonly body: unknown
-  readonly idempotency: IdempotencyClaim | null
-}
+import { EMPTY, type Parts, type Visit } from './visit.js'
 
 export type PartsRead =
   | { readonly ok: true; readonly value: Parts }
@@ -82,7 +74,11 @@ export class InputReader {
     }
     let headers: ReturnType<typeof checked> = KEPT(EMPTY)
     if (route.headers !== undefined) {
-      headers = checked(route.headers, Object.fromEntries(exchange.headers), headerPointer)
+      headers = checked(
+        route.headers,
+        Object.fromEntries(exchange.headers.entries()),
+        headerPointer,
+      )
       if (!headers.ok) return headers
     }
 

@@ -10,7 +10,8 @@ import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PAIRS: readonly HeaderPair[] = []
 
-export class Visit {
+/** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
+export class Visit implements AskOptions {
   readonly exchange: Exchange
   readonly requestId: string
   readonly startedMs: number
@@ -37,55 +38,59 @@ export class Visit {
     this.deadlineMs = deadlineMs
   }
 
-  /** Options for whatever is asked on behalf of this request. */
-  get askOptions(): AskOptions {
-    return {
-      deadlineMs: this.deadlineMs,
-      timeoutMs: this.deadlineMs === undefined ? NO_LIMIT_MS : undefined,
-      requestId: this.requestId,
-      signal: this.abort?.signal,
-    }
+  /** Only where `request_timeout_secs` sets no deadline. */
+  get timeoutMs(): number | undefined {
+    return this.deadlineMs === undefined ? NO_LIMIT_MS : undefined
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.abort?.signal
   }
 }
 
 /** With request_timeout_secs = 0 an ask still needs a number: the longest a timer holds. */
 const NO_LIMIT_MS = 2_147_483_647
 
-/** What routes read; addresses and credentials are worked out when somebody looks. */
+/** What routes read. Everything is worked out when somebody looks. */
 export class RequestView implements AnyRouteRequest {
-  readonly params: unknown
-  readonly query: unknown
-  readonly headers: unknown
-  readonly body: unknown
-  readonly principal: Principal | null
-  readonly idempotency: IdempotencyClaim | null
-  readonly requestId: string
   private readonly visit: Visit
   private readonly addresses: ClientAddresses
   private readonly publicOrigin: URL
+  private readonly parts: Parts
 
-  constructor(
-    visit: Visit,
-    addresses: ClientAddresses,
-    publicOrigin: URL,
-    parts: {
-      readonly params: unknown
-      readonly query: unknown
-      readonly headers: unknown
-      readonly body: unknown
-      readonly idempotency: IdempotencyClaim | null
-    },
-  ) {
+  constructor(visit: Visit, addresses: ClientAddresses, publicOrigin: URL, parts: Parts) {
     this.visit = visit
     this.addresses = addresses
     this.publicOrigin = publicOrigin
-    this.params = parts.params
-    this.query = parts.query
-    this.headers = parts.headers
-    this.body = parts.body
-    this.principal = visit.principal
-    this.idempotency = parts.idempotency
-    this.requestId = visit.requestId
+    this.parts = parts
+  }
+
+  get params(): unknown {
+    return this.parts.params
+  }
+
+  get query(): unknown {
+    return this.parts.query
+  }
+
+  get headers(): unknown {
+    return this.parts.headers
+  }
+
+  get body(): unknown {
+    return this.parts.body
+  }
+
+  get idempotency(): IdempotencyClaim | null {
+    return this.parts.idempotency
+  }
+
+  get principal(): Principal | null {
+    return this.visit.principal
+  }
+
+  get requestId(): string {
+    return this.visit.requestId
   }
 
   get host(): string {
@@ -101,7 +106,16 @@ export class RequestView implements AnyRouteRequest {
   }
 }
 
-export const NO_PARTS = Object.freeze({
+/** The checked parts of a request. */
+export type Parts = {
+  readonly params: unknown
+  readonly query: unknown
+  readonly headers: unknown
+  readonly body: unknown
+  readonly idempotency: IdempotencyClaim | null
+}
+
+export const NO_PARTS: Parts = Object.freeze({
   params: EMPTY,
   query: EMPTY,
   headers: EMPTY,

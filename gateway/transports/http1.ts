@@ -132,7 +132,7 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
       const fault = check.judge(method, path, query)
       if (fault === 'ambiguous') message.socket.destroy()
       else {
-        const head = { method, path, query, headers: check.headers, fault }
+        const head = { method, path, query, headers: check, fault }
         handler(new Http1Exchange(message, response, shared, head))
       }
     },

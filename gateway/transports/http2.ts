@@ -228,13 +228,13 @@ function headOf(fields: IncomingHttpHeaders): Head | null {
   const fault = check.judge(method, path, query)
   if (fault === 'ambiguous') return null
   const authority = fields[':authority']?.toLowerCase()
-  const named = check.headers.get('host')?.toLowerCase()
+  const named = check.get('host')?.toLowerCase()
   const mismatch = authority !== undefined && named !== undefined && authority !== named
   return {
     method,
     path,
     query,
-    headers: check.headers,
+    headers: check,
     host: authority ?? named ?? '',
     fault: mismatch ? 'malformed' : fault,
   }

@@ -7,7 +7,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { BodyInbox } from '../body/inbox.js'
-import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import type { Answer, Exchange, HeaderBlock, HeaderFields, HeaderPair } from '../exchange.js'
 import { announcesBody, HeadCheck, type HeadFault } from '../guard.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
@@ -101,8 +101,7 @@ class UwsExchange implements Exchange {
     res.cork(() => {
       const { status, block, headers, body } = answer
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
-      if (block.wire !== null) res.writeHeader(block.wire[0], block.wire[1])
-      for (const pair of headers) res.writeHeader(pair[0], pair[1])
+      writeHeaders(res, block, headers)
       if (close) res.writeHeader('connection', 'close')
       if (status === 204 || status === 304) res.endWithoutBody(undefined, close)
       else if (this.method === 'HEAD') {
@@ -145,8 +144,7 @@ export async function openUws(uws: Uws, { host, port, handler }: ListenOptions):
     const fault = check.judge(method, path, query)
     // Closed, not answered: an answer lets the rest of the buffer be parsed as a second request.
     if (fault === 'ambiguous') res.close()
-    else
-      handler(new UwsExchange(res, shared, { method, path, query, headers: check.headers, fault }))
+    else handler(new UwsExchange(res, shared, { method, path, query, headers: check, fault }))
   })
 
   const socket = await new Promise<us_listen_socket>((resolve, reject) => {
@@ -177,6 +175,25 @@ export async function openUws(uws: Uws, { host, port, handler }: ListenOptions):
       app.close()
     },
   }
+}
+
+/**
+ * All headers in one native call: a call costs more than a header does. The native side writes
+ * values as they are, so a value may carry the lines of the headers behind it; the pipeline has
+ * refused CR and LF in every value that is not ours.
+ */
+function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly HeaderPair[]): void {
+  const [first] = pairs
+  if (block.wire === null && first === undefined) return
+  let at = 0
+  let name: string
+  let lines: string
+  if (block.wire === null) {
+    ;[name, lines] = first!
+    at = 1
+  } else [name, lines] = block.wire
+  for (; at < pairs.length; at += 1) lines += `\r\n${pairs[at]![0]}: ${pairs[at]![1]}`
+  res.writeHeader(name, lines)
 }
 
 /** Textual peer addresses; the last few thousand IPv4 ones are kept, they come back at once. */
