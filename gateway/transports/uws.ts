@@ -103,8 +103,12 @@ class UwsExchange implements Exchange {
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
       if (close) res.writeHeader('connection', 'close')
-      if (status === 204 || status === 304) res.endWithoutBody(undefined, close)
-      else if (this.method === 'HEAD') {
+      if (status === 204 || status === 304) {
+        // Without arguments no content-length is written (RFC 9110 section 8.6); with the argument
+        // that closes there is no way to leave it out.
+        if (close) res.endWithoutBody(0, true)
+        else res.endWithoutBody()
+      } else if (this.method === 'HEAD') {
         res.endWithoutBody(body === null ? 0 : Buffer.byteLength(body), close)
       } else res.end(body ?? '', close)
     })

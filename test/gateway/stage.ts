@@ -1,6 +1,7 @@
 /** A gateway on a real socket in front of small actors, and clients for each transport. */
 import { request as httpRequest } from 'node:http'
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
+import type { TestFn } from 'ava'
 import { z } from 'zod'
 import type { Principal } from '../../actors/domain/principal.js'
 import { throttle } from '../../actors/throttle/protocol.js'
@@ -250,4 +251,46 @@ function callHttp2(session: ClientHttp2Session, call: Call): Promise<Reply> {
     })
     if (body !== undefined) stream.end(body)
   })
+}
+
+export type OnTransport = {
+  readonly transport: Transport
+  /** The title with the transport in front. */
+  on(title: string): string
+  stage(): Stage
+  call(call: Call): Promise<Reply>
+  postJson(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>
+}
+
+/** Defines the same tests for every transport, each with one stage of its own for the file. */
+export function onEachTransport(
+  test: TestFn,
+  options: Omit<StageOptions, 'transport'> | (() => Omit<StageOptions, 'transport'>),
+  define: (given: OnTransport) => void,
+  transports: readonly Transport[] = TRANSPORTS,
+): void {
+  for (const transport of transports) {
+    let opened: Stage | undefined
+    test.before(`${transport}: open`, async () => {
+      opened = await openStage({
+        ...(typeof options === 'function' ? options() : options),
+        transport,
+      })
+    })
+    test.after.always(`${transport}: close`, async () => opened?.close())
+    const call = (request: Call) => opened!.call(request)
+    define({
+      transport,
+      on: (title) => `${transport}: ${title}`,
+      stage: () => opened!,
+      call,
+      postJson: (path, body, headers = {}) =>
+        call({
+          method: 'POST',
+          path,
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify(body),
+        }),
+    })
+  }
 }
