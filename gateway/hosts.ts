@@ -8,8 +8,8 @@ const HOST = /^(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])(?::[
 const VERDICTS_KEPT_MAX = 1_024
 
 /**
- * An empty list serves every well-formed host. Entries match without a port unless they name one,
- * `*.example.com` matches one more label, and so does `{slug}.{base_domain}` without being listed.
+ * An empty list serves every well-formed host. Entries match without a port unless they name one;
+ * `{slug}.{base_domain}` is served without being listed.
  */
 export function hostPolicy(allowed: readonly string[], baseDomain: string): HostPolicy {
   const entries = new Set(allowed.map((host) => host.toLowerCase()))
@@ -21,9 +21,7 @@ export function hostPolicy(allowed: readonly string[], baseDomain: string): Host
     if (entries.has(host) || entries.has(name)) return 'served'
     const [label = '', ...parent] = name.split('.')
     const above = parent.join('.')
-    if (label === '' || above === '') return 'misdirected'
-    if (above === baseDomain.toLowerCase() || entries.has(`*.${above}`)) return 'served'
-    return 'misdirected'
+    return label !== '' && above === baseDomain.toLowerCase() ? 'served' : 'misdirected'
   }
   return (host) => {
     const known = kept.get(host)

@@ -19,7 +19,7 @@ export type PolicyWindow = {
 const MINUTE_SECS = 60
 const DAY_SECS = 86_400
 
-const perMinute = (name: string, limit: number): readonly PolicyWindow[] => [
+const perMinute = (name: string, limit: number): readonly [PolicyWindow] => [
   { name, limit, windowSecs: MINUTE_SECS },
 ]
 
@@ -43,7 +43,7 @@ export const POLICIES = {
   egress: perMinute('egress', 600),
   'webhook-test': perMinute('webhook-test', 10),
   scim: perMinute('scim', 600),
-} as const satisfies Record<string, readonly PolicyWindow[]>
+} as const satisfies Record<string, readonly [PolicyWindow, ...PolicyWindow[]]>
 
 export type PolicyName = keyof typeof POLICIES
 
