@@ -104,9 +104,22 @@ export class Cell implements JobOwner {
       this.#followOrigin(job, origin)
     } else if (options?.signal !== undefined) {
       this.#followSignal(job, options.signal)
-    } else if (options instanceof Inbound) {
-      options.giveUp = () => this.#giveUp(job, 'cancelled')
     }
+    this.#admitOrReject(job, nowMs)
+    return answer
+  }
+
+  /** An ask from another thread. */
+  receive(kind: string, message: unknown, inbound: Inbound): void {
+    const nowMs = this.clock.monotonicMs()
+    const job = new Job(this, kind, message, nowMs, inbound.deadlineMs, inbound.requestId)
+    job.resolve = inbound.reply
+    job.reject = inbound.refuse
+    inbound.giveUp = () => this.#giveUp(job, 'cancelled')
+    this.#admitOrReject(job, nowMs)
+  }
+
+  #admitOrReject(job: Job, nowMs: number): void {
     try {
       if (!job.settled) this.#admit(job, nowMs)
     } catch (error) {
@@ -114,7 +127,6 @@ export class Cell implements JobOwner {
       job.settled = true
       job.reject(error as Error)
     }
-    return answer
   }
 
   tell(kind: string, message: unknown, options?: AskOptions): void {
@@ -336,11 +348,12 @@ export class Cell implements JobOwner {
   }
 }
 
-/** The typed face of a cell. */
-export function refTo<P extends Protocol>(cell: Cell): ActorRef<P> {
+/** The typed face of a cell, and the way in for a link. */
+export function refTo<P extends Protocol>(cell: Cell): ActorRef<P> & { receive: Cell['receive'] } {
   return {
     name: cell.name,
     ask: (kind, message, options) => cell.ask(kind, message, options),
     tell: (kind, message, options) => cell.tell(kind, message, options),
+    receive: (kind, message, inbound) => cell.receive(kind, message, inbound),
   }
 }

@@ -18,16 +18,25 @@ export interface JobOwner {
   passedOn(job: Job, error: ActorUnavailable): void
 }
 
-/** Options of an ask that came from another thread: its asker can give up without a signal. */
+/** An ask that came from another thread: answered without a promise, given up without a signal. */
 export class Inbound implements AskOptions {
   readonly deadlineMs: number
   readonly requestId: string | undefined
+  readonly reply: (reply: unknown) => void
+  readonly refuse: (error: unknown) => void
   /** Put in by the actor that takes the ask. */
   giveUp: () => void = nothing
 
-  constructor(deadlineMs: number, requestId: string | undefined) {
+  constructor(
+    deadlineMs: number,
+    requestId: string | undefined,
+    reply: (reply: unknown) => void,
+    refuse: (error: unknown) => void,
+  ) {
     this.deadlineMs = deadlineMs
     this.requestId = requestId
+    this.reply = reply
+    this.refuse = refuse
   }
 }
 

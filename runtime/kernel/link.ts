@@ -3,7 +3,12 @@
  * directions, all that one turn of the event loop produces in one frame. Both ends are alike.
  */
 import type { MessagePort } from 'node:worker_threads'
-import { type ActorRef, ActorUnavailable, type UnavailableReason } from './actor.js'
+import {
+  type ActorRef,
+  ActorUnavailable,
+  type AskOptions,
+  type UnavailableReason,
+} from './actor.js'
 import { Cell, type Executor, refTo } from './cell.js'
 import type { Clock } from './clock.js'
 import { Inbound, type Job } from './job.js'
@@ -28,7 +33,9 @@ export interface LinkOptions {
 
 /** An actor as a link sees it: by name, without its protocol. */
 export interface AskedByName {
-  ask(kind: string, message: unknown, options: Inbound): Promise<unknown>
+  ask(kind: string, message: unknown, options: AskOptions): Promise<unknown>
+  /** The short way, where the actor sits here itself. */
+  receive?(kind: string, message: unknown, inbound: Inbound): void
 }
 
 export class Link implements Carrier {
@@ -166,12 +173,23 @@ export class Link implements Carrier {
     ]
     const target = this.#lookup(actor)
     if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
-    const inbound = new Inbound(this.#clock.monotonicMs() + budgetMs, requestId ?? undefined)
-    this.#inbound.set(id, inbound)
-    target.ask(kind, message, inbound).then(
+    const inbound = new Inbound(
+      this.#clock.monotonicMs() + budgetMs,
+      requestId ?? undefined,
       (reply) => this.#answer(id, actor, kind, reply),
-      (error: unknown) => this.#refuse(id, actor, kind, error),
+      (error) => this.#refuse(id, actor, kind, error),
     )
+    this.#inbound.set(id, inbound)
+    if (target.receive !== undefined) {
+      target.receive(kind, message, inbound)
+    } else {
+      // Behind a reference of another make: a signal instead of the short way.
+      const { deadlineMs, requestId } = inbound
+      const cancel = new AbortController()
+      inbound.giveUp = () => cancel.abort()
+      const options = { deadlineMs, requestId, signal: cancel.signal }
+      target.ask(kind, message, options).then(inbound.reply, inbound.refuse)
+    }
   }
 
   #answer(id: number, actor: string, kind: string, reply: unknown): void {
