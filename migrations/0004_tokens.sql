@@ -30,6 +30,8 @@ create table applications (
   check ((client_type = 'public') = (token_endpoint_auth_method = 'none'))
 );
 create index applications_listed on applications (tenant_id, created_at desc, id desc);
+-- A preflight names an origin and nothing else.
+create index applications_origins on applications using gin (allowed_origins);
 
 -- More than one row per application while a rotated secret overlaps its successor.
 create table application_secrets (

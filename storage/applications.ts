@@ -187,6 +187,22 @@ export async function knownAudiences(
   return rows.map(({ audience }) => audience)
 }
 
+/** Whether an active application lists the origin: that one, or with null any. Crosses tenants. */
+export async function originListed(
+  tx: Transaction,
+  origin: string,
+  applicationId: string | null,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ listed: boolean }>({
+    name: 'application.origin_listed',
+    text: `select exists (select from applications
+             where allowed_origins @> array[$1::text] and status = 'active'
+               and ($2::uuid is null or id = $2)) as listed`,
+    values: [origin, applicationId],
+  })
+  return rows[0]!.listed
+}
+
 const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clientType",
   token_endpoint_auth_method as "tokenEndpointAuthMethod", audience,
   redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",

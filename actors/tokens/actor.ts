@@ -69,6 +69,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     // Two uses of one refresh token take turns here; across processes the row decides.
     exchange: ({ form }) => form.find(([name]) => name === 'refresh_token')?.[1],
     introspect: () => undefined,
+    originListed: () => undefined,
     standingChanged: () => undefined,
   },
   // What is remembered may be kept: a failure is one statement's or one request's.
@@ -81,11 +82,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const nonces = proofNonces({ clock, sealer: needs.sealer })
     const proofs = proofJudge({ clock, coordination: needs.coordination, nonces, settings: dpop })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
-    const clients = createClients({ ...needs, memory: knownClients })
+    const origins = briefMemory<boolean>(clock)
+    const clients = createClients({ ...needs, memory: knownClients, origins })
     const bearer = createBearer({ keys: needs.keys, database, clock, issuer, proofs, standings })
     const forget = (ids: readonly string[] | 'all') => {
       standings.forget(ids)
       knownClients.forget(ids)
+      origins.forget(ids)
     }
     const issuing = { ...needs, signer, metrics, commits: tenantCommits(database) }
 
@@ -182,6 +185,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if (token === null) return refuse('invalid_request', 'token is missing')
         const answer = await introspect({ database, bearer, clock, issuer }, inspector, token, turn)
         return { tag: 'introspected', answer }
+      },
+
+      async originListed({ origin, clientId }) {
+        return { tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed' }
       },
 
       async standingChanged({ ids }) {

@@ -1,7 +1,12 @@
 /** Who a client of the token endpoint is, and whether it proved it. decisions.md 7.3 and 7.6. */
 import { createHash, ECDH, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import { type ClientRow, clientSecretSha256, findClient } from '../../storage/applications.js'
+import {
+  type ClientRow,
+  clientSecretSha256,
+  findClient,
+  originListed,
+} from '../../storage/applications.js'
 import type { Coordination } from '../../storage/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
@@ -27,6 +32,8 @@ type Known =
 export interface Clients {
   /** The client, when it is active and what it presented is right; null otherwise. */
   authenticate(presented: PresentedClient): Promise<Client | null>
+  /** Whether the application, or with null any, lists the web origin. */
+  lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
 export type ClientsNeeds = {
@@ -35,6 +42,7 @@ export type ClientsNeeds = {
   readonly clock: Clock
   readonly issuer: string
   readonly memory: BriefMemory<Known>
+  readonly origins: BriefMemory<boolean>
 }
 export type KnownClient = Known
 
@@ -44,6 +52,7 @@ export function createClients({
   clock,
   issuer,
   memory,
+  origins,
 }: ClientsNeeds): Clients {
   /** The tenant of a client is not known before the client is: the look-up crosses tenants. */
   async function read(clientId: string): Promise<Known> {
@@ -104,6 +113,12 @@ export function createClients({
   }
 
   return {
+    async lists(origin, clientId) {
+      if (clientId !== null && !UUID.test(clientId)) return false
+      return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
+        database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
+      )
+    },
     authenticate(presented) {
       switch (presented.method) {
         case 'secret':

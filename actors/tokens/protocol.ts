@@ -13,6 +13,8 @@ export type TokensProtocol = {
   /** Runs one request of the token endpoint, whatever its grant. */
   exchange: Ask<TokenRequest, Issued | ProofRefused | OAuthRefused>
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
+  /** Whether a web page of this origin may read the answers of the token endpoint (CORS). */
+  originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
   /** Something revoked or suspended: what is remembered about these ids is dropped. */
   standingChanged: Tell<StandingChanged>
 }
@@ -153,9 +155,19 @@ export type ActiveToken = {
   readonly authTimeSecs: number | null
 }
 
+export type OriginListed = {
+  readonly origin: string
+  /** The client that asks; null in a preflight, where any application will do. */
+  readonly clientId: string | null
+}
+
 export type StandingChanged = {
   /** Ids of sessions, agents, applications or tenants; `all` when notifications may have been lost. */
   readonly ids: readonly string[] | 'all'
 }
 
-export const tokens = address<TokensProtocol>('tokens', ['authenticate', 'introspect'])
+export const tokens = address<TokensProtocol>('tokens', [
+  'authenticate',
+  'introspect',
+  'originListed',
+])
