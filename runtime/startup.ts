@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
+import { tokens } from '../actors/tokens/protocol.js'
 import { type Gateway, openGateway } from '../gateway/gateway.js'
 import { routes } from '../gateway/route-table.js'
 import { runMigrations } from '../migrations/main.js'
@@ -332,6 +333,12 @@ async function openListener(site: Site): Promise<Undo> {
     metrics,
     clock,
     random,
+    applicationOrigins: {
+      lists: async (origin, clientId) => {
+        const answer = await system!.ref(tokens).ask('originListed', { origin, clientId })
+        return answer.tag === 'listed'
+      },
+    },
   })
   site.gateway = gateway
   try {
