@@ -234,6 +234,7 @@ create table applications (
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX applications_listed ON public.applications USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX applications_origins ON public.applications USING gin (allowed_origins);
 alter table applications enable row level security;
 alter table applications force row level security;
 create policy tenant on applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
