@@ -35,6 +35,8 @@ export interface EmbeddedPostgres {
   /** Of the superuser, to create test databases. The service has no use for it. */
   readonly superuserUrl: string
   readonly pid: number
+  /** Where the cluster lies: in the data directory, or where its user can reach it. */
+  readonly folder: string
   /** True when a server of an earlier, killed process was taken over. */
   readonly adopted: boolean
   stop(): Promise<void>
@@ -82,6 +84,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       url: urlOf(server.socketFolder, 'svc', cluster.passwords.service, 'svc'),
       superuserUrl,
       pid: server.pid,
+      folder: cluster.folder,
       adopted: server.adopted,
       async stop() {
         await server.stop()
@@ -135,7 +138,8 @@ async function runServer({ programs, cluster, logFile, tuning, log }: ServerPlan
       clearInterval(timer)
       if (!stopping) reviving = revive()
     }
-    if (child) child.once('exit', died)
+    if (child && child.exitCode === null && child.signalCode === null) child.once('exit', died)
+    else if (child) died()
     // Not our child: nobody tells us of its end, so look.
     else timer = setInterval(() => isAlive(pid) || died(), WATCH_MS).unref()
   }

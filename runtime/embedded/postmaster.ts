@@ -99,22 +99,19 @@ async function tryStart(
 ): Promise<Postmaster | { ended: string; tail: string }> {
   const output = await openLog(logFile)
   const from = (await output.stat()).size
-  let child: ChildProcess
-  try {
-    child = spawn(programs.postgres, serverArguments(cluster, tuning), {
-      ...processOptions(cluster.account),
-      stdio: ['ignore', output.fd, output.fd],
-    })
-  } finally {
-    await output.close()
-  }
+  const child = spawn(programs.postgres, serverArguments(cluster, tuning), {
+    ...processOptions(cluster.account),
+    stdio: ['ignore', output.fd, output.fd],
+  })
+  // Before anything is waited for: a server that fails at once must not end unheard.
   let ended: string | undefined
   child.once('error', (error) => (ended = error.message))
   child.once('exit', (code, signal) => (ended = `exit code ${code ?? signal}`))
+  await output.close()
   child.unref()
   const ready = await awaitReady(cluster, child.pid, () => ended === undefined)
   if (ready) return { ...ready, child }
-  if (child.pid !== undefined && ended === undefined) process.kill(child.pid, 'SIGQUIT')
+  if (ended === undefined) child.kill('SIGQUIT')
   const written = await readFile(logFile).catch(() => Buffer.alloc(0))
   const tail = written.subarray(from).toString('utf8').slice(-LOG_TAIL_BYTES)
   return { ended: ended ?? 'no answer', tail }

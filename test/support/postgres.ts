@@ -7,6 +7,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { claimDataDirectory, DataDirectoryInUse, isAlive } from '../../runtime/embedded/claim.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
@@ -27,7 +28,7 @@ export function testPostgres(): Promise<string> {
   return shared
 }
 
-/** For the runner of the suite: a server of its own in a fresh folder, and how to end it. */
+/** For the runner of the suite: a throwaway server of its own, and how to end it. */
 export async function startTestPostgres(dataDir: string) {
   const server = await startEmbeddedPostgres({
     dataDir,
@@ -35,7 +36,14 @@ export async function startTestPostgres(dataDir: string) {
     durable: false,
     connectionsMax: CONNECTIONS_MAX,
   })
-  return { env: { TEST_POSTGRES_URL: server.superuserUrl }, stop: () => server.stop() }
+  return {
+    env: { TEST_POSTGRES_URL: server.superuserUrl },
+    async stop() {
+      await server.stop()
+      // It may lie outside of the folder that the runner removes.
+      await rm(server.folder, { recursive: true, force: true })
+    },
+  }
 }
 
 async function joinServer(): Promise<string> {
