@@ -3,6 +3,7 @@
  * key or challenge id before the tenant is known: these run where tenants may be crossed.
  */
 import { type KeyAlgorithm, type OrganizationRole, roleIn } from './agents.js'
+import { UNHURRIED } from './durability.js'
 import type { Transaction } from './sql.js'
 
 /** A key that could log in, with what its agent is to the tenant that was asked for. */
@@ -71,7 +72,7 @@ export async function insertAgentChallenge(
              expires_at)
            select $1, $2, $3, $4, $5, clock.now,
              date_trunc('second', clock.now) + make_interval(secs => $6)
-           from (select clock_timestamp() as now) clock
+           from (select clock_timestamp() as now, ${UNHURRIED}) clock
            returning expires_at as "expiresAt"`,
     values: [
       challenge.tenantId,

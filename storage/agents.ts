@@ -1,4 +1,5 @@
 /** Agents with their keys and anchors. An agent's home is the tenant it registered in. */
+import { UNHURRIED } from './durability.js'
 import type { Transaction } from './sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
@@ -128,6 +129,7 @@ export async function touchAgent(tx: Transaction, agentId: string, now: Date): P
   await tx.query({
     name: 'agent.touch',
     text: `update agents set last_authenticated_at = $2
+           from (select ${UNHURRIED}) hurry
            where id = $1 and (last_authenticated_at is null or last_authenticated_at < $2)`,
     values: [agentId, now],
   })

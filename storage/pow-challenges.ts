@@ -6,6 +6,7 @@
  */
 import { invariant } from '../runtime/kernel/assert.js'
 import { type KeyAlgorithm, type NewAgent, registerAgent } from './agents.js'
+import { UNHURRIED } from './durability.js'
 import type { Transaction } from './sql.js'
 
 export type PowChallengeRow = {
@@ -43,7 +44,7 @@ export async function insertPowChallenge(
              expires_at)
            select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock.now,
              clock.now + make_interval(secs => $12)
-           from (select clock_timestamp() as now) clock
+           from (select clock_timestamp() as now, ${UNHURRIED}) clock
            returning expires_at as "expiresAt"`,
     values: [
       c.tenantId,
