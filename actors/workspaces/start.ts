@@ -1,23 +1,20 @@
 /** What an agent is handed to start with: a sample for its framework and the environment it reads. */
-import type { Framework, WorkspaceProvisioned } from './protocol.js'
-import { GO } from './snippets/go.js'
-import { EXPRESS, FASTIFY, GENERIC, NEXTJS, REMIX, SVELTEKIT } from './snippets/javascript.js'
-import { PYTHON } from './snippets/python.js'
+import { readFileSync } from 'node:fs'
+import { FRAMEWORKS, type WorkspaceProvisioned } from './protocol.js'
 
-const SNIPPETS: Readonly<Record<Framework, string>> = {
-  nextjs: NEXTJS,
-  express: EXPRESS,
-  fastify: FASTIFY,
-  remix: REMIX,
-  sveltekit: SVELTEKIT,
-  python: PYTHON,
-  go: GO,
-  generic: GENERIC,
-}
+/** From dist/actors/workspaces back to the texts beside the source. */
+const SAMPLES = new URL('../../../actors/workspaces/samples/', import.meta.url)
+
+const samples = new Map<string, string>(
+  FRAMEWORKS.map((framework) => [
+    framework,
+    readFileSync(new URL(`${framework}.txt`, SAMPLES), 'utf8'),
+  ]),
+)
 
 /** Runnable text: a client_credentials request, and the check of a bearer token by the key set. */
 export function startSnippet(framework: string): string {
-  return Object.hasOwn(SNIPPETS, framework) ? SNIPPETS[framework as Framework] : GENERIC
+  return samples.get(framework) ?? samples.get('generic')!
 }
 
 /** dotenv lines (decisions.md 2.2). The secret only where there is one. */

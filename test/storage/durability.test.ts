@@ -7,7 +7,6 @@ import { identityHouse, registered } from '../support/identity.js'
 const house = await identityHouse()
 test.after.always(() => house.close())
 const { controlPlane, database } = house
-const { key, agent } = await registered(house)
 
 async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promise<boolean> {
   return database.system(async (tx) => {
@@ -22,6 +21,7 @@ async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promis
 }
 
 test('a challenge and a stamp do not wait for the disk, spending a challenge does', async (t) => {
+  const { key, agent } = await registered(house)
   const id = crypto.randomUUID()
   const challenge = {
     id,

@@ -1,98 +1,10 @@
 import test from 'ava'
-import type { GatewayOptions } from '../../../gateway/gateway.js'
-import { agentRoutes } from '../../../gateway/routes/agents.js'
-import { workspaceRoutes } from '../../../gateway/routes/workspaces.js'
-import { createAgentKey } from '../../../runtime/client/agent.js'
-import { identityHouse, ISSUER, nonceFor, sql } from '../../support/identity.js'
-import { openStage } from '../stage.js'
+import { ISSUER, sql } from '../../support/identity.js'
+import { BOOTSTRAP, type Json, openDoors, REGISTER } from './doors.js'
 
-const house = await identityHouse()
-const early = await identityHouse({ minDurationSecs: 60 })
-const stageOf = ({ agents, workspaces }: typeof house) =>
-  openStage({
-    transport: 'uws',
-    issuer: ISSUER,
-    server: { endpoint_throttle: { enabled: false } },
-    gateway: {
-      routes: [...agentRoutes, ...workspaceRoutes],
-      refs: new Map<string, never>([
-        ['agents', agents as never],
-        ['workspaces', workspaces as never],
-      ]) as GatewayOptions['refs'],
-    },
-  })
-const stage = await stageOf(house)
-const earlyStage = await stageOf(early)
-test.after.always(async () => {
-  await stage.close()
-  await earlyStage.close()
-  await house.close()
-  await early.close()
-})
-
-const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
-const REGISTER = '/api/v1/agents/auth/register'
-
-type Json = Record<string, unknown>
-
-async function post(path: string, body: unknown, at = stage, headers: Record<string, string> = {}) {
-  const answer = await at.call({
-    method: 'POST',
-    path,
-    headers: { host: 'auth.svc.example', 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  })
-  return { ...answer, body: JSON.parse(answer.text) as Json }
-}
-const get = (path: string) => stage.call({ path, headers: { host: 'auth.svc.example' } })
-
-function registrationBody(tenantId = house.controlPlane.id, change: Json = {}) {
-  const key = createAgentKey()
-  return {
-    key,
-    body: { name: 'Agent', ...key.registration({ issuer: ISSUER, tenantId }), ...change },
-  }
-}
-
-async function started(path: string, at = stage, tenantId = house.controlPlane.id) {
-  const { key, body } = registrationBody(tenantId)
-  const answer = await post(path, body, at)
-  if (answer.status !== 200) throw new Error(answer.text)
-  const nonce = nonceFor({
-    challengeToken: String(answer.body['challenge_token']),
-    difficultyBits: Number(answer.body['difficulty_bits']),
-  })
-  return { key, answer, challenge_id: String(answer.body['challenge_id']), nonce }
-}
-
-test('the bootstrap metadata says what a proof must sign, and may be cached', async (t) => {
-  const answer = await get(BOOTSTRAP)
-  t.is(answer.status, 200)
-  t.is(answer.headers['cache-control'], 'public, max-age=300')
-  t.deepEqual(JSON.parse(answer.text), {
-    issuer: ISSUER,
-    control_plane_tenant_id: house.controlPlane.id,
-    tenant_id: house.controlPlane.id,
-    key_ownership_proof: {
-      suite: 'svc-agent-key-ownership-v1',
-      fields: ['suite', 'issuer', 'tenant_id', 'anchor_type', 'key_algorithm', 'public_key'],
-      separator: '\n',
-      signature_encoding: 'base64url',
-    },
-    key_algorithms_supported: ['ed25519', 'es256'],
-    anchor_types_supported: ['did_key'],
-    frameworks_supported: [
-      'nextjs',
-      'express',
-      'fastify',
-      'remix',
-      'sveltekit',
-      'python',
-      'go',
-      'generic',
-    ],
-  })
-})
+const doors = await openDoors()
+test.after.always(() => doors.close())
+const { house, post, get, registrationBody, started } = doors
 
 test('a registration starts, completes, logs in and reads itself', async (t) => {
   const { key, answer, challenge_id, nonce } = await started(`${REGISTER}/pow`)
@@ -256,21 +168,6 @@ for (const nonce of [
   })
 }
 
-test('a proof that is too early is told how long to wait', async (t) => {
-  const { challenge_id, nonce } = await started(
-    `${BOOTSTRAP}/pow`,
-    earlyStage,
-    early.controlPlane.id,
-  )
-  const body = { challenge_id, nonce, organization_name: 'Early', redirect_uris: [] }
-  const answer = await post(`${BOOTSTRAP}/pow/complete`, body, earlyStage)
-  t.is(answer.status, 425)
-  const seconds = Number(answer.headers['retry-after'])
-  t.true(seconds > 0 && seconds <= 60)
-  t.is(answer.body['retry_after'], seconds)
-  t.is(answer.body['error'], 'too_early')
-})
-
 test('a second complete is 400, a known key 409', async (t) => {
   const { key, challenge_id, nonce } = await started(`${REGISTER}/pow`)
   const path = `${REGISTER}/pow/complete`
@@ -281,95 +178,6 @@ test('a second complete is 400, a known key 409', async (t) => {
   t.is(again.status, 409)
   t.is(again.body['error'], 'conflict')
 })
-
-test('a workspace is answered 201 with everything once', async (t) => {
-  const { challenge_id, nonce } = await started(`${BOOTSTRAP}/pow`)
-  const answer = await post(`${BOOTSTRAP}/pow/complete`, {
-    challenge_id,
-    nonce,
-    organization_name: 'Acme',
-    redirect_uris: ['https://app.example/callback'],
-    issue_operator_invite: true,
-    framework: 'cobol',
-  })
-  t.is(answer.status, 201, answer.text)
-  t.is(answer.headers['cache-control'], 'no-store')
-  t.deepEqual(Object.keys(answer.body), [
-    'agent',
-    'organization_id',
-    'organization_name',
-    'organization_slug',
-    'tenant_id',
-    'tenant_name',
-    'tenant_slug',
-    'environment',
-    'application_id',
-    'client_id',
-    'client_secret',
-    'audience',
-    'redirect_uris',
-    'token_endpoint_auth_method',
-    'fixture_end_user',
-    'control_plane_access_token',
-    'control_plane_expires_in',
-    'tenant_access_token',
-    'tenant_expires_in',
-    'start_snippet',
-    'env_block',
-    'operator_invite',
-    'issuer',
-    'discovery_url',
-  ])
-  t.like(answer.body, { environment: 'sandbox', control_plane_expires_in: 300, issuer: ISSUER })
-  t.deepEqual(Object.keys(answer.body['fixture_end_user'] as Json), [
-    'id',
-    'email',
-    'password',
-    'status',
-    'created_at',
-  ])
-  const { url } = answer.body['operator_invite'] as { url: string }
-  const page = await get(new URL(url).pathname)
-  t.is(page.status, 200)
-  t.regex(page.headers['content-type'] ?? '', /^text\/html/)
-  t.true(page.text.includes('<strong>Acme</strong>'))
-  await sql(house.database, 'update operator_invites set used_at = now() where tenant_id = $1', [
-    answer.body['tenant_id'],
-  ])
-  t.is((await get(new URL(url).pathname)).status, 410)
-  t.is((await get('/auth/invites/unknown')).status, 404)
-})
-
-test('the name of an organization cannot write HTML into the invite page', async (t) => {
-  const { challenge_id, nonce } = await started(`${BOOTSTRAP}/pow`)
-  const answer = await post(`${BOOTSTRAP}/pow/complete`, {
-    challenge_id,
-    nonce,
-    organization_name: `<script>"'&`,
-    redirect_uris: [],
-    issue_operator_invite: true,
-  })
-  const { url } = answer.body['operator_invite'] as { url: string }
-  const page = await get(new URL(url).pathname)
-  t.true(page.text.includes('<strong>&lt;script&gt;&quot;&#39;&amp;</strong>'))
-})
-
-for (const [title, change, pointer] of [
-  ['no organization name', { organization_name: undefined }, /organization_name/],
-  ['21 redirect URIs', { redirect_uris: Array(21).fill('https://a.example/') }, /redirect_uris/],
-  ['a plain redirect URI', { redirect_uris: ['http://a.example/'] }, /redirect_uris\/0/],
-  ['an invite flag that is no boolean', { issue_operator_invite: 'yes' }, /issue_operator_invite/],
-  ['a framework of 41 characters', { framework: 'f'.repeat(41) }, /framework/],
-] as const) {
-  test(`a bootstrap with ${title} is a bad request that says where`, async (t) => {
-    const { challenge_id, nonce } = await started(`${BOOTSTRAP}/pow`)
-    const good = { challenge_id, nonce, organization_name: 'Acme', redirect_uris: [] }
-    const answer = await post(`${BOOTSTRAP}/pow/complete`, { ...good, ...change })
-    t.is(answer.status, 400)
-    t.regex(JSON.stringify(answer.body['errors']), pointer)
-    t.is((await post(`${BOOTSTRAP}/pow/complete`, good)).status, 201)
-  })
-}
 
 for (const [title, body] of [
   ['nobody', {}],
@@ -391,8 +199,7 @@ test('a failed verify does not say why', async (t) => {
   await post(`${REGISTER}/pow/complete`, { challenge_id, nonce })
   const challenge = async () =>
     (await post('/api/v1/agents/auth/challenge', { key_id: key.fingerprint })).body
-  const verify = (body: Json, headers = {}) =>
-    post('/api/v1/agents/auth/verify', body, stage, headers)
+  const verify = (body: Json, headers = {}) => post('/api/v1/agents/auth/verify', body, headers)
   const wrong = await challenge()
   const signature = key.signChallenge('something else')
   const failed = await verify({ challenge_id: wrong['challenge_id'], signature })

@@ -1,0 +1,65 @@
+/** The agent and workspace routes behind a gateway on a real socket, and how to knock. */
+import type { GatewayOptions } from '../../../gateway/gateway.js'
+import { agentRoutes } from '../../../gateway/routes/agents.js'
+import { workspaceRoutes } from '../../../gateway/routes/workspaces.js'
+import { createAgentKey } from '../../../runtime/client/agent.js'
+import { type IdentityOptions, identityHouse, ISSUER, nonceFor } from '../../support/identity.js'
+import { openStage } from '../stage.js'
+
+export const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+export const REGISTER = '/api/v1/agents/auth/register'
+
+export type Json = Record<string, unknown>
+
+export async function openDoors(options: IdentityOptions = {}) {
+  const house = await identityHouse(options)
+  const refs = new Map<string, never>([
+    ['agents', house.agents as never],
+    ['workspaces', house.workspaces as never],
+  ])
+  const stage = await openStage({
+    transport: 'uws',
+    issuer: ISSUER,
+    server: { endpoint_throttle: { enabled: false } },
+    gateway: {
+      routes: [...agentRoutes, ...workspaceRoutes],
+      refs: refs as GatewayOptions['refs'],
+    },
+  })
+
+  async function post(path: string, body: unknown, headers: Record<string, string> = {}) {
+    const answer = await stage.call({
+      method: 'POST',
+      path,
+      headers: { host: 'auth.svc.example', 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+    return { ...answer, body: JSON.parse(answer.text) as Json }
+  }
+  const get = (path: string) => stage.call({ path, headers: { host: 'auth.svc.example' } })
+
+  /** A key and the body of a registration start that it signed. */
+  function registrationBody(tenantId = house.controlPlane.id, change: Json = {}) {
+    const key = createAgentKey()
+    const sent = key.registration({ issuer: ISSUER, tenantId })
+    return { key, body: { name: 'Agent', ...sent, ...change } }
+  }
+
+  /** A start, and the nonce that completes it. */
+  async function started(path: string) {
+    const { key, body } = registrationBody()
+    const answer = await post(path, body)
+    if (answer.status !== 200) throw new Error(answer.text)
+    const nonce = nonceFor({
+      challengeToken: String(answer.body['challenge_token']),
+      difficultyBits: Number(answer.body['difficulty_bits']),
+    })
+    return { key, answer, challenge_id: String(answer.body['challenge_id']), nonce }
+  }
+
+  async function close() {
+    await stage.close()
+    await house.close()
+  }
+  return { house, post, get, registrationBody, started, close }
+}
