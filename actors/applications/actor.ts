@@ -18,6 +18,8 @@ import {
   type CreateApplication,
 } from './protocol.js'
 
+/** In a window of supervision; what fails more often than this is beyond any lost database. */
+const FAILURES_TOLERATED_MAX = 1_000_000
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Of the unique constraint in 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
@@ -34,7 +36,9 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: { list: () => undefined, read: () => undefined, create: () => undefined },
-  supervision: { onFailure: 'resume' },
+  // A failure is one statement's or one request's: there is no state that a restart would mend, and
+  // readiness learns of a lost database by itself, sooner both ways.
+  supervision: { onFailure: 'resume', restartsMax: FAILURES_TOLERATED_MAX },
   create: ({ database, clock, random, issuer }) => {
     /** Inserts the application; its secret is in the outcome and nowhere else. */
     async function insert(
