@@ -48,7 +48,7 @@ const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
 const create = (more: Partial<ApplicationDraft> = {}) =>
   actor.ref.ask('create', { principal: principal(), draft: draft(more), idempotency: null })
 
-test('what is left out takes the defaults of decisions.md 7.4', async (t) => {
+test.serial('what is left out takes the defaults of decisions.md 7.4', async (t) => {
   const created = await create()
   if (created.tag !== 'created') return t.fail(JSON.stringify(created))
   t.regex(created.clientSecret!, /^svcs_[A-Za-z0-9_-]{43}$/)
@@ -80,23 +80,28 @@ test('what is left out takes the defaults of decisions.md 7.4', async (t) => {
   })
 })
 
-test('a created application works at the token endpoint, and its secret is stored nowhere', async (t) => {
-  const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
-  if (created.tag !== 'created') return t.fail(JSON.stringify(created))
-  const outcome = await town.tokens.ask(
-    'exchange',
-    request({
-      grant_type: 'client_credentials',
-      client_id: created.application.id,
-      client_secret: created.clientSecret!,
-    }),
-  )
-  t.like(outcome, { tag: 'issued', scopes: ['users:read'] })
-  const { rows } = await town.sql('select row_to_json(s)::text as text from application_secrets s')
-  t.false(JSON.stringify(rows).includes(created.clientSecret!))
-})
+test.serial(
+  'a created application works at the token endpoint, and its secret is stored nowhere',
+  async (t) => {
+    const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
+    if (created.tag !== 'created') return t.fail(JSON.stringify(created))
+    const outcome = await town.tokens.ask(
+      'exchange',
+      request({
+        grant_type: 'client_credentials',
+        client_id: created.application.id,
+        client_secret: created.clientSecret!,
+      }),
+    )
+    t.like(outcome, { tag: 'issued', scopes: ['users:read'] })
+    const { rows } = await town.sql(
+      'select row_to_json(s)::text as text from application_secrets s',
+    )
+    t.false(JSON.stringify(rows).includes(created.clientSecret!))
+  },
+)
 
-test('the same idempotency key creates once and shows the secret once', async (t) => {
+test.serial('the same idempotency key creates once and shows the secret once', async (t) => {
   const idempotency = { scope: 's', key: 'k', fingerprint: new Uint8Array(32) }
   const attempt = () =>
     actor.ref.ask('create', { principal: principal(), draft: draft(), idempotency })
@@ -113,19 +118,19 @@ test('the same idempotency key creates once and shows the secret once', async (t
   )
 })
 
-test('nobody creates an application that holds more than they do', async (t) => {
+test.serial('nobody creates an application that holds more than they do', async (t) => {
   t.deepEqual(await create({ scopes: ['openid', 'users:read', 'vault:manage'] }), {
     tag: 'forbidden',
     scopes: ['vault:manage'],
   })
 })
 
-test('an audience is one application’s', async (t) => {
+test.serial('an audience is one application’s', async (t) => {
   t.is((await create({ audience: 'https://api.example' })).tag, 'created')
   t.deepEqual(await create({ audience: 'https://api.example' }), { tag: 'audience_taken' })
 })
 
-test('an application of another tenant is unknown', async (t) => {
+test.serial('an application of another tenant is unknown', async (t) => {
   const foreign = await town.application(await town.tenant('foreign-applications'))
   t.deepEqual(await actor.ref.ask('read', { tenantId, applicationId: foreign.id }), {
     tag: 'unknown',
@@ -133,7 +138,7 @@ test('an application of another tenant is unknown', async (t) => {
   t.deepEqual(await actor.ref.ask('read', { tenantId, applicationId: 'x' }), { tag: 'unknown' })
 })
 
-test('pages follow one another without a gap or a repetition', async (t) => {
+test.serial('pages follow one another without a gap or a repetition', async (t) => {
   const own = await town.tenant('paged')
   const ids: string[] = []
   for (let i = 0; i < 7; i += 1) {
@@ -212,6 +217,8 @@ for (const [title, change, pointer] of [
   ['the issuer as audience', { audience: ISSUER }, '/audience'],
   ['an http logo', { logoUri: 'http://shop.example/logo.png' }, '/logo_uri'],
 ] as [string, Partial<ApplicationDraft>, string | undefined][]) {
-  test(`an application with ${title} is ${pointer === undefined ? 'accepted' : 'refused'}`, (t) =>
-    t.is(draftFault(draft(change), ISSUER)?.pointer, pointer))
+  test.serial(
+    `an application with ${title} is ${pointer === undefined ? 'accepted' : 'refused'}`,
+    (t) => t.is(draftFault(draft(change), ISSUER)?.pointer, pointer),
+  )
 }

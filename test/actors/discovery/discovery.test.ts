@@ -34,48 +34,57 @@ async function document(name: DocumentName): Promise<Record<string, unknown>> {
   return JSON.parse(Buffer.from(published.body).toString()) as Record<string, unknown>
 }
 
-test('a token verifies against the published keys with nothing but the discovery document', async (t) => {
-  const metadata = await document('openid-configuration')
-  t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
-  const keySet = createLocalJWKSet((await document('jwks')) as never)
-  const app = await town.application(await town.tenant('discovered'))
-  const outcome = await town.tokens.ask(
-    'exchange',
-    request({ grant_type: 'client_credentials' }, app),
-  )
-  if (outcome.tag !== 'issued') return t.fail(outcome.tag)
-  const { payload } = await jwtVerify(outcome.accessToken, keySet, {
-    issuer: metadata['issuer'] as string,
-    audience: app.audience,
-    typ: 'at+jwt',
-    currentDate: town.clock.now(),
-  })
-  t.is(payload.sub, app.clientId)
-})
+test.serial(
+  'a token verifies against the published keys with nothing but the discovery document',
+  async (t) => {
+    const metadata = await document('openid-configuration')
+    t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
+    const keySet = createLocalJWKSet((await document('jwks')) as never)
+    const app = await town.application(await town.tenant('discovered'))
+    const outcome = await town.tokens.ask(
+      'exchange',
+      request({ grant_type: 'client_credentials' }, app),
+    )
+    if (outcome.tag !== 'issued') return t.fail(outcome.tag)
+    const { payload } = await jwtVerify(outcome.accessToken, keySet, {
+      issuer: metadata['issuer'] as string,
+      audience: app.audience,
+      typ: 'at+jwt',
+      currentDate: town.clock.now(),
+    })
+    t.is(payload.sub, app.clientId)
+  },
+)
 
-test('the lists are those of the token endpoint, and nothing that does not work is named', async (t) => {
-  const metadata = await document('oauth-authorization-server')
-  t.deepEqual(metadata['grant_types_supported'], [...GRANT_TYPES])
-  t.deepEqual(metadata['token_endpoint_auth_methods_supported'], [...CLIENT_AUTH_METHODS])
-  t.deepEqual(metadata['response_types_supported'], [])
-  t.deepEqual(
-    Object.keys(metadata).filter((member) => member.endsWith('_endpoint')),
-    ['token_endpoint', 'introspection_endpoint'],
-  )
-  for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
-    t.false(member in metadata, `${member} is for OpenID Connect`)
-})
+test.serial(
+  'the lists are those of the token endpoint, and nothing that does not work is named',
+  async (t) => {
+    const metadata = await document('oauth-authorization-server')
+    t.deepEqual(metadata['grant_types_supported'], [...GRANT_TYPES])
+    t.deepEqual(metadata['token_endpoint_auth_methods_supported'], [...CLIENT_AUTH_METHODS])
+    t.deepEqual(metadata['response_types_supported'], [])
+    t.deepEqual(
+      Object.keys(metadata).filter((member) => member.endsWith('_endpoint')),
+      ['token_endpoint', 'introspection_endpoint'],
+    )
+    for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
+      t.false(member in metadata, `${member} is for OpenID Connect`)
+  },
+)
 
-test('a grant type that is not listed is refused, one that is listed is known', async (t) => {
-  const app = await town.application(await town.tenant('grants'))
-  for (const grant_type of [...GRANT_TYPES, 'authorization_code', 'implicit']) {
-    const outcome = await town.tokens.ask('exchange', request({ grant_type }, app))
-    const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
-    t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
-  }
-})
+test.serial(
+  'a grant type that is not listed is refused, one that is listed is known',
+  async (t) => {
+    const app = await town.application(await town.tenant('grants'))
+    for (const grant_type of [...GRANT_TYPES, 'authorization_code', 'implicit']) {
+      const outcome = await town.tokens.ask('exchange', request({ grant_type }, app))
+      const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
+      t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
+    }
+  },
+)
 
-test('OpenID Connect adds its required members', async (t) => {
+test.serial('OpenID Connect adds its required members', async (t) => {
   const metadata = await document('openid-configuration')
   t.like(metadata, {
     issuer: ISSUER,
@@ -85,7 +94,7 @@ test('OpenID Connect adds its required members', async (t) => {
   })
 })
 
-test('the protected resource names its authorization server', async (t) => {
+test.serial('the protected resource names its authorization server', async (t) => {
   t.like(await document('oauth-protected-resource'), {
     resource: ISSUER,
     authorization_servers: [ISSUER],
@@ -94,7 +103,7 @@ test('the protected resource names its authorization server', async (t) => {
   })
 })
 
-test('documents are the same bytes under the same tag every time', async (t) => {
+test.serial('documents are the same bytes under the same tag every time', async (t) => {
   for (const name of ['openid-configuration', 'jwks', 'jwt-vc-issuer'] as const) {
     const [one, other] = await Promise.all([
       discovery.ask('document', { name }),
@@ -106,7 +115,7 @@ test('documents are the same bytes under the same tag every time', async (t) => 
   }
 })
 
-test('a tenant publishes only when it issues credentials', async (t) => {
+test.serial('a tenant publishes only when it issues credentials', async (t) => {
   const tenantId = await town.tenant('issuing')
   const names = ['openid-credential-issuer', 'jwt-vc-issuer', 'jwks'] as const
   const ask = (tenantSlug: string, name: (typeof names)[number]) =>

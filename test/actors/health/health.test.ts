@@ -17,7 +17,7 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
   return false
 }
 
-test('readiness follows the database both ways, and liveness does not', async (t) => {
+test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
   const town = await buildTown()
   // A switch in the line: everything behind it is the real database.
   let cut = false
@@ -38,7 +38,7 @@ test('readiness follows the database both ways, and liveness does not', async (t
   await town.close()
 })
 
-test('a process that starts, stops or has an unfit actor is not ready', async (t) => {
+test.serial('a process that starts, stops or has an unfit actor is not ready', async (t) => {
   const town = await buildTown()
   const state = { started: false, stopping: false, unfit: [] as string[] }
   const health = spawnInline(healthActor, {

@@ -75,76 +75,85 @@ async function signed(keys: Keys, algorithm?: 'ES256' | 'EdDSA') {
   return outcome
 }
 
-test('a fresh service makes its keys, and jose verifies its tokens with the published set', async (t) => {
-  const keys = keysOf(t, await fresh(t))
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-  t.deepEqual(await keys.ask('maintain', null), {
-    tag: 'maintained',
-    created: 4,
-    promoted: 0,
-    removed: 0,
-  })
-  const { list } = await published(keys)
-  t.is(list.length, 4)
-  const keySet = jose.createLocalJWKSet({ keys: list })
-  for (const [algorithm, used] of [
-    [undefined, 'ES256'],
-    ['ES256', 'ES256'],
-    ['EdDSA', 'EdDSA'],
-  ] as const) {
-    const { token, kid } = await signed(keys, algorithm)
-    const { payload, protectedHeader } = await jose.jwtVerify(token, keySet, { typ: 'at+jwt' })
-    t.deepEqual(protectedHeader, { alg: used, typ: 'at+jwt', kid })
-    t.deepEqual(payload, claims)
-  }
-})
+test.serial(
+  'a fresh service makes its keys, and jose verifies its tokens with the published set',
+  async (t) => {
+    const keys = keysOf(t, await fresh(t))
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.deepEqual(await keys.ask('maintain', null), {
+      tag: 'maintained',
+      created: 4,
+      promoted: 0,
+      removed: 0,
+    })
+    const { list } = await published(keys)
+    t.is(list.length, 4)
+    const keySet = jose.createLocalJWKSet({ keys: list })
+    for (const [algorithm, used] of [
+      [undefined, 'ES256'],
+      ['ES256', 'ES256'],
+      ['EdDSA', 'EdDSA'],
+    ] as const) {
+      const { token, kid } = await signed(keys, algorithm)
+      const { payload, protectedHeader } = await jose.jwtVerify(token, keySet, { typ: 'at+jwt' })
+      t.deepEqual(protectedHeader, { alg: used, typ: 'at+jwt', kid })
+      t.deepEqual(payload, claims)
+    }
+  },
+)
 
-test('every published key has exactly the members of decisions.md 8 and its thumbprint as kid', async (t) => {
-  const keys = keysOf(t, await fresh(t))
-  await keys.ask('maintain', null)
-  const { list, etag, maxAgeSecs } = await published(keys)
-  for (const jwk of list) {
-    const members =
-      jwk.kty === 'EC'
-        ? ['kty', 'crv', 'x', 'y', 'use', 'alg', 'kid']
-        : ['kty', 'crv', 'x', 'use', 'alg', 'kid']
-    t.deepEqual(Object.keys(jwk), members)
-    t.is(jwk.alg, jwk.kty === 'EC' ? 'ES256' : 'EdDSA')
-    t.is(jwk.use, 'sig')
-    t.is(jwk.kid, await jose.calculateJwkThumbprint(jwk))
-  }
-  t.regex(etag, /^"[A-Za-z0-9_-]{22}"$/)
-  t.is(maxAgeSecs, 300)
-  t.is((await published(keys)).etag, etag)
-})
+test.serial(
+  'every published key has exactly the members of decisions.md 8 and its thumbprint as kid',
+  async (t) => {
+    const keys = keysOf(t, await fresh(t))
+    await keys.ask('maintain', null)
+    const { list, etag, maxAgeSecs } = await published(keys)
+    for (const jwk of list) {
+      const members =
+        jwk.kty === 'EC'
+          ? ['kty', 'crv', 'x', 'y', 'use', 'alg', 'kid']
+          : ['kty', 'crv', 'x', 'use', 'alg', 'kid']
+      t.deepEqual(Object.keys(jwk), members)
+      t.is(jwk.alg, jwk.kty === 'EC' ? 'ES256' : 'EdDSA')
+      t.is(jwk.use, 'sig')
+      t.is(jwk.kid, await jose.calculateJwkThumbprint(jwk))
+    }
+    t.regex(etag, /^"[A-Za-z0-9_-]{22}"$/)
+    t.is(maxAgeSecs, 300)
+    t.is((await published(keys)).etag, etag)
+  },
+)
 
-test('verificationKey gives what verifies a token, and unknown for made-up kids', async (t) => {
-  const keys = keysOf(t, await fresh(t))
-  await keys.ask('maintain', null)
-  const { token, kid } = await signed(keys, 'EdDSA')
-  const found = await keys.ask('verificationKey', { kid })
-  t.true(found.tag === 'found' && found.algorithm === 'EdDSA')
-  const key = found.tag === 'found' ? importPublicJwk(found.jwk) : undefined
-  const outcome = verifyJwt(token, {
-    keyOf: (header) => (header.kid === kid ? key : undefined),
-    typ: 'at+jwt',
-    nowSecs: 100,
-    leewaySecs: 0,
-  })
-  t.is(outcome.tag, 'verified')
-  for (const made of [
-    '',
-    '../../etc/passwd',
-    "' or 1=1 --",
-    '\0',
-    'x'.repeat(10_000),
-    '__proto__',
-  ]) {
-    t.is((await keys.ask('verificationKey', { kid: made })).tag, 'unknown')
-  }
-})
+test.serial(
+  'verificationKey gives what verifies a token, and unknown for made-up kids',
+  async (t) => {
+    const keys = keysOf(t, await fresh(t))
+    await keys.ask('maintain', null)
+    const { token, kid } = await signed(keys, 'EdDSA')
+    const found = await keys.ask('verificationKey', { kid })
+    t.true(found.tag === 'found' && found.algorithm === 'EdDSA')
+    const key = found.tag === 'found' ? importPublicJwk(found.jwk) : undefined
+    const outcome = verifyJwt(token, {
+      keyOf: (header) => (header.kid === kid ? key : undefined),
+      typ: 'at+jwt',
+      nowSecs: 100,
+      leewaySecs: 0,
+    })
+    t.is(outcome.tag, 'verified')
+    for (const made of [
+      '',
+      '../../etc/passwd',
+      "' or 1=1 --",
+      '\0',
+      'x'.repeat(10_000),
+      '__proto__',
+    ]) {
+      t.is((await keys.ask('verificationKey', { kid: made })).tag, 'unknown')
+    }
+  },
+)
 
-test('private keys lie sealed in the database, and retired ones not at all', async (t) => {
+test.serial('private keys lie sealed in the database, and retired ones not at all', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
   await keys.ask('maintain', null)
@@ -164,39 +173,42 @@ test('private keys lie sealed in the database, and retired ones not at all', asy
   }
 })
 
-test('keys rotate by age with overlap, and a token outlives the key that signed it', async (t) => {
-  const process = await fresh(t)
-  const keys = keysOf(t, process)
-  await keys.ask('maintain', null)
-  const first = await signed(keys)
-  const early = await published(keys)
-  process.clock.advance(30 * DAY_MS - 1_000)
-  t.like(await keys.ask('maintain', null), { created: 0, promoted: 0 })
-  const last = await signed(keys)
-  t.is(last.kid, first.kid)
-  process.clock.advance(1_000)
-  t.like(await keys.ask('maintain', null), { created: 2, promoted: 2, removed: 0 })
-  const second = await signed(keys)
-  t.not(second.kid, first.kid)
-  t.true(early.kids.includes(second.kid), 'the new key was published before its first use')
-  const overlap = await published(keys)
-  t.is(overlap.list.length, 6)
-  t.true(overlap.kids.includes(first.kid))
-  t.not(overlap.etag, early.etag)
-  await t.notThrowsAsync(
-    jose.jwtVerify(last.token, jose.createLocalJWKSet({ keys: overlap.list })),
-    'the last token of the old key still verifies',
-  )
-  process.clock.advance(DAY_MS)
-  await keys.ask('maintain', null)
-  t.true((await published(keys)).kids.includes(first.kid), 'a day later it may be needed still')
-  process.clock.advance(15 * 60_000)
-  t.like(await keys.ask('maintain', null), { removed: 2 })
-  t.false((await published(keys)).kids.includes(first.kid))
-  t.is((await keys.ask('verificationKey', { kid: first.kid })).tag, 'unknown')
-})
+test.serial(
+  'keys rotate by age with overlap, and a token outlives the key that signed it',
+  async (t) => {
+    const process = await fresh(t)
+    const keys = keysOf(t, process)
+    await keys.ask('maintain', null)
+    const first = await signed(keys)
+    const early = await published(keys)
+    process.clock.advance(30 * DAY_MS - 1_000)
+    t.like(await keys.ask('maintain', null), { created: 0, promoted: 0 })
+    const last = await signed(keys)
+    t.is(last.kid, first.kid)
+    process.clock.advance(1_000)
+    t.like(await keys.ask('maintain', null), { created: 2, promoted: 2, removed: 0 })
+    const second = await signed(keys)
+    t.not(second.kid, first.kid)
+    t.true(early.kids.includes(second.kid), 'the new key was published before its first use')
+    const overlap = await published(keys)
+    t.is(overlap.list.length, 6)
+    t.true(overlap.kids.includes(first.kid))
+    t.not(overlap.etag, early.etag)
+    await t.notThrowsAsync(
+      jose.jwtVerify(last.token, jose.createLocalJWKSet({ keys: overlap.list })),
+      'the last token of the old key still verifies',
+    )
+    process.clock.advance(DAY_MS)
+    await keys.ask('maintain', null)
+    t.true((await published(keys)).kids.includes(first.kid), 'a day later it may be needed still')
+    process.clock.advance(15 * 60_000)
+    t.like(await keys.ask('maintain', null), { removed: 2 })
+    t.false((await published(keys)).kids.includes(first.kid))
+    t.is((await keys.ask('verificationKey', { kid: first.kid })).tag, 'unknown')
+  },
+)
 
-test('processes that start and rotate at once agree on the keys', async (t) => {
+test.serial('processes that start and rotate at once agree on the keys', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 6 }, () => keysOf(t, process))
   const made = await Promise.all(all.map((keys) => keys.ask('maintain', null)))
@@ -211,7 +223,7 @@ test('processes that start and rotate at once agree on the keys', async (t) => {
   t.is(new Set(await Promise.all(all.map(async (keys) => (await signed(keys)).kid))).size, 1)
 })
 
-test('racing demands rotate once; the others hear that it is too early', async (t) => {
+test.serial('racing demands rotate once; the others hear that it is too early', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 5 }, () => keysOf(t, process))
   await all[0]!.ask('maintain', null)
@@ -221,44 +233,50 @@ test('racing demands rotate once; the others hear that it is too early', async (
   t.deepEqual(tags, ['rotated', ...Array.from({ length: 4 }, () => 'rotated_too_recently')])
 })
 
-test('a demanded rotation keeps old tokens, a compromised key takes them along', async (t) => {
-  const process = await fresh(t)
-  const keys = keysOf(t, process)
-  await keys.ask('maintain', null)
-  const first = await signed(keys)
-  t.like(await keys.ask('rotate', { compromised: false }), { tag: 'rotated_too_recently' })
-  process.clock.advance(600_000)
-  const rotated = await keys.ask('rotate', { compromised: false, algorithm: 'ES256' })
-  t.true(rotated.tag === 'rotated' && rotated.current.length === 2)
-  const second = await signed(keys)
-  t.not(second.kid, first.kid)
-  t.true((await published(keys)).kids.includes(first.kid))
-  t.is((await keys.ask('rotate', { compromised: true, algorithm: 'ES256' })).tag, 'rotated')
-  const { kids } = await published(keys)
-  t.false(kids.includes(second.kid), 'the compromised key is gone at once')
-  t.not((await signed(keys)).kid, second.kid)
-})
+test.serial(
+  'a demanded rotation keeps old tokens, a compromised key takes them along',
+  async (t) => {
+    const process = await fresh(t)
+    const keys = keysOf(t, process)
+    await keys.ask('maintain', null)
+    const first = await signed(keys)
+    t.like(await keys.ask('rotate', { compromised: false }), { tag: 'rotated_too_recently' })
+    process.clock.advance(600_000)
+    const rotated = await keys.ask('rotate', { compromised: false, algorithm: 'ES256' })
+    t.true(rotated.tag === 'rotated' && rotated.current.length === 2)
+    const second = await signed(keys)
+    t.not(second.kid, first.kid)
+    t.true((await published(keys)).kids.includes(first.kid))
+    t.is((await keys.ask('rotate', { compromised: true, algorithm: 'ES256' })).tag, 'rotated')
+    const { kids } = await published(keys)
+    t.false(kids.includes(second.kid), 'the compromised key is gone at once')
+    t.not((await signed(keys)).kid, second.kid)
+  },
+)
 
-test('another process hears of a rotation by notification, or by its own look after a while', async (t) => {
-  const process = await fresh(t)
-  const [here, there] = [keysOf(t, process), keysOf(t, process)]
-  await here.ask('maintain', null)
-  const before = await signed(there)
-  let told = 0
-  const unlisten = await process.database.listener.listen(SIGNING_KEYS_CHANNEL, {
-    notified: () => {
-      told += 1
-      there.tell('changed', null)
-    },
-  })
-  t.teardown(async () => unlisten())
-  process.clock.advance(601_000)
-  await here.ask('rotate', { compromised: false })
-  await eventually(async () => (await signed(there)).kid !== before.kid)
-  t.true(told > 0)
-})
+test.serial(
+  'another process hears of a rotation by notification, or by its own look after a while',
+  async (t) => {
+    const process = await fresh(t)
+    const [here, there] = [keysOf(t, process), keysOf(t, process)]
+    await here.ask('maintain', null)
+    const before = await signed(there)
+    let told = 0
+    const unlisten = await process.database.listener.listen(SIGNING_KEYS_CHANNEL, {
+      notified: () => {
+        told += 1
+        there.tell('changed', null)
+      },
+    })
+    t.teardown(async () => unlisten())
+    process.clock.advance(601_000)
+    await here.ask('rotate', { compromised: false })
+    await eventually(async () => (await signed(there)).kid !== before.kid)
+    t.true(told > 0)
+  },
+)
 
-test('without notification the ceiling of 30 s counts', async (t) => {
+test.serial('without notification the ceiling of 30 s counts', async (t) => {
   const process = await fresh(t)
   const [here, there] = [keysOf(t, process), keysOf(t, process)]
   await here.ask('maintain', null)
@@ -271,7 +289,7 @@ test('without notification the ceiling of 30 s counts', async (t) => {
   await eventually(async () => (await signed(there)).kid !== before.kid)
 })
 
-test('without the kms loaded keys go on signing, and state tells', async (t) => {
+test.serial('without the kms loaded keys go on signing, and state tells', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
   await keys.ask('maintain', null)
@@ -294,46 +312,58 @@ test('without the kms loaded keys go on signing, and state tells', async (t) => 
   t.is((await keys.ask('rotate', { compromised: false })).tag, 'keys_unavailable')
 })
 
-test('a process that starts without the kms publishes and verifies, and signs when it is back', async (t) => {
-  const process = await fresh(t)
-  await keysOf(t, process).ask('maintain', null)
-  process.setDown(true)
-  const keys = keysOf(t, process)
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-  const { kids } = await published(keys)
-  t.is(kids.length, 4)
-  t.is((await keys.ask('verificationKey', { kid: kids[0]! })).tag, 'found')
-  t.like(await keys.ask('state', null), { signing: false, kms: 'down', reason: 'the kms is away' })
-  process.setDown(false)
-  process.clock.advance(1_000)
-  t.is((await signed(keys)).tag, 'signed')
-  t.like(await keys.ask('state', null), { signing: true, kms: 'up', reason: null })
-})
+test.serial(
+  'a process that starts without the kms publishes and verifies, and signs when it is back',
+  async (t) => {
+    const process = await fresh(t)
+    await keysOf(t, process).ask('maintain', null)
+    process.setDown(true)
+    const keys = keysOf(t, process)
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    const { kids } = await published(keys)
+    t.is(kids.length, 4)
+    t.is((await keys.ask('verificationKey', { kid: kids[0]! })).tag, 'found')
+    t.like(await keys.ask('state', null), {
+      signing: false,
+      kms: 'down',
+      reason: 'the kms is away',
+    })
+    process.setDown(false)
+    process.clock.advance(1_000)
+    t.is((await signed(keys)).tag, 'signed')
+    t.like(await keys.ask('state', null), { signing: true, kms: 'up', reason: null })
+  },
+)
 
-test('cut off from the database a process signs for 300 s and publishes for good', async (t) => {
-  const process = await fresh(t)
-  const isCut = { now: false }
-  const database: OpenDatabase = {
-    ...process.database,
-    listener: process.database.listener,
-    tenant: (id, work, options) =>
-      isCut.now ? Promise.reject(new Error('cut off')) : process.database.tenant(id, work, options),
-  }
-  const keys = keysOf(t, { ...process, database })
-  await keys.ask('maintain', null)
-  isCut.now = true
-  process.clock.advance(299_000)
-  t.is((await signed(keys)).tag, 'signed')
-  process.clock.advance(2_000)
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-  process.clock.advance(DAY_MS)
-  t.is((await published(keys)).kids.length, 4)
-  isCut.now = false
-  process.clock.advance(1_000)
-  t.is((await signed(keys)).tag, 'signed')
-})
+test.serial(
+  'cut off from the database a process signs for 300 s and publishes for good',
+  async (t) => {
+    const process = await fresh(t)
+    const isCut = { now: false }
+    const database: OpenDatabase = {
+      ...process.database,
+      listener: process.database.listener,
+      tenant: (id, work, options) =>
+        isCut.now
+          ? Promise.reject(new Error('cut off'))
+          : process.database.tenant(id, work, options),
+    }
+    const keys = keysOf(t, { ...process, database })
+    await keys.ask('maintain', null)
+    isCut.now = true
+    process.clock.advance(299_000)
+    t.is((await signed(keys)).tag, 'signed')
+    process.clock.advance(2_000)
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    process.clock.advance(DAY_MS)
+    t.is((await published(keys)).kids.length, 4)
+    isCut.now = false
+    process.clock.advance(1_000)
+    t.is((await signed(keys)).tag, 'signed')
+  },
+)
 
-test('a private key moved to another row does not open', async (t) => {
+test.serial('a private key moved to another row does not open', async (t) => {
   const process = await fresh(t)
   await keysOf(t, process).ask('maintain', null)
   await process.database.tenant(SYSTEM_TENANT_ID, (tx) =>

@@ -39,7 +39,7 @@ async function insertTenant(slug: string): Promise<string> {
   return id
 }
 
-test('ten processes that start at once agree on the control plane', async (t) => {
+test.serial('ten processes that start at once agree on the control plane', async (t) => {
   const found = await Promise.all(
     Array.from({ length: 10 }, () => spawn().ask('ensureControlPlane', {})),
   )
@@ -56,7 +56,7 @@ test('ten processes that start at once agree on the control plane', async (t) =>
   t.deepEqual(await spawn().ask('ensureControlPlane', {}), first)
 })
 
-test('a tenant is found by id, slug and host', async (t) => {
+test.serial('a tenant is found by id, slug and host', async (t) => {
   const id = await insertTenant('found')
   const tenants = spawn()
   for (const [selector, by] of [
@@ -68,32 +68,38 @@ test('a tenant is found by id, slug and host', async (t) => {
   }
 })
 
-test('a default slug that nobody has is an unknown tenant, not the control plane', async (t) => {
-  t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
-})
+test.serial(
+  'a default slug that nobody has is an unknown tenant, not the control plane',
+  async (t) => {
+    t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
+  },
+)
 
-test('what changed is seen at once when told, and soon when the message was lost', async (t) => {
-  const id = await insertTenant('changing')
-  const clock = heldClock(new Date())
-  const tenants = spawn(clock)
-  const admits = async () => {
-    const resolved = await tenants.ask('resolve', { tenantId: id })
-    return resolved.tag === 'resolved' && resolved.tenant.admitAgents
-  }
-  const admit = (value: boolean) =>
-    sql(database, `update tenants set admit_agents = $2 where id = $1`, [id, value])
-  t.true(await admits())
-  await admit(false)
-  t.true(await admits(), 'remembered')
-  tenants.tell('forget', { tenantId: id })
-  t.false(await admits(), 'told')
-  await admit(true)
-  t.false(await admits(), 'remembered')
-  clock.advance(10_000)
-  t.true(await admits(), 'too old')
-})
+test.serial(
+  'what changed is seen at once when told, and soon when the message was lost',
+  async (t) => {
+    const id = await insertTenant('changing')
+    const clock = heldClock(new Date())
+    const tenants = spawn(clock)
+    const admits = async () => {
+      const resolved = await tenants.ask('resolve', { tenantId: id })
+      return resolved.tag === 'resolved' && resolved.tenant.admitAgents
+    }
+    const admit = (value: boolean) =>
+      sql(database, `update tenants set admit_agents = $2 where id = $1`, [id, value])
+    t.true(await admits())
+    await admit(false)
+    t.true(await admits(), 'remembered')
+    tenants.tell('forget', { tenantId: id })
+    t.false(await admits(), 'told')
+    await admit(true)
+    t.false(await admits(), 'remembered')
+    clock.advance(10_000)
+    t.true(await admits(), 'too old')
+  },
+)
 
-test('the database announces every tenant that changes', async (t) => {
+test.serial('the database announces every tenant that changes', async (t) => {
   const heard: string[] = []
   const end = await database.listener.listen(TENANTS_CHANNEL, {
     notified: (id) => void heard.push(id),
@@ -104,7 +110,7 @@ test('the database announces every tenant that changes', async (t) => {
   t.pass()
 })
 
-test('everything may be forgotten at once', async (t) => {
+test.serial('everything may be forgotten at once', async (t) => {
   const id = await insertTenant('forgotten')
   const tenants = spawn()
   await tenants.ask('resolve', { tenantId: id })
@@ -113,7 +119,7 @@ test('everything may be forgotten at once', async (t) => {
   t.like(await tenants.ask('resolve', { tenantId: id }), { tenant: { status: 'suspended' } })
 })
 
-test('a slug that moves to another tenant is followed', async (t) => {
+test.serial('a slug that moves to another tenant is followed', async (t) => {
   const first = await insertTenant('moving')
   const second = await insertTenant('waiting')
   const tenants = spawn()

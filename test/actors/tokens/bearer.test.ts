@@ -40,7 +40,7 @@ async function serviceToken(fields: Record<string, string> = {}) {
   return { app, token: outcome.accessToken }
 }
 
-test('a token authenticates until its last second', async (t) => {
+test.serial('a token authenticates until its last second', async (t) => {
   const { token } = await serviceToken()
   t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
   town.clock.advance(299_000)
@@ -52,27 +52,30 @@ test('a token authenticates until its last second', async (t) => {
   })
 })
 
-test('a token for an application alone does not open our own API', async (t) => {
+test.serial('a token for an application alone does not open our own API', async (t) => {
   const { token } = await serviceToken({ scope: 'openid' })
   t.like(await town.tokens.ask('authenticate', present(token)), { error: 'unauthorized' })
 })
 
-test('a suspension is effective at once where it is told, and within a second elsewhere', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { accessToken } = await town.login(tenantId, agent)
-  const elsewhere = town.spawnTokens()
-  for (const process of [town.tokens, elsewhere.ref])
-    t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
-  await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-  town.tokens.tell('standingChanged', { ids: [agent.id] })
-  const revoked = { tag: 'refused', error: 'token_revoked' } as const
-  t.like(await town.tokens.ask('authenticate', present(accessToken)), revoked)
-  town.clock.advance(900)
-  t.like(await elsewhere.ref.ask('authenticate', present(accessToken)), revoked)
-  await elsewhere.stop()
-})
+test.serial(
+  'a suspension is effective at once where it is told, and within a second elsewhere',
+  async (t) => {
+    const agent = await town.agent(tenantId)
+    const { accessToken } = await town.login(tenantId, agent)
+    const elsewhere = town.spawnTokens()
+    for (const process of [town.tokens, elsewhere.ref])
+      t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
+    await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
+    town.tokens.tell('standingChanged', { ids: [agent.id] })
+    const revoked = { tag: 'refused', error: 'token_revoked' } as const
+    t.like(await town.tokens.ask('authenticate', present(accessToken)), revoked)
+    town.clock.advance(900)
+    t.like(await elsewhere.ref.ask('authenticate', present(accessToken)), revoked)
+    await elsewhere.stop()
+  },
+)
 
-test('every change of standing is announced by the database itself', async (t) => {
+test.serial('every change of standing is announced by the database itself', async (t) => {
   const pg = await import('pg')
   const client = new pg.default.Client({ connectionString: town.fresh.superuserUrl })
   await client.connect()
@@ -92,7 +95,7 @@ test('every change of standing is announced by the database itself', async (t) =
   for (const id of [sessionId, agent.id, app.id, own]) t.true(heard.has(id), id)
 })
 
-test('what only looks like a token of ours is refused', async (t) => {
+test.serial('what only looks like a token of ours is refused', async (t) => {
   const { token } = await serviceToken()
   const [head, body, signature] = token.split('.') as [string, string, string]
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
@@ -137,35 +140,41 @@ test('what only looks like a token of ours is refused', async (t) => {
   t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
 })
 
-test('a bound token needs a fresh proof by its key, for this request and this token', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { accessToken } = await town.login(tenantId, agent, agent.fingerprint)
-  const other = await town.agent(tenantId)
-  const good = { htm: 'GET', htu: API }
-  const dpop = (dpopProof: string | null) =>
-    town.tokens.ask('authenticate', present(accessToken, { scheme: 'DPoP', dpopProof }))
-  const proof = await town.proof(agent, good, accessToken)
-  t.is((await dpop(proof)).tag, 'authenticated')
-  const refused: [string, string | null][] = [
-    ['the same proof again', proof],
-    ['no proof', null],
-    ['a proof without the hash of the token', await town.proof(agent, good)],
-    ['a proof for another token', await town.proof(agent, good, 'other')],
-    ['a proof by another key', await town.proof(other, good, accessToken)],
-    ['a proof for another method', await town.proof(agent, { ...good, htm: 'POST' }, accessToken)],
-    ['two proofs in one header', `${proof}, ${proof}`],
-  ]
-  for (const [title, text] of refused)
-    t.like(await dpop(text), { tag: 'refused', error: 'invalid_dpop_proof' }, title)
-  const fresh = await town.proof(agent, good, accessToken)
-  t.like(
-    await town.tokens.ask('authenticate', present(accessToken, { dpopProof: fresh })),
-    { error: 'invalid_dpop_proof' },
-    'presented as Bearer',
-  )
-})
+test.serial(
+  'a bound token needs a fresh proof by its key, for this request and this token',
+  async (t) => {
+    const agent = await town.agent(tenantId)
+    const { accessToken } = await town.login(tenantId, agent, agent.fingerprint)
+    const other = await town.agent(tenantId)
+    const good = { htm: 'GET', htu: API }
+    const dpop = (dpopProof: string | null) =>
+      town.tokens.ask('authenticate', present(accessToken, { scheme: 'DPoP', dpopProof }))
+    const proof = await town.proof(agent, good, accessToken)
+    t.is((await dpop(proof)).tag, 'authenticated')
+    const refused: [string, string | null][] = [
+      ['the same proof again', proof],
+      ['no proof', null],
+      ['a proof without the hash of the token', await town.proof(agent, good)],
+      ['a proof for another token', await town.proof(agent, good, 'other')],
+      ['a proof by another key', await town.proof(other, good, accessToken)],
+      [
+        'a proof for another method',
+        await town.proof(agent, { ...good, htm: 'POST' }, accessToken),
+      ],
+      ['two proofs in one header', `${proof}, ${proof}`],
+    ]
+    for (const [title, text] of refused)
+      t.like(await dpop(text), { tag: 'refused', error: 'invalid_dpop_proof' }, title)
+    const fresh = await town.proof(agent, good, accessToken)
+    t.like(
+      await town.tokens.ask('authenticate', present(accessToken, { dpopProof: fresh })),
+      { error: 'invalid_dpop_proof' },
+      'presented as Bearer',
+    )
+  },
+)
 
-test('a token that is bound to nothing is not a DPoP token', async (t) => {
+test.serial('a token that is bound to nothing is not a DPoP token', async (t) => {
   const { token } = await serviceToken()
   const pair = generateKeyPairSync('ed25519')
   const dpopProof = await town.proof(pair, { htm: 'GET', htu: API }, token)
@@ -174,34 +183,37 @@ test('a token that is bound to nothing is not a DPoP token', async (t) => {
   })
 })
 
-test('required nonces are handed out with the refusal, work for minutes, and not for ever', async (t) => {
-  const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-  const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-  const pair = generateKeyPairSync('ed25519')
-  const prove = async (nonce?: string, process = strict) =>
-    process.ref.ask('proveKey', {
-      proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
-      httpMethod: 'POST',
-      httpUrl: `${ISSUER}/oauth/token`,
-    })
-  const first = await prove()
-  if (first.tag !== 'proof_refused') return t.fail(first.tag)
-  t.is(first.error, 'use_dpop_nonce')
-  const nonce = first.dpopNonce!
-  t.regex(nonce, /^[A-Za-z0-9_-]+$/)
-  t.is((await prove(nonce)).tag, 'proven')
-  t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
-  t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
-  t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
-  town.clock.advance(4 * 60_000)
-  t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
-  town.clock.advance(60_000)
-  t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
-  await strict.stop()
-  await elsewhere.stop()
-})
+test.serial(
+  'required nonces are handed out with the refusal, work for minutes, and not for ever',
+  async (t) => {
+    const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+    const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+    const pair = generateKeyPairSync('ed25519')
+    const prove = async (nonce?: string, process = strict) =>
+      process.ref.ask('proveKey', {
+        proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
+        httpMethod: 'POST',
+        httpUrl: `${ISSUER}/oauth/token`,
+      })
+    const first = await prove()
+    if (first.tag !== 'proof_refused') return t.fail(first.tag)
+    t.is(first.error, 'use_dpop_nonce')
+    const nonce = first.dpopNonce!
+    t.regex(nonce, /^[A-Za-z0-9_-]+$/)
+    t.is((await prove(nonce)).tag, 'proven')
+    t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
+    t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
+    t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
+    town.clock.advance(4 * 60_000)
+    t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
+    town.clock.advance(60_000)
+    t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
+    await strict.stop()
+    await elsewhere.stop()
+  },
+)
 
-test('a deployment without DPoP says so', async (t) => {
+test.serial('a deployment without DPoP says so', async (t) => {
   const without = town.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
   const proof = await town.proof(generateKeyPairSync('ed25519'))
   const outcome = await without.ref.ask('proveKey', {
@@ -218,31 +230,34 @@ const inspect = (
   more: { authorization?: string; dpopProof?: string } = {},
 ) => town.tokens.ask('introspect', { ...request(fields), httpUrl: INTROSPECT_URL, ...more })
 
-test('introspection tells a client of the tenant everything, until the token dies', async (t) => {
-  const { app, token } = await serviceToken()
-  const asker = await town.application(tenantId)
-  const alive = await inspect({ token }, asker)
-  t.like(alive, {
-    tag: 'introspected',
-    answer: {
-      active: true,
-      tokenType: 'Bearer',
-      clientId: app.clientId,
-      subject: app.clientId,
-      subjectType: 'service',
-      tenantId,
-      issuer: ISSUER,
-      scope: 'openid applications:read users:read',
-      expiresAtSecs: town.clock.nowSecs() + 300,
-    },
-  })
-  town.clock.advance(299_000)
-  t.like(await inspect({ token }, asker), { answer: { active: true } })
-  town.clock.advance(1_000)
-  t.deepEqual(await inspect({ token }, asker), { tag: 'introspected', answer: { active: false } })
-})
+test.serial(
+  'introspection tells a client of the tenant everything, until the token dies',
+  async (t) => {
+    const { app, token } = await serviceToken()
+    const asker = await town.application(tenantId)
+    const alive = await inspect({ token }, asker)
+    t.like(alive, {
+      tag: 'introspected',
+      answer: {
+        active: true,
+        tokenType: 'Bearer',
+        clientId: app.clientId,
+        subject: app.clientId,
+        subjectType: 'service',
+        tenantId,
+        issuer: ISSUER,
+        scope: 'openid applications:read users:read',
+        expiresAtSecs: town.clock.nowSecs() + 300,
+      },
+    })
+    town.clock.advance(299_000)
+    t.like(await inspect({ token }, asker), { answer: { active: true } })
+    town.clock.advance(1_000)
+    t.deepEqual(await inspect({ token }, asker), { tag: 'introspected', answer: { active: false } })
+  },
+)
 
-test('introspection sees a suspension with no delay at all', async (t) => {
+test.serial('introspection sees a suspension with no delay at all', async (t) => {
   const agent = await town.agent(tenantId)
   const { accessToken, refreshToken } = await town.login(tenantId, agent)
   const asker = await town.application(tenantId)
@@ -256,7 +271,7 @@ test('introspection sees a suspension with no delay at all', async (t) => {
     })
 })
 
-test('refresh tokens are introspectable, rotated ones are dead', async (t) => {
+test.serial('refresh tokens are introspectable, rotated ones are dead', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken, sessionId } = await town.login(tenantId, agent)
   const asker = await town.application(tenantId)
@@ -270,17 +285,20 @@ test('refresh tokens are introspectable, rotated ones are dead', async (t) => {
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
 })
 
-test('a token of another tenant, garbage and nonsense are all simply inactive', async (t) => {
-  const foreign = await town.application(await town.tenant('elsewhere'))
-  const { token } = await serviceToken()
-  for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
-    t.deepEqual(await inspect({ token: text }, foreign), {
-      tag: 'introspected',
-      answer: { active: false },
-    })
-})
+test.serial(
+  'a token of another tenant, garbage and nonsense are all simply inactive',
+  async (t) => {
+    const foreign = await town.application(await town.tenant('elsewhere'))
+    const { token } = await serviceToken()
+    for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
+      t.deepEqual(await inspect({ token: text }, foreign), {
+        tag: 'introspected',
+        answer: { active: false },
+      })
+  },
+)
 
-test('who may introspect, and who may not', async (t) => {
+test.serial('who may introspect, and who may not', async (t) => {
   const { token } = await serviceToken()
   const open = await town.application(tenantId, {
     clientType: 'public',

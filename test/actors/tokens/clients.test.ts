@@ -29,7 +29,7 @@ async function keyed() {
   return { ...application, ...pair }
 }
 
-test('a service token says exactly what decisions.md 7.2 lists', async (t) => {
+test.serial('a service token says exactly what decisions.md 7.2 lists', async (t) => {
   const app = await town.application(tenantId)
   const outcome = await town.tokens.ask('exchange', request(GRANT, app))
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
@@ -55,7 +55,7 @@ test('a service token says exactly what decisions.md 7.2 lists', async (t) => {
   t.deepEqual(header, { alg: 'ES256', typ: 'at+jwt' })
 })
 
-test('an agent token says exactly what decisions.md 7.2 and 21 list', async (t) => {
+test.serial('an agent token says exactly what decisions.md 7.2 and 21 list', async (t) => {
   const agent = await town.agent(tenantId)
   const granted = await town.login(tenantId, agent, 'thumbprint')
   t.is(granted.tokenType, 'DPoP')
@@ -80,21 +80,24 @@ test('an agent token says exactly what decisions.md 7.2 and 21 list', async (t) 
   })
 })
 
-test('every issued token has its event, and the event does not hold the token', async (t) => {
-  const own = await town.tenant('events')
-  const app = await town.application(own)
-  const outcomes = await Promise.all(
-    Array.from({ length: 40 }, () => town.tokens.ask('exchange', request(GRANT, app))),
-  )
-  const ids = outcomes.map((outcome) =>
-    outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['jti'] : outcome.tag,
-  )
-  const events = await town.database.tenant(own, (tx) => eventsAfter(tx, own, 0, 1000))
-  t.deepEqual(new Set(events.map(({ type }) => type)), new Set(['auth.token.issued']))
-  const told = events.map(({ data }) => (data['resource'] as { id: string }).id)
-  t.deepEqual(told.sort(), ids.map(String).sort())
-  t.false(JSON.stringify(events).includes('eyJ'))
-})
+test.serial(
+  'every issued token has its event, and the event does not hold the token',
+  async (t) => {
+    const own = await town.tenant('events')
+    const app = await town.application(own)
+    const outcomes = await Promise.all(
+      Array.from({ length: 40 }, () => town.tokens.ask('exchange', request(GRANT, app))),
+    )
+    const ids = outcomes.map((outcome) =>
+      outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['jti'] : outcome.tag,
+    )
+    const events = await town.database.tenant(own, (tx) => eventsAfter(tx, own, 0, 1000))
+    t.deepEqual(new Set(events.map(({ type }) => type)), new Set(['auth.token.issued']))
+    const told = events.map(({ data }) => (data['resource'] as { id: string }).id)
+    t.deepEqual(told.sort(), ids.map(String).sort())
+    t.false(JSON.stringify(events).includes('eyJ'))
+  },
+)
 
 type Attempt = { fields?: Record<string, string>; authorization?: string | null }
 const matrix: [string, (app: Awaited<ReturnType<Town['application']>>) => Attempt, string][] = [
@@ -134,7 +137,7 @@ const matrix: [string, (app: Awaited<ReturnType<Town['application']>>) => Attemp
   ],
 ]
 for (const [title, attempt, expected] of matrix) {
-  test(`client_credentials with ${title} is ${expected}`, async (t) => {
+  test.serial(`client_credentials with ${title} is ${expected}`, async (t) => {
     const app = await town.application(tenantId)
     const { fields = {}, authorization = null } = attempt(app)
     const outcome = await town.tokens.ask(
@@ -168,7 +171,7 @@ const assertions: [string, Record<string, unknown>, Record<string, unknown>, str
   ['of the type dpop+jwt', {}, { typ: 'dpop+jwt' }, 'invalid_client'],
 ]
 for (const [title, change, head, expected] of assertions) {
-  test(`private_key_jwt with an assertion ${title} is ${expected}`, async (t) => {
+  test.serial(`private_key_jwt with an assertion ${title} is ${expected}`, async (t) => {
     const app = await keyed()
     const nowSecs = town.clock.nowSecs()
     const moved = Object.fromEntries(
@@ -183,7 +186,7 @@ for (const [title, change, head, expected] of assertions) {
   })
 }
 
-test('an assertion is used once, in whatever process', async (t) => {
+test.serial('an assertion is used once, in whatever process', async (t) => {
   const app = await keyed()
   const other = town.spawnTokens()
   const signed = await town.assertion(app.clientId, app.privateKey)
@@ -199,7 +202,7 @@ test('an assertion is used once, in whatever process', async (t) => {
   t.is(outcomes.filter(({ tag }) => tag === 'issued').length, 1)
 })
 
-test('an assertion by a key of somebody else is refused and uses nothing up', async (t) => {
+test.serial('an assertion by a key of somebody else is refused and uses nothing up', async (t) => {
   const app = await keyed()
   const foreign = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const jti = town.random.uuid()
@@ -212,7 +215,7 @@ test('an assertion by a key of somebody else is refused and uses nothing up', as
   t.is(outcome.tag, 'issued')
 })
 
-test('a client with a secret cannot use a key, and one with a key no secret', async (t) => {
+test.serial('a client with a secret cannot use a key, and one with a key no secret', async (t) => {
   // Its row has a secret, left from another method: the method decides, not the row.
   const withKey = await town.application(tenantId, { tokenEndpointAuthMethod: 'private_key_jwt' })
   t.like(await town.tokens.ask('exchange', request(GRANT, withKey)), { error: 'invalid_client' })
@@ -225,22 +228,25 @@ test('a client with a secret cannot use a key, and one with a key no secret', as
   })
 })
 
-test('two secrets work while they overlap, and the old one not a second longer', async (t) => {
-  const app = await town.application(tenantId)
-  const end = new Date(town.clock.now().getTime() + 60_000)
-  await town.sql('update application_secrets set expires_at = $2 where application_id = $1', [
-    app.id,
-    end,
-  ])
-  const attempt = () => town.tokens.ask('exchange', request(GRANT, app))
-  t.is((await attempt()).tag, 'issued')
-  town.clock.advance(59_999)
-  t.is((await attempt()).tag, 'issued')
-  town.clock.advance(1)
-  t.like(await attempt(), { error: 'invalid_client' })
-})
+test.serial(
+  'two secrets work while they overlap, and the old one not a second longer',
+  async (t) => {
+    const app = await town.application(tenantId)
+    const end = new Date(town.clock.now().getTime() + 60_000)
+    await town.sql('update application_secrets set expires_at = $2 where application_id = $1', [
+      app.id,
+      end,
+    ])
+    const attempt = () => town.tokens.ask('exchange', request(GRANT, app))
+    t.is((await attempt()).tag, 'issued')
+    town.clock.advance(59_999)
+    t.is((await attempt()).tag, 'issued')
+    town.clock.advance(1)
+    t.like(await attempt(), { error: 'invalid_client' })
+  },
+)
 
-test('who may not have the grant is told so', async (t) => {
+test.serial('who may not have the grant is told so', async (t) => {
   const without = await town.application(tenantId, { grantTypes: ['refresh_token'] })
   t.like(await town.tokens.ask('exchange', request(GRANT, without)), {
     error: 'unauthorized_client',
@@ -272,7 +278,7 @@ for (const [fields, error] of [
   [{ ...GRANT, resource: `${ISSUER}#x` }, 'invalid_target'],
   [{ ...GRANT, audience: ISSUER, resource: 'https://x.example' }, 'invalid_target'],
 ] as [Record<string, string>, string][]) {
-  test(`the form ${new URLSearchParams(fields)} is refused with ${error}`, async (t) => {
+  test.serial(`the form ${new URLSearchParams(fields)} is refused with ${error}`, async (t) => {
     const app = await town.application(tenantId)
     t.like(await town.tokens.ask('exchange', request(fields, app)), {
       tag: 'oauth_refused',
@@ -281,7 +287,7 @@ for (const [fields, error] of [
   })
 }
 
-test('a repeated parameter is refused before anything is believed', async (t) => {
+test.serial('a repeated parameter is refused before anything is believed', async (t) => {
   const app = await town.application(tenantId)
   const twice = request(GRANT, app)
   const outcome = await town.tokens.ask('exchange', {
@@ -291,7 +297,7 @@ test('a repeated parameter is refused before anything is believed', async (t) =>
   t.like(outcome, { error: 'invalid_request', description: 'grant_type is repeated' })
 })
 
-test('a token is for whom it was asked for, among those the tenant knows', async (t) => {
+test.serial('a token is for whom it was asked for, among those the tenant knows', async (t) => {
   const app = await town.application(tenantId)
   const other = await town.application(tenantId, { audience: 'https://api.example' })
   const foreign = await town.application(await town.tenant('foreign'))
@@ -306,7 +312,7 @@ test('a token is for whom it was asked for, among those the tenant knows', async
   t.like(await audienceOf({ audience: foreign.audience }), { error: 'invalid_target' })
 })
 
-test('a disabled application and one of a suspended tenant get nothing', async (t) => {
+test.serial('a disabled application and one of a suspended tenant get nothing', async (t) => {
   const own = await town.tenant('suspended')
   const app = await town.application(own)
   t.is((await town.tokens.ask('exchange', request(GRANT, app))).tag, 'issued')
@@ -318,7 +324,7 @@ test('a disabled application and one of a suspended tenant get nothing', async (
   t.like(await town.tokens.ask('exchange', request(GRANT, disabled)), { error: 'invalid_client' })
 })
 
-test('an application that must bind its tokens cannot do without a proof', async (t) => {
+test.serial('an application that must bind its tokens cannot do without a proof', async (t) => {
   const app = await town.application(tenantId, { dpopBoundAccessTokens: true })
   t.like(await town.tokens.ask('exchange', request(GRANT, app)), {
     tag: 'proof_refused',
@@ -330,7 +336,7 @@ test('an application that must bind its tokens cannot do without a proof', async
   t.like(outcome, { tag: 'issued', tokenType: 'DPoP' })
 })
 
-test('issued tokens are counted by grant and kind of subject', async (t) => {
+test.serial('issued tokens are counted by grant and kind of subject', async (t) => {
   const text = await town.registry.metrics()
   t.regex(
     text,

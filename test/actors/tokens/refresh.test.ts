@@ -87,11 +87,12 @@ for (const [title, change, clientId, jkt, verdict] of [
   ['a rotated bound token with its key', { ...rotated, jkt: 'k' }, 'c', 'k', 'repeated'],
   ['a rotated token of a revoked family', { ...rotated, revokedAt: at(21) }, 'c', null, 'refused'],
 ] as const) {
-  test(`${title} is ${verdict}`, (t) =>
-    t.is(judgeRefresh({ ...live, ...change }, clientId, jkt, at(30)), verdict))
+  test.serial(`${title} is ${verdict}`, (t) =>
+    t.is(judgeRefresh({ ...live, ...change }, clientId, jkt, at(30)), verdict),
+  )
 }
 
-test('a refresh gives a new pair that works, with the claims of the login', async (t) => {
+test.serial('a refresh gives a new pair that works, with the claims of the login', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
@@ -116,7 +117,7 @@ test('a refresh gives a new pair that works, with the claims of the login', asyn
   t.is(third.tag, 'issued')
 })
 
-test('an agent may also refresh with an assertion by its registered key', async (t) => {
+test.serial('an agent may also refresh with an assertion by its registered key', async (t) => {
   for (const kind of ['ed25519', 'es256'] as const) {
     const agent = await town.agent(tenantId, kind)
     const { refreshToken } = await town.login(tenantId, agent)
@@ -129,7 +130,7 @@ test('an agent may also refresh with an assertion by its registered key', async 
   }
 })
 
-test('of 50 parallel refreshes one rotates, and all get the same answer', async (t) => {
+test.serial('of 50 parallel refreshes one rotates, and all get the same answer', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken, sessionId } = await town.login(tenantId, agent)
   // Five processes, so that lanes alone cannot order them.
@@ -153,45 +154,51 @@ test('of 50 parallel refreshes one rotates, and all get the same answer', async 
   t.deepEqual(await reuses(sessionId), [])
 })
 
-test('a replay after the grace kills the family, its session and its access tokens', async (t) => {
-  const agent = await town.agent(tenantId)
-  const first = await town.login(tenantId, agent)
-  const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
-  t.is(second.tag, 'issued')
-  if (second.tag !== 'issued') return
-  town.clock.advance(10_001)
-  const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
-  t.like(replay, { tag: 'oauth_refused', error: 'invalid_grant' })
-  const successor = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
-  t.like(successor, { tag: 'oauth_refused', error: 'invalid_grant' })
-  const judged = await town.tokens.ask('authenticate', {
-    token: second.accessToken,
-    scheme: 'Bearer',
-    dpopProof: null,
-    httpMethod: 'GET',
-    httpUrl: 'https://auth.svc.example/x',
-  })
-  t.like(judged, { tag: 'refused', error: 'token_revoked' })
-  const events = await reuses(first.sessionId)
-  t.is(events.length, 1, 'told once')
-  t.is(events[0]!.data['reason'], 'replay')
-})
+test.serial(
+  'a replay after the grace kills the family, its session and its access tokens',
+  async (t) => {
+    const agent = await town.agent(tenantId)
+    const first = await town.login(tenantId, agent)
+    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    t.is(second.tag, 'issued')
+    if (second.tag !== 'issued') return
+    town.clock.advance(10_001)
+    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    t.like(replay, { tag: 'oauth_refused', error: 'invalid_grant' })
+    const successor = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    t.like(successor, { tag: 'oauth_refused', error: 'invalid_grant' })
+    const judged = await town.tokens.ask('authenticate', {
+      token: second.accessToken,
+      scheme: 'Bearer',
+      dpopProof: null,
+      httpMethod: 'GET',
+      httpUrl: 'https://auth.svc.example/x',
+    })
+    t.like(judged, { tag: 'refused', error: 'token_revoked' })
+    const events = await reuses(first.sessionId)
+    t.is(events.length, 1, 'told once')
+    t.is(events[0]!.data['reason'], 'replay')
+  },
+)
 
-test('a replay within the grace but after the successor was used kills the family', async (t) => {
-  const agent = await town.agent(tenantId)
-  const first = await town.login(tenantId, agent)
-  const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
-  if (second.tag !== 'issued') return t.fail(second.tag)
-  const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
-  if (third.tag !== 'issued') return t.fail(third.tag)
-  const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
-  t.like(replay, { error: 'invalid_grant' })
-  const last = await town.tokens.ask('exchange', refresh(agent.id, third.refreshToken!))
-  t.like(last, { error: 'invalid_grant' })
-  t.is((await reuses(first.sessionId)).length, 1)
-})
+test.serial(
+  'a replay within the grace but after the successor was used kills the family',
+  async (t) => {
+    const agent = await town.agent(tenantId)
+    const first = await town.login(tenantId, agent)
+    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    if (second.tag !== 'issued') return t.fail(second.tag)
+    const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    if (third.tag !== 'issued') return t.fail(third.tag)
+    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    t.like(replay, { error: 'invalid_grant' })
+    const last = await town.tokens.ask('exchange', refresh(agent.id, third.refreshToken!))
+    t.like(last, { error: 'invalid_grant' })
+    t.is((await reuses(first.sessionId)).length, 1)
+  },
+)
 
-test('scopes narrow for one token and never grow', async (t) => {
+test.serial('scopes narrow for one token and never grow', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const wider = refresh(agent.id, first.refreshToken, { scope: 'vault:read tenant:manage' })
@@ -204,7 +211,7 @@ test('scopes narrow for one token and never grow', async (t) => {
   t.like(third, { tag: 'issued', scopes: ['vault:list', 'vault:read'] })
 })
 
-test('only the audience of the grant may be named', async (t) => {
+test.serial('only the audience of the grant may be named', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const foreign = refresh(agent.id, first.refreshToken, { resource: 'https://other.example' })
@@ -213,7 +220,7 @@ test('only the audience of the grant may be named', async (t) => {
   t.is((await town.tokens.ask('exchange', same)).tag, 'issued')
 })
 
-test('the lifetime of a family is absolute', async (t) => {
+test.serial('the lifetime of a family is absolute', async (t) => {
   const agent = await town.agent(tenantId)
   let { refreshToken } = await town.login(tenantId, agent)
   for (let hour = 0; hour < 24; hour += 6) {
@@ -227,7 +234,7 @@ test('the lifetime of a family is absolute', async (t) => {
   })
 })
 
-test('a token of one agent is worth nothing to another, and stays alive', async (t) => {
+test.serial('a token of one agent is worth nothing to another, and stays alive', async (t) => {
   const agent = await town.agent(tenantId)
   const thief = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
@@ -237,7 +244,7 @@ test('a token of one agent is worth nothing to another, and stays alive', async 
   t.is((await town.tokens.ask('exchange', refresh(agent.id, refreshToken))).tag, 'issued')
 })
 
-test('a suspended agent refreshes nothing', async (t) => {
+test.serial('a suspended agent refreshes nothing', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
   await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
@@ -246,20 +253,23 @@ test('a suspended agent refreshes nothing', async (t) => {
   })
 })
 
-test('a bound refresh token needs a proof by its key, and gives a bound token', async (t) => {
-  const agent = await town.agent(tenantId)
-  const jkt = agent.fingerprint
-  const { refreshToken } = await town.login(tenantId, agent, jkt)
-  const bare = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
-  t.like(bare, { tag: 'proof_refused', error: 'invalid_dpop_proof' })
-  const other = await town.agent(tenantId, 'es256')
-  const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(other) }
-  t.like(await town.tokens.ask('exchange', wrong), { error: 'invalid_dpop_proof' })
-  const right = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(agent) }
-  t.like(await town.tokens.ask('exchange', right), { tag: 'issued', tokenType: 'DPoP' })
-})
+test.serial(
+  'a bound refresh token needs a proof by its key, and gives a bound token',
+  async (t) => {
+    const agent = await town.agent(tenantId)
+    const jkt = agent.fingerprint
+    const { refreshToken } = await town.login(tenantId, agent, jkt)
+    const bare = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
+    t.like(bare, { tag: 'proof_refused', error: 'invalid_dpop_proof' })
+    const other = await town.agent(tenantId, 'es256')
+    const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(other) }
+    t.like(await town.tokens.ask('exchange', wrong), { error: 'invalid_dpop_proof' })
+    const right = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(agent) }
+    t.like(await town.tokens.ask('exchange', right), { tag: 'issued', tokenType: 'DPoP' })
+  },
+)
 
-test('an unknown token and a missing one are told apart', async (t) => {
+test.serial('an unknown token and a missing one are told apart', async (t) => {
   const agent = await town.agent(tenantId)
   const unknown = refresh(agent.id, 'A'.repeat(43))
   t.like(await town.tokens.ask('exchange', unknown), { error: 'invalid_grant' })

@@ -48,11 +48,7 @@ export async function buildTown() {
   const random = systemRandom(clock)
   const kms = ephemeralKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(
-    keysActor,
-    { database, sealer, kms, clock, settings: JWT_DEFAULT },
-    { clock },
-  )
+  const keys = spawnInline(keysActor, { database, sealer, kms, clock, settings: JWT_DEFAULT })
   await keys.ref.ask('maintain', null)
   const coordination = postgresCoordination(database)
   const registry = new Registry()
@@ -73,7 +69,8 @@ export async function buildTown() {
         jwt: JWT_DEFAULT,
         dpop,
       },
-      { clock, cloneMessages: true },
+      // Deadlines run on real time: whoever moves the held clock must not end the asks of others.
+      { cloneMessages: true },
     )
   const tokens = spawnTokens()
 

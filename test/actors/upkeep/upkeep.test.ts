@@ -11,7 +11,7 @@ test.after.always(() => town?.close())
 
 const DAY_MS = 86_400_000
 
-test('a round removes what ran out and leaves what did not', async (t) => {
+test.serial('a round removes what ran out and leaves what did not', async (t) => {
   const { database, keys, clock, registry } = town
   const upkeep = spawnInline(upkeepActor, { database, keys, clock, registry, byTimer: false })
   const tenantId = await town.tenant('upkeep')
