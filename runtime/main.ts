@@ -1,6 +1,7 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
 import { configCommand } from './cli/config.js'
+import { keysCommand } from './cli/keys.js'
 import { kmsCommand } from './cli/kms.js'
 import { migrateCommand } from './cli/migrate.js'
 import { serveCommand } from './cli/serve.js'
@@ -16,6 +17,7 @@ serveCommand(program)
 migrateCommand(program)
 configCommand(program)
 kmsCommand(program)
+keysCommand(program)
 tourCommand(program)
 
 await program.parseAsync(process.argv)

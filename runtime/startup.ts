@@ -7,50 +7,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { tokens } from '../actors/tokens/protocol.js'
-import { type Gateway, openGateway } from '../gateway/gateway.js'
+import { openGateway } from '../gateway/gateway.js'
 import { routes } from '../gateway/route-table.js'
-import { runMigrations } from '../migrations/main.js'
-import type { Coordination } from '../storage/coordination/port.js'
-import { openCoordination } from '../storage/coordination/open.js'
-import { type OpenDatabase, openDatabase } from '../storage/database.js'
-import { requireFittingKms } from '../storage/key-custody.js'
-import { openKms } from '../storage/kms/client.js'
-import { ephemeralKms } from '../storage/kms/ephemeral.js'
-import type { Kms } from '../storage/kms/kms.js'
-import type { PoolUrls } from '../storage/pool-plan.js'
-import { databaseUrls } from '../storage/settings.js'
 import { createSealer } from '../storage/seal.js'
-import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
 import type { Plane } from './deployment.js'
-import { startLocalKms } from './embedded-kms.js'
-import { startEmbeddedPostgres } from './embedded/postgres.js'
 import { furnishings } from './furnish.js'
 import type { ActorRef } from './kernel/actor.js'
-import { type Clock, systemClock } from './kernel/clock.js'
-import type { Environment } from './kernel/config/environment.js'
-import type { Failure } from './kernel/config/outcome.js'
-import type { Logger } from './kernel/log.js'
-import { createMetrics, type Metrics } from './kernel/metrics.js'
+import { systemClock } from './kernel/clock.js'
+import { createMetrics } from './kernel/metrics.js'
 import type { Address, Protocol } from './kernel/protocol.js'
-import { type Random, systemRandom } from './kernel/random.js'
+import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
-import { type LoadedSettings, loadSettings } from './load-settings.js'
+import { loadSettings } from './load-settings.js'
 import { planesOf, seats } from './planes.js'
+import {
+  openBackend,
+  openKeyManagement,
+  openPools,
+  provideDatabase,
+  requireSchema,
+} from './open-storage.js'
+import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
 import { followChanges } from './subscriptions.js'
 
-export interface StartOptions {
-  readonly environment: Environment
-  /** Absolute. */
-  readonly cwd: string
-  readonly uid?: number | undefined
-  readonly log: Logger
-  /** Aborted: the start is given up after the step in hand, and taken back. */
-  readonly signal?: AbortSignal | undefined
-  /** Default: the system's. */
-  readonly clock?: Clock | undefined
-  /** Copies the messages of inline asks, so that nothing comes to rely on sharing them. */
-  readonly cloneMessages?: boolean | undefined
-}
+export { type StartOptions, StartRefused } from './site.js'
 
 export interface Service {
   readonly plane: Plane
@@ -68,38 +48,6 @@ export interface Service {
   stop(): Promise<boolean>
 }
 
-/** A start that an operator can mend. */
-export class StartRefused extends Error {
-  override readonly name = 'StartRefused'
-  /** Set when the configuration is at fault. */
-  readonly failures: readonly Failure[] | undefined
-
-  constructor(message: string, options: { failures?: readonly Failure[]; cause?: unknown } = {}) {
-    super(message, { cause: options.cause })
-    this.failures = options.failures
-  }
-}
-
-/** What has been opened so far; a step reads what earlier ones put there. */
-interface Site {
-  readonly options: StartOptions
-  readonly loaded: LoadedSettings
-  readonly log: Logger
-  readonly clock: Clock
-  readonly random: Random
-  readonly metrics: Metrics
-  readonly state: { started: boolean; stopping: boolean }
-  urls?: PoolUrls
-  embedded?: boolean
-  database?: OpenDatabase
-  kms?: Kms
-  coordination?: Coordination
-  system?: System
-  gateway?: Gateway
-  url?: string
-  controlPlaneTenantId?: string
-}
-
 const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
@@ -113,9 +61,6 @@ const MENDABLE = new Set([
   'ListenFailed',
   'SchemaMismatch',
 ])
-
-type Undo = (withinMs: number) => Promise<boolean | void>
-type Step = readonly [name: string, run: (site: Site) => Promise<Undo | void>]
 
 const steps: readonly Step[] = [
   ['database server', provideDatabase],
@@ -183,99 +128,6 @@ export async function startService(options: StartOptions): Promise<Service> {
     site,
     once(() => takeBack(deadlineMs)),
   )
-}
-
-/** The URLs of the settings, or of the embedded server, which is started and migrated here. */
-async function provideDatabase(site: Site): Promise<Undo | void> {
-  const { loaded, log } = site
-  const { database } = loaded.settings
-  const configured = databaseUrls(database)
-  if (configured !== undefined) {
-    site.urls = configured
-    return
-  }
-  const server = await startEmbeddedPostgres({ dataDir: loaded.dataDir, log })
-  site.urls = databaseUrls(database, server.url)!
-  site.embedded = true
-  try {
-    await runMigrations({ url: server.url, log })
-  } catch (error) {
-    await server.stop()
-    throw error
-  }
-  return () => server.stop()
-}
-
-async function openPools(site: Site): Promise<Undo> {
-  const { loaded, log } = site
-  const database = await openDatabase({
-    settings: loaded.settings.database,
-    urls: site.urls!,
-    plane: loaded.plane,
-    log,
-  })
-  site.database = database
-  return () => database.close()
-}
-
-async function requireSchema({ database, loaded, log }: Site): Promise<void> {
-  const queryable = {
-    query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
-  }
-  await requireMigratedSchema(queryable)
-  if (await rowSecurityBinds(queryable)) return
-  const message =
-    'the database role is a superuser or has BYPASSRLS: row-level security does not bind it; ' +
-    'use a role without either'
-  if (loaded.settings.security.production) throw new StartRefused(message)
-  log.warn(message)
-}
-
-/** [kms], the local one beside the embedded database, or keys that live as long as this process. */
-async function openKeyManagement(site: Site): Promise<Undo> {
-  const { loaded, log, clock, random } = site
-  const local =
-    loaded.settings.kms === undefined && site.embedded
-      ? await startLocalKms({ dataDir: loaded.dataDir, log })
-      : undefined
-  const settings = loaded.settings.kms ?? local?.settings
-  if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
-  const kms =
-    settings === undefined
-      ? ephemeralKms({ random })
-      : await openKms({
-          socketPath: settings.socket_path,
-          serverPublicKeyPath: settings.server_public_key_path,
-          clientPrivateKeyPath: settings.client_private_key_path,
-          log,
-          clock,
-          registry: site.metrics.registry,
-        })
-  const close = async () => {
-    await kms.close()
-    await local?.stop()
-  }
-  try {
-    await requireFittingKms(site.database!, kms)
-  } catch (error) {
-    await close()
-    throw error
-  }
-  site.kms = kms
-  return close
-}
-
-async function openBackend(site: Site): Promise<Undo> {
-  const { deployment, redis, memcached } = site.loaded.settings
-  const coordination = await openCoordination({
-    backend: deployment.coordination_backend,
-    redis,
-    memcached,
-    database: site.database!,
-    log: site.log,
-  })
-  site.coordination = coordination
-  return () => coordination.close()
 }
 
 async function seatActors(site: Site): Promise<Undo> {

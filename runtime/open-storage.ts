@@ -1,0 +1,122 @@
+/** The first steps of a start: database, schema, keys, coordination. */
+import { runMigrations } from '../migrations/main.js'
+import { openCoordination } from '../storage/coordination/open.js'
+import { openDatabase } from '../storage/database.js'
+import { requireFittingKms } from '../storage/key-custody.js'
+import { openKms } from '../storage/kms/client.js'
+import { ephemeralKms } from '../storage/kms/ephemeral.js'
+import { connectionBudget, serverConnectionLimit } from '../storage/pool-plan.js'
+import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
+import { databaseUrls } from '../storage/settings.js'
+import { startLocalKms } from './embedded-kms.js'
+import { startEmbeddedPostgres } from './embedded/postgres.js'
+import type { Logger } from './kernel/log.js'
+import type { LoadedSettings } from './load-settings.js'
+import { type Site, StartRefused, type Undo } from './site.js'
+
+/** The URLs of the settings, or of the embedded server, which is started and migrated here. */
+export async function provideDatabase(site: Site): Promise<Undo | void> {
+  const { loaded, log } = site
+  const { database } = loaded.settings
+  const configured = databaseUrls(database)
+  if (configured !== undefined) {
+    site.urls = configured
+    return
+  }
+  const server = await startEmbeddedPostgres({ dataDir: loaded.dataDir, log })
+  site.urls = databaseUrls(database, server.url)!
+  site.embedded = true
+  try {
+    await runMigrations({ url: server.url, log })
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return () => server.stop()
+}
+
+export async function openPools(site: Site): Promise<Undo> {
+  const { loaded, log, metrics } = site
+  const database = await openDatabase({
+    settings: loaded.settings.database,
+    urls: site.urls!,
+    plane: loaded.plane,
+    log,
+    registry: metrics.registry,
+  })
+  site.database = database
+  return () => database.close()
+}
+
+export async function requireSchema({ database, loaded, log }: Site): Promise<void> {
+  const queryable = {
+    query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
+  }
+  await requireMigratedSchema(queryable)
+  await requireRoom(queryable, loaded, log)
+  if (await rowSecurityBinds(queryable)) return
+  const message =
+    'the database role is a superuser or has BYPASSRLS: row-level security does not bind it; ' +
+    'use a role without either'
+  if (loaded.settings.security.production) throw new StartRefused(message)
+  log.warn(message)
+}
+
+/** What this process may open at most, against what the server has room for. */
+async function requireRoom(
+  queryable: Parameters<typeof serverConnectionLimit>[0],
+  { settings, plane }: LoadedSettings,
+  log: Logger,
+): Promise<void> {
+  const { total } = connectionBudget(settings.database, plane)
+  const room = await serverConnectionLimit(queryable)
+  if (total <= room) return
+  log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
+}
+
+/** [kms], the local one beside the embedded database, or keys that live as long as this process. */
+export async function openKeyManagement(site: Site): Promise<Undo> {
+  const { loaded, log, clock, random } = site
+  const local =
+    loaded.settings.kms === undefined && site.embedded
+      ? await startLocalKms({ dataDir: loaded.dataDir, log })
+      : undefined
+  const settings = loaded.settings.kms ?? local?.settings
+  if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
+  const kms =
+    settings === undefined
+      ? ephemeralKms({ random })
+      : await openKms({
+          socketPath: settings.socket_path,
+          serverPublicKeyPath: settings.server_public_key_path,
+          clientPrivateKeyPath: settings.client_private_key_path,
+          log,
+          clock,
+          registry: site.metrics.registry,
+        })
+  const close = async () => {
+    await kms.close()
+    await local?.stop()
+  }
+  try {
+    await requireFittingKms(site.database!, kms)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  site.kms = kms
+  return close
+}
+
+export async function openBackend(site: Site): Promise<Undo> {
+  const { deployment, redis, memcached } = site.loaded.settings
+  const coordination = await openCoordination({
+    backend: deployment.coordination_backend,
+    redis,
+    memcached,
+    database: site.database!,
+    log: site.log,
+  })
+  site.coordination = coordination
+  return () => coordination.close()
+}

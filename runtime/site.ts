@@ -1,0 +1,65 @@
+/** What a start works on: the options it was given and what its steps have opened so far. */
+import type { Gateway } from '../gateway/gateway.js'
+import type { Coordination } from '../storage/coordination/port.js'
+import type { OpenDatabase } from '../storage/database.js'
+import type { Kms } from '../storage/kms/kms.js'
+import type { PoolUrls } from '../storage/pool-plan.js'
+import type { Clock } from './kernel/clock.js'
+import type { Environment } from './kernel/config/environment.js'
+import type { Failure } from './kernel/config/outcome.js'
+import type { Logger } from './kernel/log.js'
+import type { Metrics } from './kernel/metrics.js'
+import type { Random } from './kernel/random.js'
+import type { System } from './kernel/system.js'
+import type { LoadedSettings } from './load-settings.js'
+
+export interface StartOptions {
+  readonly environment: Environment
+  /** Absolute. */
+  readonly cwd: string
+  readonly uid?: number | undefined
+  readonly log: Logger
+  /** Aborted: the start is given up after the step in hand, and taken back. */
+  readonly signal?: AbortSignal | undefined
+  /** Default: the system's. */
+  readonly clock?: Clock | undefined
+  /** Copies the messages of inline asks, so that nothing comes to rely on sharing them. */
+  readonly cloneMessages?: boolean | undefined
+}
+
+/** A start that an operator can mend. */
+export class StartRefused extends Error {
+  override readonly name = 'StartRefused'
+  /** Set when the configuration is at fault. */
+  readonly failures: readonly Failure[] | undefined
+
+  constructor(message: string, options: { failures?: readonly Failure[]; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.failures = options.failures
+  }
+}
+
+/** What has been opened so far; a step reads what earlier ones put there. */
+export interface Site {
+  readonly options: StartOptions
+  readonly loaded: LoadedSettings
+  readonly log: Logger
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics: Metrics
+  readonly state: { started: boolean; stopping: boolean }
+  urls?: PoolUrls
+  embedded?: boolean
+  database?: OpenDatabase
+  kms?: Kms
+  coordination?: Coordination
+  system?: System
+  gateway?: Gateway
+  url?: string
+  controlPlaneTenantId?: string
+}
+
+/** The way back of a step; false when it took longer than it had. */
+export type Undo = (withinMs: number) => Promise<boolean | void>
+/** Opens something and answers with its way back. */
+export type Step = readonly [name: string, run: (site: Site) => Promise<Undo | void>]
