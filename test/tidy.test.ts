@@ -25,7 +25,7 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
 ]
 
 /** Texts for other people's projects: not ours to judge by our rules. */
-const SAMPLES = /^actors\/workspaces\/snippets\//
+const SAMPLES = /^actors\/workspaces\/samples\//
 
 const sources = FOLDERS.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
