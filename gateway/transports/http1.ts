@@ -13,7 +13,12 @@ import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf }
 const HEADERS_MS_MAX = 12_000
 const IDLE_MS_MAX = 12_000
 
-type Shared = { draining: boolean; readonly open: OpenExchanges }
+type Shared = {
+  draining: boolean
+  readonly open: OpenExchanges
+  /** Sockets on which nothing more is believed; the parser goes on with what it has received. */
+  readonly ended: WeakSet<Socket>
+}
 
 class Http1Exchange implements Exchange {
   readonly method: string
@@ -69,7 +74,8 @@ class Http1Exchange implements Exchange {
     for (const [name, value] of block.pairs) response.setHeader(name, value)
     for (const [name, value] of headers) response.setHeader(name, value)
     const unread = this.inbox !== null && !this.inbox.complete
-    if (answer.close === true || this.shared.draining || unread) {
+    const ended = this.shared.ended.has(this.message.socket)
+    if (answer.close === true || ended || this.shared.draining || unread) {
       response.setHeader('connection', 'close')
     }
     if (status !== 204 && status !== 304) {
@@ -106,7 +112,11 @@ class Http1Exchange implements Exchange {
 }
 
 export async function openHttp1({ host, port, handler }: ListenOptions): Promise<Listener> {
-  const shared: Shared = { draining: false, open: new OpenExchanges() }
+  const shared: Shared = {
+    draining: false,
+    open: new OpenExchanges(),
+    ended: new WeakSet(),
+  }
   const sockets = new Set<Socket>()
   const server = createServer(
     {
@@ -115,10 +125,13 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: IDLE_MS_MAX,
       requestTimeout: 0,
-      requireHostHeader: true,
+      // Answered by node:http itself, such a request would let the next one in the buffer run.
+      requireHostHeader: false,
       insecureHTTPParser: false,
     },
     (message, response) => {
+      const { socket } = message
+      if (shared.ended.has(socket)) return
       const check = new HeadCheck()
       const { rawHeaders } = message
       for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -130,8 +143,12 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
       const path = mark < 0 ? target : target.slice(0, mark)
       const query = mark < 0 ? '' : target.slice(mark + 1)
       const fault = check.judge(method, path, query)
-      if (fault === 'ambiguous') message.socket.destroy()
-      else {
+      const lastOne = fault !== null || check.has('transfer-encoding')
+      if (lastOne) shared.ended.add(socket)
+      if (fault === 'ambiguous' || !check.has('host')) {
+        shared.ended.add(socket)
+        socket.destroy()
+      } else {
         const head = { method, path, query, headers: check, fault }
         handler(new Http1Exchange(message, response, shared, head))
       }

@@ -67,10 +67,11 @@ class UwsExchange implements Exchange {
 
   send(answer: Answer): void {
     if (this.done) return
-    if (this.chunked) {
+    if (this.chunked || this.fault !== null) {
       // Chunk lines ended by a bare LF are not told apart by the native parser, so what follows a
       // chunked body may be a smuggled request. Answered a turn later, anything already received
-      // behind the body ends the connection; closed after the answer, nothing later is read.
+      // behind the body ends the connection; closed after the answer, nothing later is read. The
+      // same for a head that was refused.
       setImmediate(() => this.write(answer, true))
     } else {
       this.write(answer, answer.close === true || this.shared.draining)

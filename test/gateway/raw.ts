@@ -1,0 +1,52 @@
+/** Bytes onto a socket and what came back: for requests no client would send. */
+import { connect, type Socket } from 'node:net'
+
+export type RawReply = {
+  readonly text: string
+  /** The server ended or cut the connection. */
+  readonly closed: boolean
+  /** Milliseconds until then, or until we stopped waiting. */
+  readonly afterMs: number
+}
+
+/**
+ * Sends the parts in turn, `gapMs` apart, and reads until the server closes or `withinMs` have
+ * passed without it.
+ */
+export function sendRaw(
+  port: number,
+  parts: string | readonly string[],
+  { withinMs = 1_000, gapMs = 30 } = {},
+): Promise<RawReply> {
+  const started = Date.now()
+  return new Promise((resolve) => {
+    const socket: Socket = connect(port, '127.0.0.1')
+    let text = ''
+    let over = false
+    const finish = (closed: boolean) => {
+      if (over) return
+      over = true
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, closed, afterMs: Date.now() - started })
+    }
+    const timer = setTimeout(() => finish(false), withinMs)
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+    socket.on('error', () => finish(true))
+    socket.on('close', () => finish(true))
+    socket.on('end', () => finish(true))
+    const list = typeof parts === 'string' ? [parts] : parts
+    socket.on('connect', async () => {
+      for (const [index, part] of list.entries()) {
+        if (index > 0) await new Promise((wake) => setTimeout(wake, gapMs))
+        if (over || socket.destroyed) return
+        socket.write(Buffer.from(part, 'latin1'))
+      }
+    })
+  })
+}
+
+/** Status codes of the answers in a reply, in order. */
+export function statuses({ text }: RawReply): number[] {
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+}

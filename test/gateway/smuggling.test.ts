@@ -1,0 +1,140 @@
+/**
+ * Requests that two servers could read differently. Named after the cases of Http11Probe; passing
+ * means refused or cut, and the second request behind it, the canary, never runs.
+ */
+import test from 'ava'
+import { sendRaw, statuses } from './raw.js'
+import { openStage } from './stage.js'
+
+const HOST = 'Host: id.test\r\n'
+const CANARY = `DELETE /things/canary HTTP/1.1\r\n${HOST}\r\n`
+const post = (headers: string, body: string) =>
+  `POST /echo HTTP/1.1\r\n${HOST}Content-Type: application/json\r\n${headers}\r\n${body}`
+const get = (headers: string) => `GET /hello HTTP/1.1\r\n${HOST}${headers}\r\n`
+const chunked = (body: string) => post('Transfer-Encoding: chunked\r\n', body)
+
+/** Each is followed by the canary in the same segment, and again in one of its own. */
+const CASES: readonly (readonly [name: string, request: string])[] = [
+  ['SMUG-DUPLICATE-CL', post('Content-Length: 2\r\nContent-Length: 0\r\n', '{}')],
+  ['SMUG-DUPLICATE-CL-SAME', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}')],
+  ['SMUG-CL-COMMA-SAME', post('Content-Length: 2, 2\r\n', '{}')],
+  ['SMUG-CL-COMMA-DIFFERENT', post('Content-Length: 2, 0\r\n', '{}')],
+  ['SMUG-CL-PLUS', post('Content-Length: +2\r\n', '{}')],
+  ['SMUG-CL-NEGATIVE', post('Content-Length: -2\r\n', '{}')],
+  ['SMUG-CL-HEX', post('Content-Length: 0x2\r\n', '{}')],
+  ['SMUG-CL-EMPTY', post('Content-Length: \r\n', '{}')],
+  ['SMUG-CL-OVERFLOW', post('Content-Length: 18446744073709551618\r\n', '{}')],
+  ['SMUG-CL-TE-BOTH', post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-CL-BOTH', post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-XCHUNKED', post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-GZIP-CHUNKED', post('Transfer-Encoding: gzip, chunked\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-CHUNKED-GZIP', post('Transfer-Encoding: chunked, gzip\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-IDENTITY', post('Transfer-Encoding: identity\r\n', '')],
+  [
+    'SMUG-TE-DUPLICATE',
+    post('Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n', '0\r\n\r\n'),
+  ],
+  ['SMUG-TE-OBS-FOLD', post('Transfer-Encoding:\r\n chunked\r\n', '0\r\n\r\n')],
+  ['SMUG-TE-SPACE-BEFORE-COLON', post('Transfer-Encoding : chunked\r\n', '0\r\n\r\n')],
+  ['SMUG-CHUNK-LF-TERM', chunked('d\n{"text":"run"}\n0\n\n')],
+  ['SMUG-CHUNK-EXT-LF', chunked('d;x=1\n{"text":"run"}\r\n0\r\n\r\n')],
+  ['SMUG-CHUNK-SPILL', chunked('5\r\n{"text":"run"}\r\n0\r\n\r\n')],
+  ['SMUG-CHUNK-NEGATIVE', chunked('-1\r\n{}\r\n0\r\n\r\n')],
+  ['SMUG-CHUNK-HEX-PREFIX', chunked('0x2\r\n{}\r\n0\r\n\r\n')],
+  ['SMUG-TRAILER-AUTH', chunked('0\r\nAuthorization: Bearer good\r\n\r\n')],
+  ['MAL-CHUNK-SIZE-OVERFLOW', chunked('fffffffffffffffff\r\n{}\r\n0\r\n\r\n')],
+  ['MAL-CHUNK-SIZE-LETTERS', chunked('zz\r\n{}\r\n0\r\n\r\n')],
+  ['RFC9112-DUPLICATE-HOST', get('Host: evil.test\r\n')],
+  ['RFC9112-DUPLICATE-HOST-SAME', get(HOST)],
+  ['DUPLICATE-AUTHORIZATION', get('Authorization: Bearer good\r\nAuthorization: Bearer b\r\n')],
+  ['DUPLICATE-CONTENT-TYPE', get('Content-Type: a/b\r\nContent-Type: c/d\r\n')],
+  ['RFC9112-NO-HOST', 'GET /hello HTTP/1.1\r\n\r\n'],
+  ['MAL-METHOD-AT', `G@T /hello HTTP/1.1\r\n${HOST}\r\n`],
+  ['MAL-METHOD-LOWER', `get /hello HTTP/1.1\r\n${HOST}\r\n`],
+  ['MAL-HEADER-NO-COLON', get('Nonsense\r\n')],
+  ['MAL-HEADER-SPACE-IN-NAME', get('X Y: value\r\n')],
+  ['MAL-HEADER-OBS-FOLD', get('X-A: one\r\n two\r\n')],
+  ['MAL-HEADER-NUL', get('X-A: a\0b\r\n')],
+  ['MAL-HEADER-BARE-CR', get('X-A: a\rb\r\n')],
+  ['MAL-HTTP-VERSION', `GET /hello HTTP/9.9\r\n${HOST}\r\n`],
+  ['MAL-NO-VERSION', 'GET /hello\r\n\r\n'],
+  ['MAL-BINARY', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+]
+
+for (const transport of ['uws', 'http1'] as const) {
+  for (const [name, request] of CASES) {
+    test(`${transport}: ${name}`, async (t) => {
+      const stage = await openStage({ transport })
+      t.teardown(() => stage.close())
+      for (const parts of [[request + CANARY], [request, CANARY]]) {
+        const reply = await sendRaw(stage.port, parts)
+        t.false(stage.notes.ran.includes('remove canary'), `${parts.length} parts: ${reply.text}`)
+        const [first] = statuses(reply)
+        t.true(
+          first === undefined || first >= 400 || harmless(name, first),
+          `it was answered ${first}`,
+        )
+      }
+    })
+  }
+
+  test(`${transport}: a good request behind a good one on the same connection is answered`, async (t) => {
+    const stage = await openStage({ transport })
+    t.teardown(() => stage.close())
+    const reply = await sendRaw(stage.port, [get(''), get('')], { gapMs: 150, withinMs: 600 })
+    t.deepEqual(statuses(reply), [200, 200])
+    t.false(reply.closed)
+  })
+
+  test(`${transport}: a chunked body is read and ends the connection`, async (t) => {
+    const stage = await openStage({ transport })
+    t.teardown(() => stage.close())
+    const reply = await sendRaw(
+      stage.port,
+      chunked('e\r\n{"text":"good"}\r\n0\r\n\r\n'.replace('e\r', 'f\r')),
+    )
+    t.deepEqual(statuses(reply), [201])
+    t.deepEqual(stage.notes.ran, ['good'])
+    if (transport === 'uws') t.true(reply.closed)
+  })
+
+  for (const [name, request, expected] of [
+    ['MAL-URL-PERCENT-CRLF', 'GET /things/%0d%0ax:y HTTP/1.1', 405],
+    ['MAL-URL-BACKSLASH', 'GET /hello\\..\\x HTTP/1.1', 400],
+    ['MAL-URL-FRAGMENT', 'GET /hello#x HTTP/1.1', 400],
+    ['MAL-URL-DOT-SEGMENTS', 'GET /x/../hello HTTP/1.1', 404],
+    ['MAL-URL-DOUBLE-SLASH', 'GET //hello HTTP/1.1', 404],
+    ['MAL-URL-ENCODED-SLASH', 'GET /%2fhello HTTP/1.1', 404],
+    ['MAL-URL-LONG', `GET /${'a'.repeat(9_000)} HTTP/1.1`, 431],
+    ['MAL-URL-NON-ASCII', 'GET /\xe4 HTTP/1.1', 400],
+  ] as const) {
+    test(`${transport}: ${name} is ${expected} or cut`, async (t) => {
+      const stage = await openStage({ transport })
+      t.teardown(() => stage.close())
+      const reply = await sendRaw(stage.port, `${request}\r\n${HOST}\r\n`)
+      const [status] = statuses(reply)
+      if (status === undefined) t.true(reply.closed)
+      else {
+        t.is(status, expected)
+        t.regex(reply.text, /x-request-id: [0-9a-f-]{36}/i)
+      }
+    })
+  }
+
+  test(`${transport}: MAL-MANY-HEADERS and a head of 70 kB are refused or cut`, async (t) => {
+    const stage = await openStage({ transport })
+    t.teardown(() => stage.close())
+    const many = Array.from({ length: 90 }, (_, at) => `X-${at}: v\r\n`).join('')
+    for (const headers of [many, many.repeat(2), `X-Big: ${'b'.repeat(70_000)}\r\n`]) {
+      const reply = await sendRaw(stage.port, get(headers) + CANARY)
+      const [status] = statuses(reply)
+      t.true(status === undefined || status === 431, `it was answered ${status}`)
+      t.false(stage.notes.ran.includes('remove canary'))
+    }
+  })
+}
+
+/** Readings on which every server agrees: the body has an end, and nothing is left of it. */
+function harmless(name: string, status: number): boolean {
+  return name === 'SMUG-CHUNK-LF-TERM' && status === 201
+}
