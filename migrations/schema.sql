@@ -445,6 +445,19 @@ alter table refresh_tokens enable row level security;
 alter table refresh_tokens force row level security;
 create policy tenant on refresh_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table revoked_tokens (
+  tenant_id uuid not null,
+  id uuid not null,
+  revoked_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint revoked_tokens_pkey PRIMARY KEY (tenant_id, id),
+  constraint revoked_tokens_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX revoked_tokens_ended ON public.revoked_tokens USING btree (expires_at);
+alter table revoked_tokens enable row level security;
+alter table revoked_tokens force row level security;
+create policy tenant on revoked_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table sessions (
   tenant_id uuid not null,
   id uuid not null,
@@ -560,6 +573,8 @@ create policy tenant on tenants using (svc_visible(id)) with check (svc_visible(
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();

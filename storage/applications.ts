@@ -81,28 +81,110 @@ export async function insertApplication(
              select $1, $2, $2, $19, $18 where $19::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
-      a.tenantId,
-      a.id,
-      a.name,
-      a.clientType ?? 'confidential',
-      a.tokenEndpointAuthMethod ?? (a.clientType === 'public' ? 'none' : 'client_secret_basic'),
-      a.audience ?? defaultAudience(a.id),
-      a.redirectUris,
-      a.postLogoutRedirectUris ?? [],
-      a.allowedOrigins ?? [],
-      a.grantTypes ?? DEFAULT_GRANT_TYPES,
-      a.responseTypes ?? DEFAULT_RESPONSE_TYPES,
-      a.scopes ?? DEFAULT_SCOPES,
-      a.jwks ? JSON.stringify(a.jwks) : null,
-      a.dpopBoundAccessTokens ?? false,
-      a.requirePushedAuthorizationRequests ?? false,
-      a.idTokenSignedResponseAlg ?? 'ES256',
-      a.logoUri ?? null,
+      ...memberValues(a),
       a.createdAt,
       a.secretSha256 === null ? null : Buffer.from(a.secretSha256),
     ],
   })
   return rows[0]!
+}
+
+/** Locks the application until the transaction ends: whoever changes it takes turns. */
+export async function lockApplication(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<ApplicationRow | undefined> {
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.lock',
+    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2 for update`,
+    values: [tenantId, applicationId],
+  })
+  return rows[0]
+}
+
+/** Every member that may change; what was there before is gone. */
+export type ReplacedApplication = Pick<
+  ApplicationRow,
+  'id' | 'tenantId' | 'name' | 'redirectUris'
+> &
+  Partial<Omit<ApplicationRow, 'createdAt'>> & { readonly updatedAt: Date }
+
+export async function replaceApplication(
+  tx: Transaction,
+  application: ReplacedApplication,
+): Promise<ApplicationRow> {
+  const a = application
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.replace',
+    text: `update applications set name = $3, client_type = $4, token_endpoint_auth_method = $5,
+             audience = $6, redirect_uris = $7, post_logout_redirect_uris = $8,
+             allowed_origins = $9, grant_types = $10, response_types = $11, scopes = $12,
+             jwks = $13, dpop_bound_access_tokens = $14,
+             require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
+             logo_uri = $17, updated_at = $18, status = $19
+           where tenant_id = $1 and id = $2
+           returning ${COLUMNS}`,
+    values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
+  })
+  return rows[0]!
+}
+
+/** Removes the application with its secrets; its tokens are refused from then on. */
+export async function deleteApplication(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'application.delete',
+    text: 'delete from applications where tenant_id = $1 and id = $2',
+    values: [tenantId, applicationId],
+  })
+  return rowCount === 1
+}
+
+export type SecretRotation = {
+  readonly tenantId: string
+  readonly applicationId: string
+  readonly secretId: string
+  readonly sha256: Uint8Array
+  readonly now: Date
+  /** When the secrets of before end, unless they end earlier; `now` ends them at once. */
+  readonly othersUntil: Date
+}
+
+/** Adds a secret and gives those of before an end. The application must be locked. */
+export async function rotateApplicationSecret(
+  tx: Transaction,
+  rotation: SecretRotation,
+): Promise<void> {
+  const r = rotation
+  await tx.query({
+    name: 'application.rotate_secret',
+    text: `with ended as (
+             update application_secrets set expires_at = least(expires_at, $6::timestamptz)
+             where tenant_id = $1 and application_id = $2)
+           insert into application_secrets
+             (tenant_id, application_id, id, secret_sha256, created_at)
+           values ($1, $2, $3, $4, $5)`,
+    values: [r.tenantId, r.applicationId, r.secretId, Buffer.from(r.sha256), r.now, r.othersUntil],
+  })
+}
+
+/** Removes secrets that ended by `now`; all of them when the application needs none any more. */
+export async function removeApplicationSecrets(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+  endedBy: Date | 'all',
+): Promise<void> {
+  await tx.query({
+    name: 'application.remove_secrets',
+    text: `delete from application_secrets where tenant_id = $1 and application_id = $2
+             and ($3::timestamptz is null or expires_at <= $3)`,
+    values: [tenantId, applicationId, endedBy === 'all' ? null : endedBy],
+  })
 }
 
 export async function findApplication(
@@ -201,6 +283,29 @@ export async function originListed(
     values: [origin, applicationId],
   })
   return rows[0]!.listed
+}
+
+/** The values of $1 to $17, with the defaults of decisions.md 7.4. */
+function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
+  return [
+    a.tenantId,
+    a.id,
+    a.name,
+    a.clientType ?? 'confidential',
+    a.tokenEndpointAuthMethod ?? (a.clientType === 'public' ? 'none' : 'client_secret_basic'),
+    a.audience ?? defaultAudience(a.id),
+    a.redirectUris,
+    a.postLogoutRedirectUris ?? [],
+    a.allowedOrigins ?? [],
+    a.grantTypes ?? DEFAULT_GRANT_TYPES,
+    a.responseTypes ?? DEFAULT_RESPONSE_TYPES,
+    a.scopes ?? DEFAULT_SCOPES,
+    a.jwks ? JSON.stringify(a.jwks) : null,
+    a.dpopBoundAccessTokens ?? false,
+    a.requirePushedAuthorizationRequests ?? false,
+    a.idTokenSignedResponseAlg ?? 'ES256',
+    a.logoUri ?? null,
+  ]
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clientType",

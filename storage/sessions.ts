@@ -60,6 +60,8 @@ export type Standing = {
   readonly tenantActive: boolean
   /** The agent or application behind the subject exists and is active. */
   readonly subjectActive: boolean
+  /** Neither the token itself nor the grant it came from was revoked. */
+  readonly tokenKept: boolean
 }
 
 export type StandingOf = {
@@ -68,6 +70,10 @@ export type StandingOf = {
   /** The `sub` of an agent or service token; null for a human. */
   readonly agentId: string | null
   readonly applicationId: string | null
+  /** The `jti`. */
+  readonly tokenId: string
+  /** The family that the token came with; null for a token without one. */
+  readonly grantId: string | null
 }
 
 /** Reads a standing; an agent may be at home in another tenant, so the transaction crosses tenants. */
@@ -80,8 +86,11 @@ export async function readStanding(tx: Transaction, of: StandingOf): Promise<Sta
              exists (select from tenants where id = $1 and status = 'active') as "tenantActive",
              ($3::uuid is null or exists (select from agents where id = $3 and status = 'active'))
              and ($4::uuid is null or exists (select from applications
-               where tenant_id = $1 and id = $4 and status = 'active')) as "subjectActive"`,
-    values: [of.tenantId, of.sessionId, of.agentId, of.applicationId],
+               where tenant_id = $1 and id = $4 and status = 'active')) as "subjectActive",
+             not exists (select from revoked_tokens where tenant_id = $1 and id = $5::uuid)
+             and ($6::uuid is null or exists (select from refresh_families
+               where tenant_id = $1 and id = $6 and revoked_at is null)) as "tokenKept"`,
+    values: [of.tenantId, of.sessionId, of.agentId, of.applicationId, of.tokenId, of.grantId],
   })
   return rows[0]!
 }

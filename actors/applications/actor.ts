@@ -3,19 +3,30 @@ import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
+  type ApplicationRow,
+  deleteApplication,
   findApplication,
   insertApplication,
   listApplications,
+  lockApplication,
   newClientSecret,
+  removeApplicationSecrets,
+  replaceApplication,
+  rotateApplicationSecret,
 } from '../../storage/applications.js'
 import { idempotently } from '../../storage/idempotency.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
+  type Application,
   type ApplicationCreated,
+  type ApplicationDraft,
+  type ApplicationReplaced,
   type ApplicationsProtocol,
+  type ApplicationUnknown,
   applications,
   type CreateApplication,
+  type ReplaceApplication,
 } from './protocol.js'
 
 /** In a window of supervision; what fails more often than this is beyond any lost database. */
@@ -35,7 +46,14 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   address: applications,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: { list: () => undefined, read: () => undefined, create: () => undefined },
+  lane: {
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    replace: () => undefined,
+    remove: () => undefined,
+    rotateSecret: () => undefined,
+  },
   // A failure is one statement's or one request's: there is no state that a restart would mend, and
   // readiness learns of a lost database by itself, sooner both ways.
   supervision: { onFailure: 'resume', restartsMax: FAILURES_TOLERATED_MAX },
@@ -46,8 +64,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       { principal, draft }: CreateApplication,
     ): Promise<ApplicationCreated> {
       const kind = clientKind(draft)!
-      const usesSecret = kind.tokenEndpointAuthMethod.startsWith('client_secret_')
-      const secret = usesSecret ? newClientSecret(random) : null
+      const secret = needsSecret(kind) ? newClientSecret(random) : null
       const application = await insertApplication(tx, {
         ...kind,
         id: random.uuid(),
@@ -56,26 +73,69 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         redirectUris: [...draft.redirectUris],
         createdAt: clock.now(),
         secretSha256: secret?.sha256 ?? null,
-        ...stated({
-          audience: draft.audience,
-          postLogoutRedirectUris: copy(draft.postLogoutRedirectUris),
-          allowedOrigins: copy(draft.allowedOrigins),
-          grantTypes: copy(draft.grantTypes),
-          responseTypes: copy(draft.responseTypes),
-          scopes: copy(draft.scopes),
-          jwks: draft.jwks && { keys: draft.jwks.keys.map((key) => ({ ...key })) },
-          dpopBoundAccessTokens: draft.dpopBoundAccessTokens,
-          requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
-          idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
-          logoUri: draft.logoUri,
-        }),
+        ...optionalMembers(draft),
       })
       return {
         tag: 'created',
-        application: { ...application, clientId: application.id },
+        application: toApplication(application),
         clientSecret: secret?.secret ?? null,
         replayed: false,
       }
+    }
+
+    /** A client that needs a secret now and had none gets one; one that needs none loses its own. */
+    async function replaceLocked(
+      tx: Transaction,
+      before: ApplicationRow,
+      { draft, status }: ReplaceApplication,
+    ): Promise<ApplicationReplaced> {
+      const kind = clientKind(draft)!
+      const now = clock.now()
+      const { tenantId, id } = before
+      const secret = needsSecret(kind) && !needsSecret(before) ? newClientSecret(random) : null
+      if (!needsSecret(kind)) await removeApplicationSecrets(tx, tenantId, id, 'all')
+      if (secret !== null)
+        await rotateApplicationSecret(tx, {
+          tenantId,
+          applicationId: id,
+          secretId: random.uuid(),
+          sha256: secret.sha256,
+          now,
+          othersUntil: now,
+        })
+      const row = await replaceApplication(tx, {
+        ...kind,
+        id,
+        tenantId,
+        name: draft.name,
+        redirectUris: [...draft.redirectUris],
+        updatedAt: now,
+        ...stated({ status }),
+        ...optionalMembers(draft),
+      })
+      return {
+        tag: 'replaced',
+        application: toApplication(row),
+        clientSecret: secret?.secret ?? null,
+      }
+    }
+
+    /** Runs `change` on the locked application of the tenant, if there is one. */
+    async function changing<T>(
+      tenantId: string,
+      applicationId: string,
+      signal: AbortSignal,
+      change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
+    ): Promise<T | ApplicationUnknown> {
+      if (!UUID.test(applicationId)) return { tag: 'unknown' }
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          const row = await lockApplication(tx, tenantId, applicationId)
+          return row === undefined ? { tag: 'unknown' } : change(tx, row)
+        },
+        { signal },
+      )
     }
 
     return {
@@ -90,7 +150,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         const last = page.at(-1)
         return {
           tag: 'listed',
-          applications: page.map((row) => ({ ...row, clientId: row.id })),
+          applications: page.map(toApplication),
           next:
             rows.length > limit && last !== undefined
               ? { createdAt: last.createdAt, id: last.id }
@@ -106,7 +166,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           { signal },
         )
         if (row === undefined) return { tag: 'unknown' }
-        return { tag: 'found', application: { ...row, clientId: row.id } }
+        return { tag: 'found', application: toApplication(row) }
       },
 
       async create(message, { signal }) {
@@ -133,9 +193,85 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           throw error
         }
       },
+
+      async replace(message, { signal }) {
+        const { principal, applicationId, draft } = message
+        const fault = draftFault(draft, issuer)
+        if (fault !== undefined) return fault
+        // Whoever configures a client could act as it.
+        const beyond = scopesBeyond(draft, principal.scopes)
+        if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+        try {
+          return await changing(principal.tenantId, applicationId, signal, (tx, row) =>
+            replaceLocked(tx, row, message),
+          )
+        } catch (error) {
+          if (isAudienceTaken(error)) return { tag: 'audience_taken' }
+          throw error
+        }
+      },
+
+      async remove({ tenantId, applicationId }, { signal }) {
+        if (!UUID.test(applicationId)) return { tag: 'unknown' }
+        const removed = await database.tenant(
+          tenantId,
+          (tx) => deleteApplication(tx, tenantId, applicationId),
+          { signal },
+        )
+        return { tag: removed ? 'removed' : 'unknown' }
+      },
+
+      async rotateSecret({ principal, applicationId, overlapSecs }, { signal }) {
+        return changing(principal.tenantId, applicationId, signal, async (tx, row) => {
+          if (!needsSecret(row)) return { tag: 'no_secret' }
+          // Whoever holds the secret can act as the client.
+          const beyond = scopesBeyond(row, principal.scopes)
+          if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+          const { secret, sha256 } = newClientSecret(random)
+          const now = clock.now()
+          const { tenantId, id } = row
+          await removeApplicationSecrets(tx, tenantId, id, now)
+          await rotateApplicationSecret(tx, {
+            tenantId,
+            applicationId: id,
+            secretId: random.uuid(),
+            sha256,
+            now,
+            othersUntil: new Date(now.getTime() + overlapSecs * 1000),
+          })
+          return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
+        })
+      },
     }
   },
 })
+
+function toApplication(row: ApplicationRow): Application {
+  return { ...row, clientId: row.id }
+}
+
+function needsSecret({
+  tokenEndpointAuthMethod,
+}: Pick<ApplicationRow, 'tokenEndpointAuthMethod'>): boolean {
+  return tokenEndpointAuthMethod.startsWith('client_secret_')
+}
+
+/** The members of a draft that have defaults, as far as it states them. */
+function optionalMembers(draft: ApplicationDraft) {
+  return stated({
+    audience: draft.audience,
+    postLogoutRedirectUris: copy(draft.postLogoutRedirectUris),
+    allowedOrigins: copy(draft.allowedOrigins),
+    grantTypes: copy(draft.grantTypes),
+    responseTypes: copy(draft.responseTypes),
+    scopes: copy(draft.scopes),
+    jwks: draft.jwks && { keys: draft.jwks.keys.map((key) => ({ ...key })) },
+    dpopBoundAccessTokens: draft.dpopBoundAccessTokens,
+    requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
+    idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
+    logoUri: draft.logoUri,
+  })
+}
 
 function copy(values: readonly string[] | undefined): string[] | undefined {
   return values && [...values]

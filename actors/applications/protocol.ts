@@ -1,4 +1,4 @@
-/** OAuth clients of a tenant: listed, read, created. decisions.md 7.4. */
+/** OAuth clients of a tenant: listed, read, created, replaced, removed. decisions.md 7.4, 7.6, 21. */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../domain/ids.js'
@@ -14,6 +14,21 @@ export type ApplicationsProtocol = {
     | ApplicationForbidden
     | AudienceTaken
     | IdempotencyRefused
+  >
+  /** Full replacement: what the draft leaves out returns to its default (interface.md, Application). */
+  replace: Ask<
+    ReplaceApplication,
+    | ApplicationReplaced
+    | ApplicationInvalid
+    | ApplicationForbidden
+    | ApplicationUnknown
+    | AudienceTaken
+  >
+  remove: Ask<ReadApplication, ApplicationRemoved | ApplicationUnknown>
+  /** A new secret; the old one may overlap with it (decisions.md 7.6, rotate-secret). */
+  rotateSecret: Ask<
+    RotateSecret,
+    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown
   >
 }
 
@@ -117,6 +132,36 @@ export type ApplicationForbidden = {
   /** The scopes that the creator does not hold. */
   readonly scopes: readonly string[]
 }
+export type ReplaceApplication = {
+  readonly principal: Principal
+  readonly applicationId: string
+  readonly draft: ApplicationDraft
+  /** Default active. A disabled application cannot authenticate, and its tokens are refused. */
+  readonly status?: ApplicationStatus | undefined
+}
+export type ApplicationReplaced = {
+  readonly tag: 'replaced'
+  readonly application: Application
+  /** Shown once, where the replacement made the application one with a secret. */
+  readonly clientSecret: string | null
+}
+export type ApplicationRemoved = { readonly tag: 'removed' }
+
+export type RotateSecret = {
+  readonly principal: Principal
+  readonly applicationId: string
+  /** How long the secrets of before stay valid, in seconds: 0 to 86400. */
+  readonly overlapSecs: number
+}
+export type SecretRotated = {
+  readonly tag: 'rotated'
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly rotatedAt: Date
+}
+/** The application authenticates without a secret. */
+export type NoSecretToRotate = { readonly tag: 'no_secret' }
+
 /** Another application of the tenant has this audience. */
 export type AudienceTaken = { readonly tag: 'audience_taken' }
 export type IdempotencyRefused =

@@ -65,7 +65,10 @@ export function draftFault(
 }
 
 /** Scopes that the application would hold by itself and its creator does not. */
-export function scopesBeyond(draft: ApplicationDraft, held: readonly string[]): readonly string[] {
+export function scopesBeyond(
+  draft: Pick<ApplicationDraft, 'scopes'>,
+  held: readonly string[],
+): readonly string[] {
   return (draft.scopes ?? []).filter(
     (scope) => !IDENTITY_SCOPES.has(scope) && !held.includes(scope),
   )

@@ -22,6 +22,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     issuer,
     token_endpoint: `${baseUrl}/oauth/token`,
     introspection_endpoint: `${baseUrl}/oauth/introspect`,
+    revocation_endpoint: `${baseUrl}/oauth/revoke`,
     jwks_uri: jwksUri(facts),
     // The member is required; there is no authorization endpoint to answer a response type.
     response_types_supported: [],
@@ -33,6 +34,8 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
       (method) => method !== 'none',
     ),
     introspection_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
     scopes_supported: SCOPES,
     ...(documentation === null ? {} : { service_documentation: documentation }),

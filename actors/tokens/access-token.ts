@@ -13,6 +13,8 @@ export type AccessGrant = {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly sessionId: string | null
+  /** The refresh family of the same authorization: revoking it revokes the token. */
+  readonly grantId: string | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
   readonly jkt: string | null
@@ -44,6 +46,7 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     ...(grant.organizationId === null ? {} : { organization_id: grant.organizationId }),
     subject_type: grant.subjectType,
     ...(grant.sessionId === null ? {} : { sid: grant.sessionId }),
+    ...(grant.grantId === null ? {} : { grant_id: grant.grantId }),
     ...(grant.amr.length === 0 ? {} : { amr: grant.amr }),
     ...(grant.authTimeSecs === null ? {} : { auth_time: grant.authTimeSecs }),
     ...(grant.jkt === null ? {} : { cnf: { jkt: grant.jkt } }),
@@ -57,6 +60,7 @@ export type ReadToken = {
   readonly issuedAtSecs: number
   readonly notBeforeSecs: number
   readonly amr: readonly string[]
+  readonly grantId: string | null
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
@@ -95,6 +99,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
     issuedAtSecs: iat,
     notBeforeSecs: nbf,
     amr: Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : [],
+    grantId: textOrNull(claims['grant_id']),
   }
 }
 

@@ -31,6 +31,7 @@ import {
 } from './protocol.js'
 import { grantRefresh } from './refresh.js'
 import { refuse } from './refusals.js'
+import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { tenantCommits } from './tenant-commits.js'
 import { tokenSigner } from './token-signer.js'
@@ -71,6 +72,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     // Two uses of one refresh token take turns here; across processes the row decides.
     exchange: ({ form }) => form.find(([name]) => name === 'refresh_token')?.[1],
     introspect: () => undefined,
+    revoke: () => undefined,
     originListed: () => undefined,
     standingChanged: () => undefined,
   },
@@ -192,6 +194,15 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async originListed({ origin, clientId }) {
         return { tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed' }
+      },
+
+      async revoke(request, turn) {
+        const form = readForm(request.form)
+        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        const client = await clientOf(request, form)
+        if ('tag' in client) return client
+        const standingChanged = forget
+        return revoke({ database, bearer, clock, random, standingChanged }, client, form, turn)
       },
 
       async standingChanged({ ids }) {

@@ -43,6 +43,8 @@ export async function grantAgent(
     scopes,
     audience: [issuer],
     sessionId,
+    // The session of an agent is its one grant: it ends with it.
+    grantId: null,
     amr: AGENT_AMR,
     authTimeSecs: Math.floor(now.getTime() / 1000),
     jkt,

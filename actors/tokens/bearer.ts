@@ -23,6 +23,8 @@ export type TokenState =
 export interface Bearer {
   /** The state of a token, whoever presents it. `fresh` reads the standing anew. */
   inspect(token: string, turn: Turn, standing: 'remembered' | 'fresh'): Promise<TokenState>
+  /** A token of ours as it was signed, whether or not it still counts; null when it is none. */
+  read(token: string, turn: Turn): Promise<ReadToken | null>
   /** Everything a bearer route asks of its caller's credentials. */
   authenticate(presented: Authenticate, turn: Turn): Promise<Authenticated | Unauthenticated>
 }
@@ -83,19 +85,19 @@ export function createBearer({
   }
 
   async function standingOf(
-    { principal }: ReadToken,
+    { principal, grantId }: ReadToken,
     how: 'remembered' | 'fresh',
   ): Promise<Standing> {
-    const { tenantId, sessionId, clientId, subjectType, actors } = principal
+    const { tenantId, sessionId, clientId, subjectType, actors, tokenId } = principal
     const isAgent = subjectType === 'agent' || actors[0]?.subjectType === 'agent'
     const agentId = isAgent ? (actors[0]?.sub ?? principal.subject) : null
     const applicationId = isAgent ? null : clientId
-    const of = { tenantId, sessionId, agentId, applicationId }
-    const ids = [tenantId, sessionId, agentId, applicationId].filter((id) => id !== null)
+    const of = { tenantId, sessionId, agentId, applicationId, tokenId, grantId }
+    const ids = Object.values(of).filter((id) => id !== null)
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
     const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
     if (how === 'fresh') return load()
-    return standings.get(ids.join(' '), ids, load)
+    return standings.get(tokenId, ids, load)
   }
 
   async function inspect(
@@ -109,12 +111,13 @@ export function createBearer({
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
     if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
       return { state: 'invalid' }
-    const { sessionOpen, tenantActive, subjectActive } = await standingOf(found, how)
-    const inForce = sessionOpen && tenantActive && subjectActive
+    const standing = await standingOf(found, how)
+    const inForce = Object.values(standing).every(Boolean)
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
   return {
+    read,
     inspect,
     async authenticate(presented, turn) {
       const { scheme, dpopProof, httpMethod, httpUrl } = presented

@@ -60,6 +60,7 @@ export async function grantClientCredentials(
     scopes,
     audience: tokenAudience(asked.asked, { own: row.audience, issuer, scopes }),
     sessionId: null,
+    grantId: null,
     amr: [],
     authTimeSecs: null,
     jkt,

@@ -40,6 +40,34 @@ export function issuedEvent(
   }
 }
 
+export type Ended = {
+  readonly tenantId: string
+  readonly resource: { readonly type: 'token' | 'refresh_family'; readonly id: string }
+  readonly clientId: string
+  readonly subject: string
+  readonly sessionId: string | null
+}
+
+/** `auth.token.revoked`: a client gave a token back. */
+export function revokedEvent(
+  random: Random,
+  { tenantId, resource, clientId, subject, sessionId }: Ended,
+  now: Date,
+  requestId: string | undefined,
+): NewEvent {
+  const type: EventType = 'auth.token.revoked'
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    data: eventData(
+      { actor: { type: 'client', id: clientId }, resource, requestId },
+      { client_id: clientId, sub: subject, session_id: sessionId },
+    ),
+  }
+}
+
 export type Reuse = {
   readonly tenantId: string
   readonly familyId: string

@@ -15,6 +15,8 @@ export type TokensProtocol = {
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
   /** Whether a web page of this origin may read the answers of the token endpoint (CORS). */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
+  /** Ends a token of the client that asks, and what hangs on it (RFC 7009). */
+  revoke: Ask<TokenRequest, Revoked | OAuthRefused>
   /** Something revoked or suspended: what is remembered about these ids is dropped. */
   standingChanged: Tell<StandingChanged>
 }
@@ -160,6 +162,9 @@ export type OriginListed = {
   /** The client that asks; null in a preflight, where any application will do. */
   readonly clientId: string | null
 }
+
+/** Said also where there was nothing to revoke (RFC 7009 section 2.2). */
+export type Revoked = { readonly tag: 'revoked' }
 
 export type StandingChanged = {
   /** Ids of sessions, agents, applications or tenants; `all` when notifications may have been lost. */

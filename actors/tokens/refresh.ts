@@ -139,6 +139,7 @@ async function rotate(
     scopes,
     audience: asked.asked.length === 0 ? row.audience : asked.asked,
     sessionId: row.sessionId,
+    grantId: row.subjectType === 'human' ? row.familyId : null,
     amr: row.amr,
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
     // A family without a key may still get a bound access token (RFC 9449 section 5).

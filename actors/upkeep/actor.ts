@@ -13,6 +13,7 @@ import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
 import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
+import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
@@ -51,6 +52,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   agent_challenges: (tx) => deleteEndedAgentChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
   refresh_answers: (tx, now) => wipeOldAnswers(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   sessions: (tx, now) => removeExpiredSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  revoked_tokens: (tx, now) =>
+    removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }

@@ -1,8 +1,13 @@
 /** OAuth clients of a tenant. interface.md, Control plane and tenant provisioning; decisions.md 7.4. */
 import { z } from 'zod'
-import { type Application, applications } from '../../actors/applications/protocol.js'
+import {
+  type Application,
+  type ApplicationDraft,
+  type ApplicationInvalid,
+  applications,
+} from '../../actors/applications/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
-import { choice, json, problem, type Route, reply, route } from '../route.js'
+import { choice, empty, json, problem, type Route, reply, route } from '../route.js'
 
 const LIST_MAX = 50
 const uri = z.string().max(2048)
@@ -62,11 +67,61 @@ const CreateApplication = z
   })
   .meta({ id: 'CreateApplication' })
 
+const ReplaceApplication = CreateApplication.extend({
+  status: z.enum(['active', 'disabled']).optional(),
+}).meta({ id: 'ReplaceApplication' })
+
+const RotateSecret = z
+  .object({
+    overlap_secs: z
+      .int()
+      .min(0)
+      .max(86_400)
+      .default(0)
+      .meta({ description: 'How long the secret of before stays valid.' }),
+  })
+  .meta({ id: 'RotateSecret' })
+
+const RotatedSecret = z
+  .object({
+    client_id: z.string(),
+    client_secret: z.string().meta({ description: 'Shown once.' }),
+    rotated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'RotatedSecret' })
+
+const ApplicationPath = z.object({ application_id: z.string().max(64) })
+
 const tags = ['Applications'] as const
 const readers = {
   scheme: 'bearer',
   scopes: ['applications:read', 'applications:manage'],
 } as const
+const managers = {
+  scheme: 'bearer',
+  scopes: ['applications:manage'],
+  direct: 'required',
+} as const
+
+const invalid = choice(({ error }: ApplicationInvalid) => error, {
+  bad_request: problem(400, 'bad-request', invalidDetails),
+  invalid_redirect_uri: problem(400, 'bad-request', invalidDetails),
+  invalid_scope: problem(400, 'bad-request', invalidDetails),
+})
+const beyondCaller = problem(
+  403,
+  'insufficient-scope',
+  ({ scopes }: { scopes: readonly string[] }) => ({
+    detail: `Nobody manages an application that holds more scopes: ${scopes.join(' ')}.`,
+    headers: {
+      'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
+    },
+  }),
+)
+const audienceTaken = problem(409, 'conflict', {
+  detail: 'Another application of this tenant has this audience.',
+})
+const unknown = problem(404, 'not-found', { detail: 'There is no such application.' })
 
 export const applicationRoutes: readonly Route[] = [
   route(applications, 'list', {
@@ -108,23 +163,7 @@ export const applicationRoutes: readonly Route[] = [
     message: ({ body, principal, idempotency }) => ({
       principal,
       idempotency,
-      draft: {
-        name: body.name,
-        redirectUris: body.redirect_uris,
-        clientType: body.client_type,
-        tokenEndpointAuthMethod: body.token_endpoint_auth_method,
-        audience: body.audience,
-        postLogoutRedirectUris: body.post_logout_redirect_uris,
-        allowedOrigins: body.allowed_origins,
-        grantTypes: body.grant_types,
-        responseTypes: body.response_types,
-        scopes: body.scopes,
-        jwks: body.jwks,
-        dpopBoundAccessTokens: body.dpop_bound_access_tokens,
-        requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
-        idTokenSignedResponseAlg: body.id_token_signed_response_alg,
-        logoUri: body.logo_uri,
-      },
+      draft: draftOf(body),
     }),
     replies: {
       created: reply(
@@ -136,20 +175,9 @@ export const applicationRoutes: readonly Route[] = [
         }),
         ({ application }) => ({ location: `/api/v1/applications/${application.id}` }),
       ),
-      invalid: choice(({ error }) => error, {
-        bad_request: problem(400, 'bad-request', invalidDetails),
-        invalid_redirect_uri: problem(400, 'bad-request', invalidDetails),
-        invalid_scope: problem(400, 'bad-request', invalidDetails),
-      }),
-      forbidden: problem(403, 'insufficient-scope', ({ scopes }) => ({
-        detail: `An application cannot hold scopes that its creator does not: ${scopes.join(' ')}.`,
-        headers: {
-          'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
-        },
-      })),
-      audience_taken: problem(409, 'conflict', {
-        detail: 'Another application of this tenant has this audience.',
-      }),
+      invalid,
+      forbidden: beyondCaller,
+      audience_taken: audienceTaken,
       idempotency_mismatch: problem(422, 'unprocessable-content', {
         detail: 'This idempotency key was used with another body.',
       }),
@@ -167,17 +195,116 @@ export const applicationRoutes: readonly Route[] = [
     tags,
     exposure: 'public',
     security: readers,
-    params: z.object({ application_id: z.string().max(64) }),
+    params: ApplicationPath,
     message: ({ params, principal }) => ({
       tenantId: principal.tenantId,
       applicationId: params.application_id,
     }),
     replies: {
       found: reply(200, ApplicationRecord, ({ application }) => record(application)),
-      unknown: problem(404, 'not-found', { detail: 'There is no such application.' }),
+      unknown,
+    },
+  }),
+  route(applications, 'replace', {
+    method: 'PUT',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'replaceApplication',
+    summary: 'Replace an application',
+    description:
+      'A full replacement: omitted members return to their defaults. A client_secret is in the ' +
+      'answer where the application did not have one before and needs one now.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: ApplicationPath,
+    body: json(ReplaceApplication),
+    message: ({ params, body, principal }) => ({
+      principal,
+      applicationId: params.application_id,
+      draft: draftOf(body),
+      status: body.status,
+    }),
+    replies: {
+      replaced: reply(200, ApplicationRecord, ({ application, clientSecret }) => ({
+        ...record(application),
+        ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+      })),
+      invalid,
+      forbidden: beyondCaller,
+      audience_taken: audienceTaken,
+      unknown,
+    },
+  }),
+  route(applications, 'remove', {
+    method: 'DELETE',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'deleteApplication',
+    summary: 'Delete an application',
+    description: 'Its tokens are refused from then on.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: ApplicationPath,
+    message: ({ params, principal }) => ({
+      tenantId: principal.tenantId,
+      applicationId: params.application_id,
+    }),
+    replies: { removed: empty(204), unknown },
+  }),
+  route(applications, 'rotateSecret', {
+    method: 'POST',
+    path: '/api/v1/applications/{application_id}/rotate-secret',
+    operationId: 'rotateApplicationSecret',
+    summary: 'Give an application a new client secret',
+    description:
+      'The secret of before ends at once, or after overlap_secs so that instances of the ' +
+      'application can be changed over one by one.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: ApplicationPath,
+    body: json(RotateSecret),
+    message: ({ params, body, principal }) => ({
+      principal,
+      applicationId: params.application_id,
+      overlapSecs: body.overlap_secs,
+    }),
+    replies: {
+      rotated: reply(200, RotatedSecret, ({ clientId, clientSecret, rotatedAt }) => ({
+        client_id: clientId,
+        client_secret: clientSecret,
+        rotated_at: rotatedAt.toISOString(),
+      })),
+      no_secret: problem(409, 'conflict', {
+        detail: 'This application authenticates without a secret.',
+      }),
+      forbidden: beyondCaller,
+      unknown,
     },
   }),
 ]
+
+function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
+  return {
+    name: body.name,
+    redirectUris: body.redirect_uris,
+    clientType: body.client_type,
+    tokenEndpointAuthMethod: body.token_endpoint_auth_method,
+    audience: body.audience,
+    postLogoutRedirectUris: body.post_logout_redirect_uris,
+    allowedOrigins: body.allowed_origins,
+    grantTypes: body.grant_types,
+    responseTypes: body.response_types,
+    scopes: body.scopes,
+    jwks: body.jwks,
+    dpopBoundAccessTokens: body.dpop_bound_access_tokens,
+    requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
+    idTokenSignedResponseAlg: body.id_token_signed_response_alg,
+    logoUri: body.logo_uri,
+  }
+}
 
 function invalidDetails({
   error,

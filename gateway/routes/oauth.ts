@@ -9,7 +9,7 @@ import {
   type Unauthenticated,
 } from '../../actors/tokens/protocol.js'
 import { presentedClient } from '../presented-client.js'
-import { choice, formFields, oauthError, type Route, reply, route } from '../route.js'
+import { choice, empty, formFields, oauthError, type Route, reply, route } from '../route.js'
 
 const ClientFields = {
   client_id: z.string().max(255).optional(),
@@ -46,6 +46,14 @@ const IntrospectionForm = z
     ...ClientFields,
   })
   .meta({ id: 'IntrospectionRequest' })
+
+const RevocationForm = z
+  .object({
+    token: z.string().max(16_384),
+    token_type_hint: z.string().max(255).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'RevocationRequest' })
 
 const IntrospectionResponse = z
   .object({
@@ -188,6 +196,33 @@ export const oauthRoutes: readonly Route[] = [
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,
       refused: bearerRefused,
+    },
+  }),
+  route(tokens, 'revoke', {
+    method: 'POST',
+    path: '/oauth/revoke',
+    operationId: 'revokeToken',
+    summary: 'End a token',
+    description:
+      'A refresh token takes every token of its grant along; an access token ends alone. Unknown ' +
+      'tokens are answered alike (RFC 7009).',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    cors: 'application-origins',
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(RevocationForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      revoked: empty(200),
+      oauth_refused: oauthRefused,
     },
   }),
 ]

@@ -307,6 +307,75 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   t.is(byService.status, 403, 'only a direct agent token creates')
 })
 
+test('an application is replaced, given a new secret and deleted over HTTP', async (t) => {
+  const own = await town.tenant('http-managed')
+  const agent = await town.agent(own)
+  const { accessToken } = await town.tokens.ask('grantAgent', {
+    tenantId: own,
+    organizationId: null,
+    agentId: agent.id,
+    scopes: ['applications:manage'],
+    keyFingerprint: agent.fingerprint,
+    jkt: null,
+  })
+  const app = await town.application(own, {
+    scopes: ['openid'],
+    allowedOrigins: ['https://a.example'],
+  })
+  const send = (method: string, path = '', body?: unknown) =>
+    fetch(`${base}/api/v1/applications/${app.id}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+  const replaced = await send('PUT', '', { name: 'renamed' })
+  t.is(replaced.status, 200)
+  const record = (await replaced.json()) as Record<string, unknown>
+  t.like(record, { name: 'renamed', redirect_uris: [], allowed_origins: [], status: 'active' })
+  t.deepEqual(record['grant_types'], ['authorization_code', 'refresh_token'])
+  t.false('client_secret' in record, 'the secret of before is kept')
+  t.is((await send('PUT', '', { redirect_uris: [] })).status, 400, 'the name is required')
+  t.is((await send('PUT', '', { name: 'x', scopes: ['vault:manage'] })).status, 403)
+
+  const authenticates = async (secret: string) =>
+    (await post('/oauth/revoke', { client_id: app.id, client_secret: secret, token: 'x' })).status
+  t.is(await authenticates(app.secret), 200)
+  const rotated = await send('POST', '/rotate-secret', { overlap_secs: 60 })
+  t.is(rotated.status, 200)
+  t.is(rotated.headers.get('cache-control'), 'no-store')
+  const { client_secret: next, ...told } = (await rotated.json()) as { client_secret: string }
+  t.deepEqual(Object.keys(told), ['client_id', 'rotated_at'])
+  town.tokens.tell('standingChanged', { ids: [app.id] })
+  t.is(await authenticates(app.secret), 200, 'both are valid during the overlap')
+  t.is(await authenticates(next), 200)
+  for (const body of [{ overlap_secs: -1 }, { overlap_secs: 86_401 }, { overlap_secs: 'x' }])
+    t.is((await send('POST', '/rotate-secret', body)).status, 400)
+
+  t.is((await send('DELETE')).status, 204)
+  town.tokens.tell('standingChanged', { ids: [app.id] })
+  t.is(await authenticates(next), 401)
+  t.is((await send('DELETE')).status, 404)
+  t.is((await send('PUT', '', { name: 'x' })).status, 404)
+  t.is((await send('POST', '/rotate-secret', {})).status, 404)
+})
+
+test('openid-client revokes what it was given', async (t) => {
+  const app = await town.application(tenantId)
+  const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
+  const { access_token } = await oidc.clientCredentialsGrant(client)
+  t.true((await oidc.tokenIntrospection(client, access_token)).active)
+  await oidc.tokenRevocation(client, access_token)
+  t.false((await oidc.tokenIntrospection(client, access_token)).active)
+  await t.notThrowsAsync(oidc.tokenRevocation(client, access_token), 'once more is no error')
+  const missing = await post('/oauth/revoke', {}, { authorization: app.authorization })
+  t.is(missing.status, 400)
+  t.like(await missing.json(), { error: 'invalid_request' })
+  const unauthenticated = await post('/oauth/revoke', { token: access_token, client_id: app.id })
+  t.is(unauthenticated.status, 401)
+  const twice = await post('/oauth/revoke', 'token=a&token=b', { authorization: app.authorization })
+  t.is(twice.status, 400)
+})
+
 test('discovery documents carry an entity tag that is honoured', async (t) => {
   const first = await fetch(`${base}/.well-known/openid-configuration`)
   t.is(first.status, 200)

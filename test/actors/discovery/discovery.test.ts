@@ -65,7 +65,7 @@ test.serial(
     t.deepEqual(metadata['response_types_supported'], [])
     t.deepEqual(
       Object.keys(metadata).filter((member) => member.endsWith('_endpoint')),
-      ['token_endpoint', 'introspection_endpoint'],
+      ['token_endpoint', 'introspection_endpoint', 'revocation_endpoint'],
     )
     for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
       t.false(member in metadata, `${member} is for OpenID Connect`)
