@@ -356,7 +356,6 @@ test('an application is replaced, given a new secret and deleted over HTTP', asy
   t.is(await authenticates(next), 401)
   t.is((await send('DELETE')).status, 404)
   t.is((await send('PUT', '', { name: 'x' })).status, 404)
-  t.is((await send('POST', '/rotate-secret', {})).status, 404)
 })
 
 test('openid-client revokes what it was given', async (t) => {
@@ -367,11 +366,8 @@ test('openid-client revokes what it was given', async (t) => {
   await oidc.tokenRevocation(client, access_token)
   t.false((await oidc.tokenIntrospection(client, access_token)).active)
   await t.notThrowsAsync(oidc.tokenRevocation(client, access_token), 'once more is no error')
-  const missing = await post('/oauth/revoke', {}, { authorization: app.authorization })
-  t.is(missing.status, 400)
-  t.like(await missing.json(), { error: 'invalid_request' })
-  const unauthenticated = await post('/oauth/revoke', { token: access_token, client_id: app.id })
-  t.is(unauthenticated.status, 401)
+  t.is((await post('/oauth/revoke', {}, { authorization: app.authorization })).status, 400)
+  t.is((await post('/oauth/revoke', { token: access_token, client_id: app.id })).status, 401)
   const twice = await post('/oauth/revoke', 'token=a&token=b', { authorization: app.authorization })
   t.is(twice.status, 400)
 })

@@ -164,7 +164,7 @@ test.serial('pages follow one another without a gap or a repetition', async (t) 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
   actor.ref.ask('replace', { principal: principal(tenant), applicationId, draft: draft(more) })
 
-test('a replacement returns what it does not state to its default', async (t) => {
+test.serial('a replacement returns what it does not state to its default', async (t) => {
   const created = await create({
     audience: 'https://replaced.example',
     postLogoutRedirectUris: ['https://shop.example/bye'],
@@ -192,7 +192,7 @@ test('a replacement returns what it does not state to its default', async (t) =>
   t.deepEqual((await manage(id, { redirectUris: ['ftp://x'] })).tag, 'invalid')
 })
 
-test('a replacement gives and takes the secret with the way to authenticate', async (t) => {
+test.serial('a replacement gives and takes the secret with the way to authenticate', async (t) => {
   const created = await create({ clientType: 'public' })
   if (created.tag !== 'created') return t.fail(created.tag)
   const { id } = created.application
@@ -215,18 +215,21 @@ test('a replacement gives and takes the secret with the way to authenticate', as
   )
 })
 
-test('an application of another tenant is neither replaced nor rotated nor removed', async (t) => {
-  const foreign = await town.application(await town.tenant('foreign-managed'))
-  const unknown = { tag: 'unknown' } as const
-  for (const applicationId of [foreign.id, town.random.uuid(), 'x']) {
-    t.deepEqual(await manage(applicationId), unknown)
-    t.deepEqual(await actor.ref.ask('remove', { tenantId, applicationId }), unknown)
-    const rotation = { principal: principal(), applicationId, overlapSecs: 0 }
-    t.deepEqual(await actor.ref.ask('rotateSecret', rotation), unknown)
-  }
-})
+test.serial(
+  'an application of another tenant is neither replaced nor rotated nor removed',
+  async (t) => {
+    const foreign = await town.application(await town.tenant('foreign-managed'))
+    const unknown = { tag: 'unknown' } as const
+    for (const applicationId of [foreign.id, town.random.uuid(), 'x']) {
+      t.deepEqual(await manage(applicationId), unknown)
+      t.deepEqual(await actor.ref.ask('remove', { tenantId, applicationId }), unknown)
+      const rotation = { principal: principal(), applicationId, overlapSecs: 0 }
+      t.deepEqual(await actor.ref.ask('rotateSecret', rotation), unknown)
+    }
+  },
+)
 
-test('nobody takes over an application that holds more than they do', async (t) => {
+test.serial('nobody takes over an application that holds more than they do', async (t) => {
   const strong = await town.application(tenantId, { scopes: ['openid', 'vault:manage'] })
   t.deepEqual(
     await actor.ref.ask('rotateSecret', {
@@ -238,39 +241,42 @@ test('nobody takes over an application that holds more than they do', async (t) 
   )
 })
 
-test('a secret overlaps with its successor for as long as was asked, and not at all by default', async (t) => {
-  const app = await town.application(tenantId, { scopes: ['openid'] })
-  const rotate = async (overlapSecs: number) => {
-    const rotated = await actor.ref.ask('rotateSecret', {
-      principal: principal(),
-      applicationId: app.id,
-      overlapSecs,
-    })
-    if (rotated.tag !== 'rotated') throw new Error(rotated.tag)
-    return rotated.clientSecret
-  }
-  const works = async (secret: string) => {
-    town.tokens.tell('standingChanged', { ids: [app.id] })
-    const outcome = await town.tokens.ask(
-      'exchange',
-      request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
+test.serial(
+  'a secret overlaps with its successor for as long as was asked, and not at all by default',
+  async (t) => {
+    const app = await town.application(tenantId, { scopes: ['openid'] })
+    const rotate = async (overlapSecs: number) => {
+      const rotated = await actor.ref.ask('rotateSecret', {
+        principal: principal(),
+        applicationId: app.id,
+        overlapSecs,
+      })
+      if (rotated.tag !== 'rotated') throw new Error(rotated.tag)
+      return rotated.clientSecret
+    }
+    const works = async (secret: string) => {
+      town.tokens.tell('standingChanged', { ids: [app.id] })
+      const outcome = await town.tokens.ask(
+        'exchange',
+        request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
+      )
+      return outcome.tag === 'issued'
+    }
+    const second = await rotate(60)
+    t.deepEqual([await works(app.secret), await works(second)], [true, true])
+    town.clock.advance(60_000)
+    t.deepEqual([await works(app.secret), await works(second)], [false, true])
+    const third = await rotate(3600)
+    const fourth = await rotate(0)
+    t.deepEqual(
+      [await works(second), await works(third), await works(fourth)],
+      [false, false, true],
+      'a rotation without overlap ends every secret of before',
     )
-    return outcome.tag === 'issued'
-  }
-  const second = await rotate(60)
-  t.deepEqual([await works(app.secret), await works(second)], [true, true])
-  town.clock.advance(60_000)
-  t.deepEqual([await works(app.secret), await works(second)], [false, true])
-  const third = await rotate(3600)
-  const fourth = await rotate(0)
-  t.deepEqual(
-    [await works(second), await works(third), await works(fourth)],
-    [false, false, true],
-    'a rotation without overlap ends every secret of before',
-  )
-})
+  },
+)
 
-test('parallel rotations leave one secret without an end', async (t) => {
+test.serial('parallel rotations leave one secret without an end', async (t) => {
   const app = await town.application(tenantId, { scopes: ['openid'] })
   const rotation = { principal: principal(), applicationId: app.id, overlapSecs: 60 }
   await Promise.all(Array.from({ length: 10 }, () => actor.ref.ask('rotateSecret', rotation)))
