@@ -12,7 +12,8 @@ import {
   problemCode,
   problemHeaders,
 } from './problems.js'
-import type { Rendered } from './replies.js'
+import { errorPage } from './pages/error.js'
+import { pagePolicy, type Rendered } from './replies.js'
 import type { Visit } from './visit.js'
 
 const NO_STORE = 'no-store'
@@ -22,6 +23,8 @@ const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
 export type AnswersNeeds = {
   readonly blocks: HeaderBlocks
   readonly errorsBaseUrl: string
+  /** The Set-Cookie value that gives or takes a browser's session. */
+  readonly sessionCookie: (token: string | null) => string
   readonly log: Logger
   readonly monotonicMs: () => number
   /** Counts what has no route. */
@@ -50,10 +53,11 @@ export class Answers {
       )
       return
     }
-    const { status, contentType, body, headers, etag } = rendered
+    const { status, contentType, body, headers, etag, session, policy } = rendered
     const cache = rendered.cacheControl ?? (status < 300 ? visit.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
     if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
+    if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
     if (replayed) pairs.push(['idempotency-replayed', 'true'])
     if (etag !== undefined) {
       pairs.push(['etag', etag])
@@ -65,7 +69,7 @@ export class Answers {
         }
       }
     }
-    this.send(visit, status, contentType, cache ?? NO_STORE, pairs, body)
+    this.send(visit, status, contentType, cache ?? NO_STORE, pairs, body, false, policy)
   }
 
   problem(visit: Visit, problem: Problem, close = false): void {
@@ -77,6 +81,17 @@ export class Answers {
       this.oauthError(visit, status, code, description, problemHeaders(problem))
       return
     }
+    const pairs = Object.entries(problemHeaders(problem))
+    if (visit.route?.route.errors === 'page') {
+      const html = errorPage(
+        problem,
+        visit.exchange.headers.get('accept-language'),
+        visit.requestId,
+      )
+      const type = 'text/html; charset=utf-8'
+      this.send(visit, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
+      return
+    }
     const full =
       oauth && problem.errorDescription === undefined
         ? { ...problem, errorDescription: problem.detail ?? title }
@@ -86,7 +101,6 @@ export class Answers {
       instance: visit.exchange.path,
       requestId: visit.requestId,
     })
-    const pairs = Object.entries(problemHeaders(problem))
     this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
   }
 
@@ -98,6 +112,7 @@ export class Answers {
     pairs: readonly HeaderPair[],
     body: string | Uint8Array | null,
     close = false,
+    policy?: string,
   ): void {
     const { exchange, route, requestId } = visit
     const headers: HeaderPair[] = [['x-request-id', requestId]]
@@ -108,13 +123,14 @@ export class Answers {
       if (route.deprecation.length > 0) headers.push(...route.deprecation)
     }
     if (visit.cors.length > 0) headers.push(...visit.cors)
+    for (const cookie of visit.cookies) headers.push(['set-cookie', cookie])
     for (const pair of pairs) {
       if (isFieldValue(pair[1])) headers.push(pair)
       else this.needs.log.error({ request_id: requestId, header: pair[0] }, 'header value refused')
     }
     exchange.send({
       status,
-      block: this.needs.blocks.block(contentType, cacheControl),
+      block: this.needs.blocks.block(contentType, cacheControl, policy),
       headers,
       body,
       close,

@@ -1,6 +1,7 @@
 /** GET /api/v1/capabilities: what the routes of this deployment make true. decisions.md 14. */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { NO_CONTEXT } from './replies.js'
 import { bytes, ownRoute, type Route } from './route.js'
 
 export const INTERFACE_VERSION = '2.4.0'
@@ -56,8 +57,6 @@ export function capabilitiesRoute(options: CapabilitiesOptions): Route {
     answer: () => rule.render(null, NO_CONTEXT),
   })
 }
-
-const NO_CONTEXT = { requestId: '', baseUrl: '', path: '', query: '' }
 
 /** A strong entity tag over the bytes. */
 export function strongTag(body: string | Uint8Array): string {

@@ -71,12 +71,15 @@ export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): Co
   }
 }
 
+/** Schemes under which a caller has a token to be counted by. */
+const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics'])
+
 function throttlingOf({ throttle, security }: Route): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }
   const rules: readonly ThrottleRule<AnyRouteRequest>[] = throttle ?? [
     { policy: 'default', by: 'caller' },
   ]
-  const authenticated = security.scheme !== 'anonymous' && security.scheme !== 'client'
+  const authenticated = TOKEN_SCHEMES.has(security.scheme)
   const plain = rules.find(({ policy, by }) => policy === 'default' && typeof by === 'string')
   const shared = rules.filter((rule) => rule !== plain)
   const isEarly = ({ by }: ThrottleRule<AnyRouteRequest>) =>
@@ -115,24 +118,26 @@ export class HeaderBlocks {
     this.secure = secure
   }
 
-  block(contentType: string | null, cacheControl: string): HeaderBlock {
+  /** A `policy` replaces the one of the content type; such blocks are not kept. */
+  block(contentType: string | null, cacheControl: string, policy?: string): HeaderBlock {
+    if (policy !== undefined) return this.build(contentType, cacheControl, policy)
     let byCache = this.blocks.get(contentType ?? '')
     if (byCache === undefined) this.blocks.set(contentType ?? '', (byCache = new Map()))
     let block = byCache.get(cacheControl)
     if (block === undefined) {
-      block = this.build(contentType, cacheControl)
+      const page = contentType?.startsWith('text/html') === true
+      block = this.build(contentType, cacheControl, page ? PAGE_POLICY : DATA_POLICY)
       if (byCache.size < 64) byCache.set(cacheControl, block)
     }
     return block
   }
 
-  private build(contentType: string | null, cacheControl: string): HeaderBlock {
-    const page = contentType?.startsWith('text/html') === true
+  private build(contentType: string | null, cacheControl: string, policy: string): HeaderBlock {
     const pairs: HeaderPair[] = [
       ['cache-control', cacheControl],
       ['x-content-type-options', 'nosniff'],
       ['referrer-policy', 'no-referrer'],
-      ['content-security-policy', page ? PAGE_POLICY : DATA_POLICY],
+      ['content-security-policy', policy],
     ]
     if (contentType !== null) pairs.unshift(['content-type', contentType])
     if (this.secure) pairs.push(['strict-transport-security', 'max-age=31536000'])

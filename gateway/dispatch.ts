@@ -16,6 +16,7 @@ import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './hosts.js'
 import { clientIdOf, type InputReader } from './input.js'
+import { FOREIGN_FORM, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
@@ -32,6 +33,7 @@ export type PipelineNeeds = {
   readonly cors: Cors
   readonly quotas: Quotas
   readonly authenticator: Authenticator
+  readonly pages: PageDoor
   readonly input: InputReader
   readonly publicOrigin: URL
   readonly baseUrl: string
@@ -128,10 +130,11 @@ export class Pipeline {
 
   /** Everything before the ask; null when the request was answered on the way. */
   private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, publicOrigin, input, answers } = this.needs
+    const { quotas, addresses, publicOrigin, input, answers, pages } = this.needs
     const { exchange } = visit
     const { throttling } = route
     const policy = route.route.cors ?? 'configured'
+    pages.meet(visit, route.route.security)
     const origin = exchange.headers.get('origin')
     if (origin !== undefined) visit.cors = await this.needs.cors.headers(policy, origin, undefined)
 
@@ -157,6 +160,10 @@ export class Pipeline {
       answers.problem(visit, parts.problem, parts.close === true)
       return null
     }
+    if (!pages.isWelcome(visit, route.route.security, parts.value.body)) {
+      answers.problem(visit, FOREIGN_FORM)
+      return null
+    }
     const request = new RequestView(visit, addresses, publicOrigin, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
       const clientId = clientIdOf(request) ?? undefined
@@ -177,6 +184,13 @@ export class Pipeline {
     const { security } = route
     if (security.scheme === 'anonymous' || security.scheme === 'client') return true
     const { answers, authenticator, quotas, addresses, publicOrigin, metricsToken } = this.needs
+    if (security.scheme === 'browser') return true
+    if (security.scheme === 'session') {
+      const location = await this.needs.pages.openSession(visit)
+      if (location === null) return true
+      answers.send(visit, 303, null, 'no-store', [['location', location]], null)
+      return false
+    }
     const authorization = visit.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
     if (security.scheme === 'metrics' && authorization !== undefined) {
@@ -294,9 +308,9 @@ export class Pipeline {
       : `${principal.tenantId}:${principal.clientId}`
   }
 
-  private contextOf({ exchange, requestId }: Visit): ReplyContext {
+  private contextOf({ exchange, requestId, browser }: Visit): ReplyContext {
     const { path, query } = exchange
-    return { requestId, baseUrl: this.needs.baseUrl, path, query }
+    return { requestId, baseUrl: this.needs.baseUrl, path, query, browser }
   }
 
   /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */

@@ -1,6 +1,7 @@
 /** GET /errors/{name}: a page on each problem type, so that its URI leads somewhere. RFC 9457 section 3.1.1. */
 import { z } from 'zod'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from './problems.js'
+import { NO_CONTEXT } from './replies.js'
 import { html, ownRoute, problem, type Route } from './route.js'
 
 const Params = z.object({ name: z.string().max(64) })
@@ -21,12 +22,10 @@ export function errorPagesRoute(): Route {
     responses: [...page.docs, ...unknown.docs],
     answer: (request) => {
       const { name } = request.params as z.infer<typeof Params>
-      return isProblemName(name) ? page.render(name, CONTEXT) : unknown.render(null, CONTEXT)
+      return isProblemName(name) ? page.render(name, NO_CONTEXT) : unknown.render(null, NO_CONTEXT)
     },
   })
 }
-
-const CONTEXT = { requestId: '', baseUrl: '', path: '', query: '' }
 
 function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)

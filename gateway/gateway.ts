@@ -1,4 +1,5 @@
 /** The HTTP side of a process: routes and references in, a listener out. */
+import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
 import type { TokensProtocol } from '../actors/tokens/protocol.js'
 import type { ThrottleProtocol } from '../actors/throttle/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
@@ -8,6 +9,7 @@ import type { Metrics } from '../runtime/kernel/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
 import { Answers } from './answers.js'
 import { authenticator } from './authenticate.js'
+import { browserReader } from './browser.js'
 import { capabilitiesRoute } from './capabilities.js'
 import { clientAddresses } from './client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile.js'
@@ -22,6 +24,8 @@ import { InputReader } from './input.js'
 import { listen } from './listen.js'
 import { documentRoutes } from './openapi-routes.js'
 import { openQuotas } from './quotas.js'
+import { PageDoor } from './page-door.js'
+import { styleRoutes } from './pages/style.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
@@ -46,6 +50,8 @@ export interface GatewayOptions {
   readonly capabilities?: readonly string[] | undefined
   /** Knows applications' allowed_origins; without it such routes follow cors_allowed_origins. */
   readonly applicationOrigins?: ApplicationOrigins | undefined
+  /** How long session cookies outlive the browser window; without it they end with it. */
+  readonly sessionCookieSecs?: number | undefined
   /** Another table of native hashes; one without our platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
   /** Opens the socket in place of what [server] says: for benches. */
@@ -73,7 +79,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const basics = [...present, metricsRoute(metrics), errorPagesRoute()]
+  const basics = [...present, metricsRoute(metrics), errorPagesRoute(), ...styleRoutes]
   const capabilities = capabilitiesRoute({
     issuer,
     routes: basics,
@@ -91,12 +97,18 @@ export function openGateway(options: GatewayOptions): Gateway {
   const tokens = refs.get('tokens') as ActorRef<TokensProtocol> | undefined
   const quotas = openQuotas({ enabled: server.endpoint_throttle.enabled, throttle, clock, log })
   const unrouted = http.meter({ method: 'ANY', route: 'none' })
+  const browserSessions = refs.get('browser-sessions') as
+    | ActorRef<BrowserSessionsProtocol>
+    | undefined
+  const secure = issuer.startsWith('https:')
+  const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
   let isStarted = false
   const pipeline = new Pipeline({
     router,
     answers: new Answers({
-      blocks: new HeaderBlocks(issuer.startsWith('https:')),
+      blocks: new HeaderBlocks(secure),
       errorsBaseUrl: server.errors_base_url,
+      sessionCookie: (token) => browsers.sessionCookie(token),
       log,
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, secs) => unrouted.observe(status, secs),
@@ -110,6 +122,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     }),
     quotas,
     authenticator: authenticator(tokens, issuer),
+    pages: new PageDoor({ browsers, sessions: browserSessions }),
     input: new InputReader(clock),
     publicOrigin: new URL(issuer),
     baseUrl: issuer,

@@ -110,6 +110,12 @@ export function openapiDocument({ issuer, exposure, routes }: OpenapiOptions): o
         },
         client_basic: { type: 'http', scheme: 'basic', description: 'Client id and secret.' },
         metrics: { type: 'http', scheme: 'bearer', description: 'server.metrics_bearer_token.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-svc_session',
+          description: 'The session of a browser; without TLS the cookie is `svc_session`.',
+        },
       },
     },
   })
@@ -177,7 +183,10 @@ function descriptionOf(route: Route): string {
 function securityOf(security: Security): Record<string, string[]>[] {
   switch (security.scheme) {
     case 'anonymous':
+    case 'browser':
       return []
+    case 'session':
+      return [{ session: [] }]
     case 'optional':
       return [{}, { bearer: [] }, { dpop: [] }]
     case 'client':
@@ -271,12 +280,18 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'Not ready',
 }
 
+/** Pages fail as pages. */
+const PAGE_ERRORS: readonly ResponseDoc[] = (
+  ['bad-request', 'forbidden', 'rate-limited', 'server-error', 'service-unavailable'] as const
+).map((name) => ({ status: PROBLEM_TYPES[name].status, contentType: 'text/html', schema: null }))
+
 /** What any such route may answer before its actor is asked. */
-function pipelineDocs(route: Route): ResponseDoc[] {
+function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const names: ProblemName[] = []
   const hasInput = [route.params, route.query, route.headers, route.body].some(
     (p) => p !== undefined,
   )
+  if (route.errors === 'page') return PAGE_ERRORS
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   if (route.security.scheme === 'bearer' || route.security.scheme === 'metrics') {
     names.push('unauthorized', 'token-expired', 'token-revoked')

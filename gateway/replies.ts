@@ -1,5 +1,6 @@
 /** How an outcome becomes an answer: the right-hand sides of a route's `replies`. */
 import type { z } from 'zod'
+import { type Browser, NO_BROWSER } from './browser.js'
 import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
 
 /** What a mapping may know of the request besides the outcome. */
@@ -10,6 +11,16 @@ export type ReplyContext = {
   readonly path: string
   /** Without the question mark. */
   readonly query: string
+  readonly browser: Browser
+}
+
+/** For answers that look at nothing. */
+export const NO_CONTEXT: ReplyContext = {
+  requestId: '',
+  baseUrl: '',
+  path: '',
+  query: '',
+  browser: NO_BROWSER,
 }
 
 /** An answer before the pipeline adds its own headers. */
@@ -24,6 +35,10 @@ export type Rendered =
       readonly etag?: string | undefined
       /** Replaces the route's Cache-Control. */
       readonly cacheControl?: string | undefined
+      /** Gives the browser a session, or (null) takes the one it has. */
+      readonly session?: string | null | undefined
+      /** Replaces the content security policy that goes with the content type. */
+      readonly policy?: string | undefined
     }
   | { readonly form: 'problem'; readonly problem: Problem }
   | {
@@ -136,6 +151,72 @@ export function html<Outcome>(
       body: map(outcome, context),
       headers: headers?.(outcome, context),
     }),
+  }
+}
+
+/** A hosted page and what goes with it. */
+export type PageAnswer = {
+  readonly html: string
+  readonly session?: string | null | undefined
+  /** CSP sources that its forms may lead to, besides ourselves. */
+  readonly formTargets?: readonly string[] | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** A hosted page: no script, no style but ours, forms that lead only where they must. */
+export function page<Outcome>(
+  status: number,
+  map: (outcome: Outcome, context: ReplyContext) => PageAnswer,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'text/html', schema: null }],
+    render: (outcome, context) => {
+      const { html: body, session, formTargets = [], headers } = map(outcome, context)
+      return {
+        form: 'body',
+        status,
+        contentType: 'text/html; charset=utf-8',
+        body,
+        headers,
+        session,
+        policy: pagePolicy(formTargets),
+      }
+    },
+  }
+}
+
+/** A scheme, or an origin: nothing that could end a directive or begin another. */
+const FORM_TARGET =
+  /^(?:[a-z][a-z0-9+.-]*:|https?:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?)$/
+
+/** The content security policy of hosted pages (decisions.md 20, headers). */
+export function pagePolicy(formTargets: readonly string[]): string {
+  const targets = formTargets.filter((target) => FORM_TARGET.test(target))
+  return (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; " +
+    `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
+  )
+}
+
+export type Redirect = { readonly location: string; readonly session?: string | null | undefined }
+
+/** 303 See Other: after a form, and between our own pages (decisions.md 7.6). */
+export function seeOther<Outcome>(
+  map: (outcome: Outcome, context: ReplyContext) => Redirect,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status: 303, contentType: null, schema: null }],
+    render: (outcome, context) => {
+      const { location, session } = map(outcome, context)
+      return {
+        form: 'body',
+        status: 303,
+        contentType: null,
+        body: null,
+        headers: { location },
+        session,
+      }
+    },
   }
 }
 

@@ -2,14 +2,27 @@
  * The declaration of a route: router, validation, security, throttle, OpenAPI and capabilities all
  * come out of it. No route exists outside of one. Route files are tables of these.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
+import type { BrowserSession } from '../actors/browser-sessions/protocol.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
+import type { Browser } from './browser.js'
 import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './replies.js'
 
-export { bytes, choice, constant, empty, html, oauthError, problem, reply } from './replies.js'
+export {
+  bytes,
+  choice,
+  constant,
+  empty,
+  html,
+  oauthError,
+  page,
+  problem,
+  reply,
+  seeOther,
+} from './replies.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -33,12 +46,21 @@ export type Security =
   | { readonly scheme: 'client' }
   /** The metrics endpoint: the configured bearer token or a service token with metrics:read. */
   | { readonly scheme: 'metrics' }
+  /**
+   * A page for anybody's browser. A form has to carry the `csrf_token` of a page of ours, unless
+   * forms come from elsewhere by design (`foreign`): such a route must change nothing by itself.
+   */
+  | { readonly scheme: 'browser'; readonly forms?: 'own' | 'foreign' | undefined }
+  /** A page for a person who is signed in; anybody else is sent to sign in (303). */
+  | { readonly scheme: 'session' }
 
 export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
   ? Principal
   : S extends { scheme: 'optional' | 'metrics' }
     ? Principal | null
     : null
+
+export type SessionOf<S extends Security> = S extends { scheme: 'session' } ? BrowserSession : null
 
 export type { IdempotencyClaim }
 
@@ -59,6 +81,10 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly headers: Headers
   readonly body: Body
   readonly principal: PrincipalOf<S>
+  /** Who is signed in, on routes of the scheme `session`. */
+  readonly session: SessionOf<S>
+  /** Cookies and form token, on pages (schemes `browser` and `session`). */
+  readonly browser: Browser
   /** Null unless the route is `idempotent` and the request carries a key. */
   readonly idempotency: IdempotencyClaim | null
   readonly requestId: string
@@ -106,6 +132,18 @@ export function form<S extends z.ZodType>(
   { maxBytes = FORM_BODY_BYTES_MAX } = {},
 ): BodyRule<z.output<S>> {
   return { kind: 'form', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes }
+}
+
+/** The form of a page: `shape` and the hidden `csrf_token`, which the pipeline checks. */
+export function pageForm<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): BodyRule<z.output<z.ZodObject<Shape>>> {
+  const schema = z.object({ ...shape, csrf_token: z.string().max(128).optional() })
+  return {
+    kind: 'form',
+    schema: schema as unknown as z.ZodType<z.output<z.ZodObject<Shape>>>,
+    maxBytes: FORM_BODY_BYTES_MAX,
+  }
 }
 
 /** application/x-www-form-urlencoded as fields in order, repeated ones included. */
@@ -189,8 +227,11 @@ export interface RouteSpec<
   readonly cache?: string | undefined
   /** Names in the capabilities document that this route makes true. decisions.md 14. */
   readonly capabilities?: readonly string[] | undefined
-  /** `oauth`: plain error bodies, repeated parameters refused, errors never cached. */
-  readonly errors?: 'problem' | 'oauth' | undefined
+  /**
+   * `oauth`: plain error bodies, repeated parameters refused, errors never cached. `page`: an HTML
+   * page with the status and the request id.
+   */
+  readonly errors?: 'problem' | 'oauth' | 'page' | undefined
   /** The answer may hold a secret that is shown once. For the documents. */
   readonly onceOnly?: boolean | undefined
   readonly deprecated?:
@@ -230,13 +271,10 @@ export interface Route extends RouteFacts {
       }
 }
 
-export type AnyRouteRequest = RouteRequest<
-  unknown,
-  unknown,
-  unknown,
-  unknown,
-  { scheme: 'optional' }
->
+export type AnyRouteRequest = Omit<
+  RouteRequest<unknown, unknown, unknown, unknown, { scheme: 'optional' }>,
+  'session'
+> & { readonly session: BrowserSession | null }
 
 /**
  * Declares a route. The message must be what the actor's protocol asks for, and `replies` must name

@@ -1,7 +1,9 @@
 /** One request on its way through the pipeline: what was learned of it so far. */
+import type { BrowserSession } from '../actors/browser-sessions/protocol.js'
 import type { Principal } from '../actors/domain/principal.js'
 import type { WindowState } from '../actors/throttle/protocol.js'
 import type { AskOptions } from '../runtime/kernel/actor.js'
+import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from './compile.js'
 import type { Exchange, HeaderPair } from './exchange.js'
@@ -9,6 +11,7 @@ import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
 
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PAIRS: readonly HeaderPair[] = []
+const NO_COOKIES: readonly string[] = []
 
 /** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
 export class Visit implements AskOptions {
@@ -23,6 +26,10 @@ export class Visit implements AskOptions {
   cors: readonly HeaderPair[] = NO_PAIRS
   windows: readonly WindowState[] = []
   principal: Principal | null = null
+  browser: Browser = NO_BROWSER
+  session: BrowserSession | null = null
+  /** Set-Cookie values that go with whatever is answered. */
+  cookies: readonly string[] = NO_COOKIES
   /** Set where there is work that a leaving client should stop. */
   abort: AbortController | null = null
 
@@ -87,6 +94,14 @@ export class RequestView implements AnyRouteRequest {
 
   get principal(): Principal | null {
     return this.visit.principal
+  }
+
+  get session(): BrowserSession | null {
+    return this.visit.session
+  }
+
+  get browser(): Browser {
+    return this.visit.browser
   }
 
   get requestId(): string {

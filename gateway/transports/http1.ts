@@ -72,7 +72,10 @@ class Http1Exchange implements Exchange {
     const { response } = this
     const { status, block, headers, body } = answer
     for (const [name, value] of block.pairs) response.setHeader(name, value)
-    for (const [name, value] of headers) response.setHeader(name, value)
+    for (const [name, value] of headers) {
+      if (name === 'set-cookie') response.appendHeader(name, value)
+      else response.setHeader(name, value)
+    }
     const unread = this.inbox !== null && !this.inbox.complete
     const ended = this.shared.ended.has(this.message.socket)
     if (answer.close === true || ended || this.shared.draining || unread) {

@@ -90,7 +90,10 @@ class Http2Exchange implements Exchange {
     if (stream.destroyed || stream.headersSent) return
     const fields: OutgoingHttpHeaders = { ':status': answer.status }
     for (const [name, value] of answer.block.pairs) fields[name] = value
-    for (const [name, value] of answer.headers) fields[name] = value
+    for (const [name, value] of answer.headers) {
+      const earlier = name === 'set-cookie' ? fields[name] : undefined
+      fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
+    }
     const { body, status } = answer
     const bodiless = status === 204 || status === 304
     if (!bodiless) fields['content-length'] = body === null ? 0 : Buffer.byteLength(body)

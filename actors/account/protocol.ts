@@ -1,0 +1,45 @@
+/**
+ * What a signed-in person sees of their account and may end: sessions and second factors. Consents
+ * and delegations join here: their actors are asked by this one, one member of `AccountSeen` and one
+ * message to end each.
+ */
+import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
+import type { PageTenant } from '../login/protocol.js'
+
+export type AccountProtocol = {
+  read: Ask<{ session: BrowserSession }, AccountSeen>
+  /** Ends another session of the person, or this one. */
+  revokeSession: Ask<
+    { session: BrowserSession; sessionId: string },
+    { tag: 'revoked'; own: boolean } | { tag: 'unknown_session' }
+  >
+  /** Removes a second factor with its recovery codes. Needs AAL2, fresh; else `sign_in`. */
+  removeFactor: Ask<
+    { session: BrowserSession; token: string; factorId: string },
+    { tag: 'removed' } | { tag: 'unknown_factor' } | { tag: 'sign_in'; location: string }
+  >
+  /** Sends the person to enrol a second factor, by way of whatever sign-in that needs. */
+  addFactor: Ask<
+    { session: BrowserSession; token: string },
+    { tag: 'sign_in'; location: string } | { tag: 'present' }
+  >
+}
+
+export type AccountSeen = {
+  readonly tag: 'seen'
+  readonly tenant: PageTenant
+  readonly sessions: readonly SessionSeen[]
+  readonly factors: readonly FactorSeen[]
+  /** Recovery codes that are left; null without a second factor. */
+  readonly recoveryCodesLeft: number | null
+}
+
+export type FactorSeen = {
+  readonly id: string
+  readonly kind: 'totp'
+  readonly enrolledAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export const account = address<AccountProtocol>('account', ['read'])

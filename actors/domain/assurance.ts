@@ -1,0 +1,40 @@
+/**
+ * How sure we are who sits at the browser, and since when. `aal1` is one factor, `aal2` a password
+ * and a second factor (decisions.md 7.2, `acr`; NIST SP 800-63B for the names).
+ */
+
+export type AssuranceLevel = 1 | 2 | 3
+
+export type Acr = 'aal1' | 'aal2' | 'aal3'
+
+export const acrOf = (level: AssuranceLevel): Acr => `aal${level}`
+
+/** What a page or an authorization request asks of the session it is shown in. */
+export type SessionDemand = {
+  /** The least level that will do. */
+  readonly level: AssuranceLevel
+  /** The authentication is at most this old: `max_age`, `approval_max_auth_age_secs`. */
+  readonly maxAgeSecs?: number | undefined
+  /**
+   * The authentication happened at or after this moment: for `prompt=login`, the moment in which
+   * the authorization request came.
+   */
+  readonly since?: Date | undefined
+}
+
+/** The part of a session that a demand looks at. */
+export type Evidence = { readonly level: AssuranceLevel; readonly authTime: Date }
+
+/** What is missing: a whole new sign-in (`stale`), a second factor (`level`), or nothing. */
+export function unmetDemand(
+  { level, authTime }: Evidence,
+  demand: SessionDemand,
+  now: Date,
+): 'stale' | 'level' | null {
+  const { maxAgeSecs, since } = demand
+  if (maxAgeSecs !== undefined && now.getTime() - authTime.getTime() > maxAgeSecs * 1000) {
+    return 'stale'
+  }
+  if (since !== undefined && authTime < since) return 'stale'
+  return level < demand.level ? 'level' : null
+}

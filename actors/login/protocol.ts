@@ -1,0 +1,118 @@
+/**
+ * Signing in: password, second factor, enrolment of one. decisions.md 20 (pages), 7.6 (lockout).
+ * Each step answers with where the browser goes next; the flow says where it ends.
+ */
+import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { TenantId } from '../domain/ids.js'
+import type { TenantSelector } from '../domain/tenancy.js'
+import type { FlowReason } from '../browser-sessions/protocol.js'
+
+export type LoginProtocol = {
+  /** What the sign-in page shows. Without a flow one is begun that ends at `returnTo`. */
+  start: Ask<StartLogin, LoginPage | FlowUnknown | TenantNotFound>
+  /** Email and password. */
+  password: Ask<
+    PasswordLogin,
+    SignedIn | (LoginPage & { tag: 'wrong' }) | (LoginPage & Locked) | FlowUnknown | Busy
+  >
+  /** What the second-factor page shows. */
+  challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
+  /** A TOTP code or a recovery code. */
+  secondFactor: Ask<
+    FlowStep & { code: string },
+    SignedIn | Onward | (FactorPage & { tag: 'wrong' }) | (FactorPage & Locked) | FlowUnknown
+  >
+  /** What the enrolment page shows: a secret that holds for a while, the same on reload. */
+  enrolment: Ask<FlowStep, EnrolmentPage | Onward | FlowUnknown>
+  /** The first code of the new secret. */
+  enrol: Ask<
+    FlowStep & { code: string },
+    Enrolled | Onward | (EnrolmentPage & { tag: 'wrong' }) | (EnrolmentPage & Locked) | FlowUnknown
+  >
+  /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
+  signOut: Ask<{ token: string | null }, { tag: 'signed_out' }>
+}
+
+/** Where the request comes from, for the session list, the lockout and the events. */
+export type Visitor = {
+  /** The session cookie it sent; null when none. It dies when another session takes its place. */
+  readonly token: string | null
+  readonly address: string
+  readonly userAgent: string
+}
+
+/** `flow` is the secret of a flow, from the address or a hidden field; null: none. */
+export type StartLogin = {
+  readonly flow: string | null
+  readonly tenant: TenantSelector
+  /** An own path to go to afterwards; anything else counts as the account page. */
+  readonly returnTo: string | null
+  readonly visitor: Visitor
+}
+export type PasswordLogin = {
+  readonly flow: string
+  readonly email: string
+  readonly password: string
+  readonly visitor: Visitor
+}
+export type FlowStep = { readonly flow: string; readonly visitor: Visitor }
+
+/** A tenant as its pages show it. `branding` of the tenant settings. */
+export type PageTenant = {
+  readonly id: TenantId
+  readonly name: string
+  /** `#rrggbb`, lower case; null: ours. */
+  readonly color: string | null
+  /** A `data:` URI of a PNG, JPEG or WebP picture; null: none. */
+  readonly logo: string | null
+}
+
+/** What every page of a flow knows. */
+export type FlowPage = {
+  readonly flow: string
+  readonly tenant: PageTenant
+  readonly reason: FlowReason
+  /** `ui_locales` of the request that led here; null: none. */
+  readonly uiLocales: string | null
+  /** CSP sources that forms of the page may lead to, besides ourselves. */
+  readonly formTargets: readonly string[]
+}
+
+export type LoginPage = FlowPage & {
+  readonly tag: 'page' | 'wrong' | 'locked'
+  readonly email: string
+  /** The person is signed in and is asked again: more assurance, or fresher. */
+  readonly again: boolean
+}
+export type FactorPage = FlowPage & { readonly tag: 'page' | 'wrong' | 'locked' }
+export type EnrolmentPage = FlowPage & {
+  readonly tag: 'page' | 'wrong' | 'locked'
+  /** Base32 without padding (RFC 4648 section 6). */
+  readonly secret: string
+  readonly otpauthUri: string
+}
+
+/** The step is done: the session has this new token, and the browser goes on to `location`. */
+export type SignedIn = {
+  readonly tag: 'signed_in'
+  readonly token: string
+  /** Own path. */
+  readonly location: string
+}
+/** Nothing to do here: the browser goes on to `location`, its session as it was. */
+export type Onward = { readonly tag: 'onward'; readonly location: string }
+/** The second factor is enrolled; the codes are shown this once. */
+export type Enrolled = FlowPage & {
+  readonly tag: 'enrolled'
+  readonly token: string
+  readonly recoveryCodes: readonly string[]
+  readonly location: string
+}
+export type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
+/** Never was, or ran out. */
+export type FlowUnknown = { readonly tag: 'unknown_flow' }
+export type TenantNotFound = { readonly tag: 'unknown_tenant' }
+/** The password workers are busy, or failures cannot be counted at the moment. */
+export type Busy = { readonly tag: 'busy' }
+
+export const login = address<LoginProtocol>('login', ['start', 'challenge'])

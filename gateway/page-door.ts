@@ -1,0 +1,57 @@
+/** What pages need of the pipeline besides what every route does: cookies, session, own forms. */
+import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
+import type { ActorRef } from '../runtime/kernel/actor.js'
+import { type BrowserReader, isOwnForm } from './browser.js'
+import type { Problem } from './problems.js'
+import type { Security } from './route.js'
+import type { Visit } from './visit.js'
+
+export type PageDoorNeeds = {
+  readonly browsers: BrowserReader
+  /** Undefined where no people sign in: then nobody is signed in. */
+  readonly sessions: ActorRef<BrowserSessionsProtocol> | undefined
+}
+
+export const FOREIGN_FORM: Problem = {
+  name: 'forbidden',
+  detail:
+    'The form did not come from a page that this browser was given, or the page is too old. ' +
+    'Open the page again and repeat.',
+}
+
+export class PageDoor {
+  private readonly needs: PageDoorNeeds
+
+  constructor(needs: PageDoorNeeds) {
+    this.needs = needs
+  }
+
+  /** Reads the cookies of a browser that wants a page; a new one gets a secret of its own. */
+  meet(visit: Visit, { scheme }: Security): void {
+    if (scheme !== 'browser' && scheme !== 'session') return
+    const { browser, setCookie } = this.needs.browsers.read(visit.exchange, scheme === 'session')
+    visit.browser = browser
+    if (setCookie !== null) visit.cookies = [setCookie]
+  }
+
+  /** Finds who is signed in. Null, or where the browser is to be sent when nobody is. */
+  async openSession(visit: Visit): Promise<string | null> {
+    const token = visit.browser.sessionToken
+    const read = await this.needs.sessions?.ask('read', { token }, visit)
+    if (read?.tag === 'open') {
+      visit.session = read.session
+      return null
+    }
+    const { method, path, query } = visit.exchange
+    // What a form wanted is not repeated by itself after the sign-in: it starts over.
+    const here = method === 'GET' ? (query === '' ? path : `${path}?${query}`) : '/auth/account'
+    return `/auth/login?return_to=${encodeURIComponent(here)}`
+  }
+
+  /** Whether the form of a page is one that we gave to this browser; true for all that are no pages. */
+  isWelcome({ exchange, browser }: Visit, security: Security, body: unknown): boolean {
+    if (security.scheme !== 'browser' && security.scheme !== 'session') return true
+    if (security.scheme === 'browser' && security.forms === 'foreign') return true
+    return isOwnForm(exchange, body, browser)
+  }
+}

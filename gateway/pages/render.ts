@@ -1,0 +1,59 @@
+/**
+ * Puts pages together: eta templates, compiled at start, that escape whatever is put into them.
+ * They lie in `templates/` beside this file's source, as the migrations do, and are read once.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { Eta } from 'eta'
+import type { MessageKey } from './catalogue/en.js'
+import { chooseLanguage, type Language } from './language.js'
+import { BRAND_PATH, STYLE_PATH } from './style.js'
+
+const FOLDER = new URL('../../../gateway/pages/templates/', import.meta.url)
+
+const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
+for (const file of readdirSync(FOLDER)) {
+  if (!file.endsWith('.eta')) continue
+  eta.loadTemplate(`@${file.slice(0, -4)}`, readFileSync(new URL(file, FOLDER), 'utf8'))
+}
+
+/** The tenant on whose behalf a page is shown. */
+export type Branding = {
+  readonly name: string
+  /** `#rrggbb`; null: ours. */
+  readonly color: string | null
+  /** `data:` URI; null: none. */
+  readonly logo: string | null
+}
+
+/** What the frame of a page needs; `titleKey` names it in the window and above the content. */
+export type Frame = {
+  readonly titleKey: MessageKey
+  readonly branding: Branding | null
+  readonly uiLocales?: string | null | undefined
+  readonly acceptLanguage: string | undefined
+  /** What is wrong with the form, with the fields it concerns; shown first and linked to them. */
+  readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
+  readonly errorValues?: Readonly<Record<string, string | number>> | undefined
+}
+
+/**
+ * Renders a template inside of the frame. In a template `it.say(key)` and `it.time(date)` are the
+ * words, `it.frame` the frame, and the members of `content` are at `it` itself.
+ */
+export function renderPage(
+  template: string,
+  frame: Frame,
+  content: Readonly<Record<string, unknown>>,
+): string {
+  const { locale, say, time }: Language = chooseLanguage(frame.uiLocales, frame.acceptLanguage)
+  const shared = { frame, locale, say, time }
+  const body = eta.render(`@${template}`, { ...content, ...shared })
+  const { branding } = frame
+  const color = branding?.color ?? null
+  return eta.render('@frame', {
+    ...shared,
+    body,
+    style: STYLE_PATH,
+    brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
+  })
+}
