@@ -1,0 +1,191 @@
+import { createServer } from 'node:net'
+import test from 'ava'
+import { loadNative, PINNED_NATIVE_SHA256, verifyNative } from '../../gateway/transports/native.js'
+import { ListenFailed } from '../../gateway/transports/open.js'
+import { sendRaw, statuses } from './raw.js'
+import { openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'
+
+const until = async (holds: () => boolean, withinMs = 10_000) => {
+  const end = Date.now() + withinMs
+  while (!holds() && Date.now() < end) await new Promise((wake) => setTimeout(wake, 20))
+  return holds()
+}
+
+for (const transport of TRANSPORTS) {
+  const open = async (
+    t: { teardown(work: () => Promise<void>): void },
+    more?: Partial<StageOptions>,
+  ) => {
+    const stage: Stage = await openStage({ transport, ...more })
+    t.teardown(() => stage.close())
+    return stage
+  }
+
+  test(`${transport}: until the service has started only probes are answered`, async (t) => {
+    const stage = await open(t, { notStarted: true })
+    t.is((await stage.call({ path: '/health/live' })).status, 200)
+    const early = await stage.call({ path: '/hello' })
+    t.is(early.status, 503)
+    t.is(early.headers['retry-after'], '1')
+    stage.gateway.started()
+    t.is((await stage.call({ path: '/hello' })).status, 200)
+  })
+
+  test(`${transport}: a client that leaves stops the work it asked for`, async (t) => {
+    const stage = await open(t)
+    const leaving = new AbortController()
+    const answer = stage.call({ method: 'POST', path: '/wait', signal: leaving.signal })
+    answer.catch(() => undefined)
+    t.true(await until(() => stage.notes.ran.includes('wait')))
+    leaving.abort()
+    await t.throwsAsync(answer)
+    t.true(await until(() => stage.notes.aborted === 1))
+  })
+
+  test(`${transport}: work beyond the request time limit is abandoned with 504`, async (t) => {
+    const stage = await open(t, { server: { request_timeout_secs: 1 } })
+    const { status, json } = await stage.call({ method: 'POST', path: '/wait' })
+    t.is(status, 504)
+    t.is(json()['error'] as unknown, 'gateway_timeout')
+    t.true(await until(() => stage.notes.aborted === 1))
+  })
+
+  test(`${transport}: a mailbox that is full is 503 with Retry-After, and recovers`, async (t) => {
+    const stage = await open(t)
+    // 16 run, 64 wait: the 81st has no place.
+    const waiting = Array.from({ length: 80 }, () => stage.call({ method: 'POST', path: '/wait' }))
+    t.true(await until(() => stage.notes.ran.length === 16))
+    await new Promise((wake) => setTimeout(wake, 300))
+    const refused = await stage.call({ method: 'POST', path: '/wait' })
+    t.is(refused.status, 503)
+    t.is(refused.headers['retry-after'], '1')
+    const release = setInterval(() => {
+      for (const wake of stage.notes.release) wake()
+    }, 20)
+    const replies = await Promise.all(waiting)
+    clearInterval(release)
+    t.true(replies.every(({ status }) => status === 200))
+  })
+
+  test(`${transport}: draining answers what is open, takes nothing new, and ends`, async (t) => {
+    const stage = await open(t)
+    const open1 = stage.call({ method: 'POST', path: '/wait' })
+    t.true(await until(() => stage.notes.ran.includes('wait')))
+    let drained = false
+    const draining = stage.gateway.drain(10_000).then(() => (drained = true))
+    await new Promise((wake) => setTimeout(wake, 200))
+    t.false(drained, 'it waits for the open request')
+    await t.throwsAsync(openStageClient(stage))
+    for (const wake of stage.notes.release) wake()
+    t.is((await open1).status, 200)
+    await draining
+    t.true(drained)
+  })
+
+  test(`${transport}: draining gives up at its deadline`, async (t) => {
+    const stage = await open(t)
+    stage.call({ method: 'POST', path: '/wait' }).catch(() => undefined)
+    t.true(await until(() => stage.notes.ran.includes('wait')))
+    const before = Date.now()
+    await stage.gateway.drain(300)
+    t.true(Date.now() - before >= 250)
+  })
+
+  test(`${transport}: a port that is taken is a clear error`, async (t) => {
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const { port } = taken.address() as { port: number }
+    t.teardown(async () => void taken.close())
+    const error = await t.throwsAsync(openStage({ transport, server: { port } }), {
+      instanceOf: ListenFailed,
+    })
+    t.regex(error!.message, new RegExp(`cannot listen on 127.0.0.1 port ${port}`))
+  })
+
+  test(`${transport}: a second gateway cannot share the port of the first`, async (t) => {
+    const stage = await open(t)
+    await t.throwsAsync(openStage({ transport, server: { port: stage.port } }), {
+      instanceOf: ListenFailed,
+    })
+  })
+}
+
+/** A new connection, as a new client would open it. */
+function openStageClient(stage: Stage): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    sendRaw(stage.port, 'GET /hello HTTP/1.1\r\nHost: id.test\r\n\r\n', { withinMs: 500 }).then(
+      (reply) => (statuses(reply).length > 0 ? resolve(reply) : reject(new Error('no answer'))),
+      reject,
+    )
+  })
+}
+
+for (const transport of ['uws', 'http1'] as const) {
+  for (const [title, parts, gapMs] of [
+    ['a connection that says nothing', [], 0],
+    [
+      'a head that trickles',
+      Array.from(
+        { length: 40 },
+        (_, at) => 'GET /hello HTTP/1.1\r\nHost: id.test\r\nX-A: bbbbb'[at] ?? 'b',
+      ),
+      500,
+    ],
+    [
+      'a body that stands still',
+      [
+        'POST /echo HTTP/1.1\r\nHost: id.test\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"te',
+      ],
+      0,
+    ],
+    [
+      'a body that trickles',
+      [
+        'POST /echo HTTP/1.1\r\nHost: id.test\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n',
+        ...Array.from({ length: 40 }, () => '{'),
+      ],
+      500,
+    ],
+    ['an idle connection', ['GET /hello HTTP/1.1\r\nHost: id.test\r\n\r\n'], 0],
+  ] as const) {
+    test(`${transport}: ${title} is closed within 15 s`, async (t) => {
+      t.timeout(60_000)
+      const stage = await openStage({ transport, server: { request_timeout_secs: 600 } })
+      t.teardown(() => stage.close())
+      const reply = await sendRaw(stage.port, parts, { withinMs: 20_000, gapMs })
+      t.true(reply.closed)
+      t.true(reply.afterMs < 17_000, `closed after ${reply.afterMs} ms`)
+    })
+  }
+}
+
+test('uws: a request that is being worked on for longer than 12 s is not cut', async (t) => {
+  t.timeout(60_000)
+  const stage = await openStage({ transport: 'uws', server: { request_timeout_secs: 60 } })
+  t.teardown(() => stage.close())
+  const answer = stage.call({ method: 'POST', path: '/wait' })
+  await new Promise((wake) => setTimeout(wake, 14_000))
+  for (const wake of stage.notes.release) wake()
+  t.is((await answer).status, 200)
+})
+
+test('the native binary of this machine is the pinned one', (t) => {
+  t.is(verifyNative().tag, 'verified')
+})
+
+test('a native binary with another hash is refused and never loaded', (t) => {
+  const pins = Object.fromEntries(
+    Object.keys(PINNED_NATIVE_SHA256).map((name) => [name, '0'.repeat(64)]),
+  )
+  const verdict = loadNative(pins)
+  t.is(verdict.tag, 'refused')
+  if (verdict.tag === 'refused') t.regex(verdict.reason, /has sha256 [0-9a-f]{64}, pinned is 0{64}/)
+})
+
+test('a certificate that cannot be read is a clear error', async (t) => {
+  const tls = { cert_pem_path: '/nowhere/cert.pem', key_pem_path: '/nowhere/key.pem' }
+  const error = await t.throwsAsync(openStage({ transport: 'http2', server: { tls } }), {
+    instanceOf: ListenFailed,
+  })
+  t.regex(error!.message, /cannot read \/nowhere\/cert\.pem/)
+})
