@@ -1,0 +1,176 @@
+/** What a hostile HTTP/2 client may try. reliability.md section 9. */
+import { connect as connectHttp2, constants, type ClientHttp2Session } from 'node:http2'
+import { connect as connectTls } from 'node:tls'
+import test, { type ExecutionContext } from 'ava'
+import { openStage, type Stage } from './stage.js'
+
+async function open(t: ExecutionContext, server: Record<string, unknown> = {}): Promise<Stage> {
+  const stage = await openStage({ transport: 'http2', server })
+  t.teardown(() => stage.close())
+  return stage
+}
+
+function client(t: ExecutionContext, stage: Stage, options = {}): ClientHttp2Session {
+  const session = connectHttp2(`https://localhost:${stage.port}`, {
+    ca: stage.certificate!.pem,
+    ...options,
+  })
+  session.on('error', () => undefined)
+  t.teardown(() => session.destroy())
+  return session
+}
+
+type Ended = { readonly status: number; readonly code: number }
+
+function request(
+  session: ClientHttp2Session,
+  headers: Record<string, string | string[]>,
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    let status = 0
+    const stream = session.request(headers)
+    stream.on('response', (received) => (status = received[':status'] ?? 0))
+    stream.on('error', () => undefined)
+    stream.on('close', () => resolve({ status, code: stream.rstCode }))
+    stream.resume()
+    session.once('close', () => resolve({ status, code: -1 }))
+    setTimeout(() => reject(new Error('neither answered nor closed')), 10_000).unref()
+  })
+}
+
+const hello = { ':path': '/hello', ':authority': 'id.test' }
+
+test('a client that offers only http/1.1 is refused in the handshake', async (t) => {
+  const stage = await open(t)
+  const error = await new Promise<Error>((resolve) => {
+    const socket = connectTls({
+      port: stage.port,
+      ca: stage.certificate!.pem,
+      servername: 'localhost',
+      ALPNProtocols: ['http/1.1'],
+    })
+    socket.on('error', resolve)
+    socket.on('secureConnect', () => resolve(new Error('it was let in')))
+  })
+  t.regex(error.message, /no application protocol|alert/i)
+})
+
+test('a client that names no protocol is told so and cut', async (t) => {
+  const stage = await open(t)
+  const text = await new Promise<string>((resolve, reject) => {
+    let received = ''
+    const socket = connectTls({
+      port: stage.port,
+      ca: stage.certificate!.pem,
+      servername: 'localhost',
+    })
+    socket.on('secureConnect', () => socket.write('GET /hello HTTP/1.1\r\nHost: id.test\r\n\r\n'))
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString()))
+    socket.on('error', () => resolve(received))
+    socket.on('close', () => resolve(received))
+    setTimeout(() => reject(new Error('it was not cut')), 10_000).unref()
+  })
+  t.regex(text, /^(HTTP\/1\.[01] 403|$)/)
+  t.notRegex(text, /hello/)
+})
+
+test('a client that cancels streams faster than an honest one loses its session', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  const closed = new Promise<boolean>((resolve) => {
+    session.on('close', () => resolve(true))
+    setTimeout(() => resolve(false), 15_000).unref()
+  })
+  let sent = 0
+  const attack = setInterval(() => {
+    if (session.destroyed || session.closed || sent > 2_000) return
+    for (let burst = 0; burst < 20; burst += 1) {
+      sent += 1
+      const stream = session.request({ ...hello, ':method': 'POST', ':path': '/wait' })
+      stream.on('error', () => undefined)
+      setImmediate(() => stream.close(constants.NGHTTP2_CANCEL))
+    }
+  }, 10)
+  t.true(await closed)
+  clearInterval(attack)
+  t.true(sent < 1_000, `it took ${sent} resets`)
+  t.is((await stage.call({ path: '/hello' })).status, 200, 'others are still answered')
+})
+
+test('a header list over the announced size gets no further than the transport', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  const { status } = await request(session, { ...hello, 'x-big': 'b'.repeat(40_000) })
+  t.true(status === 0 || status === 431, String(status))
+  t.is((await stage.call({ path: '/hello' })).status, 200)
+})
+
+test('more header fields than the cap are refused', async (t) => {
+  const stage = await open(t)
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`x-${at}`, 'v'] as const))
+  const { status } = await request(client(t, stage), { ...hello, ...many })
+  t.true(status === 0 || status === 431, String(status))
+})
+
+test('an :authority that contradicts Host is a 400', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  t.is((await request(session, { ...hello, host: 'evil.test' })).status, 400)
+  t.is((await request(session, { ...hello, host: 'ID.test' })).status, 200)
+})
+
+test('connection-specific fields and two lengths never reach a route', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  for (const fields of [
+    { 'transfer-encoding': 'chunked' },
+    { 'content-length': ['2', '3'] },
+    { authorization: ['Bearer good', 'Bearer other'] },
+  ]) {
+    const ended = await request(session, { ...hello, ...(fields as Record<string, string>) }).catch(
+      () => ({ status: 0, code: -2 }),
+    )
+    t.not(ended.status, 200, JSON.stringify(fields))
+  }
+})
+
+test('more than 100 streams at once are not opened', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  await new Promise<void>((resolve) => session.once('remoteSettings', () => resolve()))
+  t.is(session.remoteSettings.maxConcurrentStreams, 100)
+  t.is(session.remoteSettings.maxHeaderListSize, 16 * 1024)
+})
+
+test('a body that does not come is answered 408 within 15 s', async (t) => {
+  t.timeout(60_000)
+  const stage = await open(t, { request_timeout_secs: 600 })
+  const session = client(t, stage)
+  const started = Date.now()
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/echo',
+    ':authority': 'id.test',
+    'content-type': 'application/json',
+  })
+  stream.on('error', () => undefined)
+  stream.write('{"te')
+  const status = await new Promise<number>((resolve) => {
+    stream.on('response', (received) => resolve(received[':status'] ?? 0))
+    setTimeout(() => resolve(-1), 20_000).unref()
+  })
+  t.is(status, 408)
+  t.true(Date.now() - started < 15_000)
+  stream.close()
+})
+
+test('2,000 PING frames and 500 SETTINGS change nothing for others', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage, { maxOutstandingPings: 5_000 })
+  await new Promise<void>((resolve) => session.once('connect', () => resolve()))
+  for (let sent = 0; sent < 2_000 && !session.destroyed; sent += 1) {
+    session.ping(() => undefined)
+    if (sent % 4 === 0 && !session.destroyed) session.settings({ initialWindowSize: 70_000 + sent })
+  }
+  t.is((await stage.call({ path: '/hello' })).status, 200)
+})
