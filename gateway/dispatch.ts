@@ -2,7 +2,7 @@
  * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
  * this way; what a route does not need is skipped, not done otherwise.
  */
-import { ActorUnavailable } from '../runtime/kernel/actor.js'
+import { ActorUnavailable, type UnavailableReason } from '../runtime/kernel/actor.js'
 import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
@@ -360,11 +360,12 @@ function faultProblem(fault: NonNullable<Exchange['fault']>): Problem {
     : { name: 'bad-request', detail: 'The request line or the host is malformed.' }
 }
 
+const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {
+  mailbox_full: 'The service is overloaded.',
+  dependency: 'The service is cut off from something it needs.',
+}
+
 function unavailable({ reason }: ActorUnavailable): Problem {
   if (reason === 'deadline' || reason === 'cancelled') return { name: 'gateway-timeout' }
-  return {
-    name: 'service-unavailable',
-    detail: reason === 'mailbox_full' ? 'The service is overloaded.' : undefined,
-    retryAfterSecs: 1,
-  }
+  return { name: 'service-unavailable', detail: WHY_UNAVAILABLE[reason], retryAfterSecs: 1 }
 }

@@ -130,8 +130,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
     ) {
       return sources[pool].use(undefined, signal, async (session) => {
-        const { rows, rowCount } = await session.run<Row>(statement)
-        return { rows, rowCount: rowCount ?? 0 }
+        try {
+          const { rows, rowCount } = await session.run<Row>(statement)
+          return { rows, rowCount: rowCount ?? 0 }
+        } catch (error) {
+          if (!isConnectionLoss(error)) throw error
+          throw new DatabaseUnavailable('the connection was lost in a statement', error)
+        }
       })
     },
     async ping(signal) {
@@ -246,7 +251,8 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         broken = session.lost !== undefined
         return result
       } catch (error) {
-        broken = session.lost !== undefined || isConnectionLoss(error)
+        const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
+        broken = session.lost !== undefined || lost
         throw error
       } finally {
         client.release(broken)

@@ -1,10 +1,12 @@
 /** The one failure of the database that is not the statement's fault: it cannot be reached. */
+import { DependencyUnavailable } from '../runtime/kernel/dependency.js'
 
 /** Thrown where a connection could not be had or was lost. The same request may succeed later. */
-export class DatabaseUnavailable extends Error {
+export class DatabaseUnavailable extends DependencyUnavailable {
+  override readonly name = 'DatabaseUnavailable'
+
   constructor(message: string, cause?: unknown) {
     super(message, { cause })
-    this.name = 'DatabaseUnavailable'
   }
 }
 

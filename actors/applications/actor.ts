@@ -29,8 +29,6 @@ import {
   type ReplaceApplication,
 } from './protocol.js'
 
-/** In a window of supervision; what fails more often than this is beyond any lost database. */
-const FAILURES_TOLERATED_MAX = 1_000_000
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Of the unique constraint in 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
@@ -54,9 +52,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     remove: () => undefined,
     rotateSecret: () => undefined,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend, and
-  // readiness learns of a lost database by itself, sooner both ways.
-  supervision: { onFailure: 'resume', restartsMax: FAILURES_TOLERATED_MAX },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, issuer }) => {
     /** Inserts the application; its secret is in the outcome and nowhere else. */
     async function insert(

@@ -36,8 +36,6 @@ import type { DpopSettings, JwtSettings } from './settings.js'
 import { tenantCommits } from './tenant-commits.js'
 import { tokenSigner } from './token-signer.js'
 
-/** In a window of supervision; what fails more often than this is beyond any lost database. */
-const FAILURES_TOLERATED_MAX = 1_000_000
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -76,9 +74,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     originListed: () => undefined,
     standingChanged: () => undefined,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend, and
-  // readiness learns of a lost database by itself, sooner both ways.
-  supervision: { onFailure: 'resume', restartsMax: FAILURES_TOLERATED_MAX },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, random, issuer, dpop } = needs
     const standings = briefMemory<Standing>(clock)

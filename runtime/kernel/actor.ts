@@ -55,6 +55,7 @@ export type UnavailableReason =
   | 'deadline'
   | 'cancelled'
   | 'restarted'
+  | 'dependency'
   | 'failed'
   | 'stopped'
 
@@ -102,7 +103,7 @@ export interface Life {
   readonly signal: AbortSignal
   /** Logs with the actor's name. */
   readonly log: Logger
-  /** Work of the instance's own failed: the supervisor treats it as a failed message. */
+  /** Work of the instance's own failed: treated as a message that failed in the same way. */
   failed(error: unknown): void
 }
 

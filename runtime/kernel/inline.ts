@@ -7,6 +7,7 @@ import {
   type Life,
 } from './actor.js'
 import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './cell.js'
+import { DependencyUnavailable } from './dependency.js'
 import type { Job } from './job.js'
 import type { ActorStats } from './metrics.js'
 import type { Protocol } from './protocol.js'
@@ -105,6 +106,11 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       this.#cell.ended(job, 'cancelled')
       return
     }
+    if (error instanceof DependencyUnavailable) {
+      job.log.warn({ err: error, kind: job.kind }, 'message failed: a dependency gives no answer')
+      this.#cell.ended(job, 'dependency')
+      return
+    }
     job.log.error({ err: error, kind: job.kind }, 'message failed')
     this.#cell.ended(job, 'failed')
     this.#supervise()
@@ -145,6 +151,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       log: this.#cell.log,
       failed: (error) => {
         if (controller.signal.aborted) return
+        if (error instanceof DependencyUnavailable) {
+          this.#cell.log.warn({ err: error }, 'background work: a dependency gives no answer')
+          return
+        }
         this.#cell.log.error({ err: error }, 'background work failed')
         this.#supervise()
       },

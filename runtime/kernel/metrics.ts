@@ -79,6 +79,7 @@ export class ActorMeter {
     deadline: 0,
     cancelled: 0,
     restarted: 0,
+    dependency: 0,
     failed: 0,
     stopped: 0,
   }

@@ -6,6 +6,7 @@
  * whoever asks decides what an unknown answer means, and anything about security means no.
  */
 import { createHash } from 'node:crypto'
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 
 export interface Window {
   /** Units per window. */
@@ -45,10 +46,11 @@ export interface Coordination {
 }
 
 /** Thrown where the backend gives no answer. */
-export class CoordinationUnavailable extends Error {
+export class CoordinationUnavailable extends DependencyUnavailable {
+  override readonly name = 'CoordinationUnavailable'
+
   constructor(backend: string, cause: unknown) {
     super(`the coordination backend ${backend} gives no answer`, { cause })
-    this.name = 'CoordinationUnavailable'
   }
 }
 

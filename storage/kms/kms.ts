@@ -1,4 +1,5 @@
 /** What the service asks of a key management process: wrap, unwrap, how are you. */
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 
 /** Wraps data keys under master keys that never leave the kms. */
 export interface Kms {
@@ -33,7 +34,7 @@ export type KmsUp = {
 export type KmsDown = { readonly state: 'down'; readonly reason: string }
 
 /** The kms gave no answer: not running, cut off, too slow, or too much asked at once. */
-export class KmsUnavailable extends Error {
+export class KmsUnavailable extends DependencyUnavailable {
   override readonly name = 'KmsUnavailable'
 }
 

@@ -124,6 +124,15 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
     t.is(headers['link'], '<https://id.test/docs>; rel="deprecation"')
   })
 
+  test(on('a dependency that is away is a 503 problem that says when to come back'), async (t) => {
+    const { status, headers, text, json } = await call({ path: '/lack' })
+    t.is(status, 503)
+    t.is(headers['content-type'], 'application/problem+json')
+    t.is(headers['retry-after'], '1')
+    t.like(json() as object, { error: 'service_unavailable', retry_after: 1 })
+    t.notRegex(text, /secret detail/)
+  })
+
   test(on('refusals of an actor keep their status and their waiting time'), async (t) => {
     const post = (text: string) =>
       call({

@@ -19,6 +19,7 @@ import {
   type Route,
 } from '../../gateway/route.js'
 import { defineActor } from '../../runtime/kernel/actor.js'
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type ProbeNotes = {
@@ -43,6 +44,7 @@ export type ProbeProtocol = {
   size: Ask<{ bytes: number }, { tag: 'sized'; bytes: number }>
   wait: Ask<null, { tag: 'waited' }>
   break: Ask<null, { tag: 'never' }>
+  lack: Ask<null, { tag: 'never' }>
   remove: Ask<{ id: string }, { tag: 'removed' } | { tag: 'unknown' }>
 }
 
@@ -62,6 +64,7 @@ export const probeActor = defineActor<ProbeProtocol, { notes: ProbeNotes }>({
     size: () => undefined,
     wait: () => undefined,
     break: () => undefined,
+    lack: () => undefined,
     remove: () => undefined,
   },
   create: ({ notes }) => ({
@@ -90,6 +93,9 @@ export const probeActor = defineActor<ProbeProtocol, { notes: ProbeNotes }>({
         })
       })
       return { tag: 'waited' }
+    },
+    lack: async () => {
+      throw new DependencyUnavailable('secret detail of a server')
     },
     break: async () => {
       throw new Error('secret detail of a defect')
@@ -297,6 +303,15 @@ export const probeRoutes: readonly Route[] = [
     summary: 'Wait',
     message: () => null,
     replies: { waited: constant(200, Status, { status: 'waited' }) },
+  }),
+  route(probe, 'lack', {
+    ...facts,
+    method: 'GET',
+    path: '/lack',
+    operationId: 'probeLack',
+    summary: 'Lack',
+    message: () => null,
+    replies: { never: constant(200, Status, { status: 'never' }) },
   }),
   route(probe, 'break', {
     ...facts,

@@ -175,6 +175,12 @@ test.serial(
     })
     await t.throwsAsync(killed, { instanceOf: DatabaseUnavailable })
     await t.notThrowsAsync(fresh.database.ping())
+    const suicide = fresh.database.single({
+      name: 'suicide',
+      text: 'select pg_terminate_backend(pg_backend_pid())',
+    })
+    await t.throwsAsync(suicide, { instanceOf: DatabaseUnavailable })
+    await t.notThrowsAsync(fresh.database.ping())
   },
 )
 

@@ -61,6 +61,37 @@ for (const place of PLACES) {
     await stop()
   })
 
+  test(`${place}: a dependency that is away is told apart, and is no failure of the actor`, async (t) => {
+    const lines: Record<string, unknown>[] = []
+    const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
+    const log = createLogger({ level: 'warn', destination: { write } })
+    const heartbeatMs = 20
+    const { ref, stats, readiness, stop } = await placeProbe(t, place, {
+      log,
+      thread: { heartbeatMs },
+    })
+    ref.tell('remember', { value: 'before' })
+    // More often than the supervisor takes for normal.
+    for (let turn = 0; turn < 20; turn += 1) {
+      const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${turn}` })
+      t.is(await reasonOf(lacking), 'probe: dependency')
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10 * heartbeatMs))
+    t.true(readiness())
+    t.deepEqual((await ref.ask('recall', null)).values, ['before'], 'the instance is the same')
+    t.like(stats().unavailable, { dependency: 20, failed: 0 })
+    t.is(stats().restarts, 0)
+    await until(() => lines.length === 20)
+    const WARN = 40
+    t.true(lines.every(({ level }) => level === WARN))
+    t.like(lines[7], { actor: 'probe', request_id: 'req-7', kind: 'lack' })
+    t.like(lines[7]!['err'], { type: 'SourceUnavailable', message: 'gone' })
+    // The same number of defects is too many.
+    for (let turn = 0; turn < 20; turn += 1) await reasonOf(ref.ask('fail', { text: 'broken' }))
+    await until(() => !readiness())
+    await stop()
+  })
+
   test(`${place}: messages of a lane run in turn, others beside them`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const first = ref.ask('wait', { ms: 3_600_000, lane: 'x', label: 'x1' }, { timeoutMs: 400 })

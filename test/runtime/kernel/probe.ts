@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
+import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import type { Compute } from '../../../runtime/kernel/pool.js'
 import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
 import { bytePipe, type ByteStream } from '../../../runtime/kernel/stream.js'
@@ -15,6 +16,8 @@ export type ProbeProtocol = {
   /** How many waits are running, were started, were cancelled. */
   count: Ask<null, { tag: 'counts'; running: number; started: string[]; cancelled: number }>
   fail: Ask<{ text: string }, { tag: 'never' }>
+  /** Fails because somebody outside gives no answer. */
+  lack: Ask<{ text: string }, { tag: 'never' }>
   /** Takes the thread down, the first `times` times that it is asked. */
   exit: Ask<{ code: number }, { tag: 'survived' }>
   exitOnce: Ask<{ lives: SharedCounter }, { tag: 'survived'; lives: number }>
@@ -43,6 +46,10 @@ export type BackProtocol = {
 }
 export const back = address<BackProtocol>('back')
 
+class SourceUnavailable extends DependencyUnavailable {
+  override readonly name = 'SourceUnavailable'
+}
+
 export type ProbeNeeds = {
   back: ActorRef<BackProtocol>
   compute: Compute<typeof arithmetic>
@@ -59,6 +66,7 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
     wait: ({ lane }) => lane,
     count: () => undefined,
     fail: () => undefined,
+    lack: () => undefined,
     exit: () => undefined,
     exitOnce: () => undefined,
     throwOutside: () => undefined,
@@ -101,6 +109,9 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
       count: async () => ({ tag: 'counts', running, started, cancelled }),
       fail: async ({ text }) => {
         throw new TypeError(text)
+      },
+      lack: async ({ text }) => {
+        throw new SourceUnavailable(text)
       },
       exit: async ({ code }) => process.exit(code),
       async exitOnce({ lives }) {
