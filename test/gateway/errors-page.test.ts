@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import test from 'ava'
+import { problemCode, PROBLEM_TYPES } from '../../gateway/problems.js'
+
+const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+
+test('docs/errors.md has one row per problem type, as the catalogue says', (t) => {
+  const rows = page.split('\n').filter((line) => /^\| \d{3} \|/.test(line))
+  const expected = Object.entries(PROBLEM_TYPES).map(
+    ([name, { status, title, meaning }]) =>
+      `| ${status} | \`${name}\` | \`${problemCode(name as keyof typeof PROBLEM_TYPES)}\` | ${title} | ${meaning} |`,
+  )
+  t.deepEqual(rows, expected)
+})
