@@ -239,6 +239,39 @@ alter table applications enable row level security;
 alter table applications force row level security;
 create policy tenant on applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table browser_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  account_id uuid not null,
+  token_sha256 bytea not null,
+  level smallint not null,
+  pending boolean not null,
+  amr text[] not null,
+  auth_time timestamp with time zone not null,
+  password_at timestamp with time zone not null,
+  idle_secs integer not null,
+  user_agent text not null,
+  address text not null,
+  created_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  ended_reason text,
+  constraint browser_sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint browser_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint browser_sessions_check CHECK (((ended_at IS NULL) = (ended_reason IS NULL))),
+  constraint browser_sessions_idle_secs_check CHECK ((idle_secs > 0)),
+  constraint browser_sessions_level_check CHECK (((level >= 1) AND (level <= 3))),
+  constraint browser_sessions_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint browser_sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint browser_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX browser_sessions_expired ON public.browser_sessions USING btree (expires_at);
+CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree (tenant_id, account_id) WHERE (ended_at IS NULL);
+alter table browser_sessions enable row level security;
+alter table browser_sessions force row level security;
+create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create unlogged table coordination_counters (
   key text not null,
   used bigint not null,
@@ -404,6 +437,19 @@ alter table pow_challenges enable row level security;
 alter table pow_challenges force row level security;
 create policy tenant on pow_challenges using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table recovery_codes (
+  account_id uuid not null,
+  code_sha256 bytea not null,
+  created_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint recovery_codes_pkey PRIMARY KEY (account_id, code_sha256),
+  constraint recovery_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint recovery_codes_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table recovery_codes enable row level security;
+alter table recovery_codes force row level security;
+create policy crossing on recovery_codes using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table refresh_families (
   tenant_id uuid not null,
   id uuid not null,
@@ -483,6 +529,33 @@ CREATE INDEX sessions_of_agent ON public.sessions USING btree (tenant_id, agent_
 alter table sessions enable row level security;
 alter table sessions force row level security;
 create policy tenant on sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table sign_in_flows (
+  tenant_id uuid not null,
+  token_sha256 bytea not null,
+  level smallint not null,
+  max_age_secs integer,
+  since timestamp with time zone,
+  sub text,
+  return_to text not null,
+  reason jsonb not null,
+  login_hint text,
+  ui_locales text,
+  form_targets text[] not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_in_flows_pkey PRIMARY KEY (tenant_id, token_sha256),
+  constraint sign_in_flows_token_sha256_key UNIQUE (token_sha256),
+  constraint sign_in_flows_level_check CHECK (((level >= 1) AND (level <= 3))),
+  constraint sign_in_flows_max_age_secs_check CHECK ((max_age_secs >= 0)),
+  constraint sign_in_flows_return_to_check CHECK ((return_to ~ '^/([^/\\]|$)'::text)),
+  constraint sign_in_flows_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint sign_in_flows_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX sign_in_flows_expired ON public.sign_in_flows USING btree (expires_at);
+alter table sign_in_flows enable row level security;
+alter table sign_in_flows force row level security;
+create policy tenant on sign_in_flows using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table signing_keys (
   tenant_id uuid not null,
@@ -569,6 +642,24 @@ CREATE INDEX tenants_of_organization ON public.tenants USING btree (organization
 alter table tenants enable row level security;
 alter table tenants force row level security;
 create policy tenant on tenants using (svc_visible(id)) with check (svc_visible(id));
+
+create table totp_factors (
+  account_id uuid not null,
+  id uuid not null,
+  secret_sealed bytea not null,
+  created_at timestamp with time zone not null,
+  confirmed_at timestamp with time zone,
+  last_step bigint,
+  last_used_at timestamp with time zone,
+  constraint totp_factors_pkey PRIMARY KEY (account_id, id),
+  constraint totp_factors_check CHECK (((confirmed_at IS NULL) OR (last_step IS NOT NULL))),
+  constraint totp_factors_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX totp_factors_confirmed ON public.totp_factors USING btree (account_id) WHERE (confirmed_at IS NOT NULL);
+CREATE UNIQUE INDEX totp_factors_offered ON public.totp_factors USING btree (account_id) WHERE (confirmed_at IS NULL);
+alter table totp_factors enable row level security;
+alter table totp_factors force row level security;
+create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();

@@ -1,0 +1,236 @@
+/** Sessions of people's browsers. Only the hash of a cookie is kept. */
+import type { Transaction } from './sql.js'
+
+export type NewBrowserSession = {
+  tenantId: string
+  id: string
+  accountId: string
+  tokenSha256: Uint8Array
+  pending: boolean
+  amr: readonly string[]
+  authTime: Date
+  idleSecs: number
+  userAgent: string
+  address: string
+  expiresAt: Date
+}
+
+/** Opens a session of level 1, right after a password. */
+export async function insertBrowserSession(
+  tx: Transaction,
+  session: NewBrowserSession,
+): Promise<void> {
+  const s = session
+  await tx.query({
+    name: 'browser_session.insert',
+    text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
+             auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at,
+             expires_at)
+           values ($1, $2, $3, $4, 1, $5, $6, $7, $7, $8, $9, $10, $7, $7, $11)`,
+    values: [
+      s.tenantId,
+      s.id,
+      s.accountId,
+      Buffer.from(s.tokenSha256),
+      s.pending,
+      s.amr,
+      s.authTime,
+      s.idleSecs,
+      s.userAgent,
+      s.address,
+      s.expiresAt,
+    ],
+  })
+}
+
+/** An open session with the person as their tenant knows them. */
+export type BrowserSessionRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly organizationId: string | null
+  readonly accountId: string
+  readonly tenantUserId: string
+  readonly sub: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly roles: readonly string[]
+  /** In the organization of the tenant; null when the person is no member. */
+  readonly organizationRole: 'owner' | 'admin' | 'member' | null
+  readonly level: 1 | 2 | 3
+  readonly pending: boolean
+  readonly amr: readonly string[]
+  readonly authTime: Date
+  readonly passwordAt: Date
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+  readonly expiresAt: Date
+}
+
+/**
+ * The open session of a cookie: not ended, not idle for too long, of a person and a tenant that are
+ * both active. The tenant is not known yet, so the transaction crosses tenants.
+ */
+export async function findBrowserSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<BrowserSessionRow | undefined> {
+  const { rows } = await tx.query<BrowserSessionRow>({
+    name: 'browser_session.find',
+    text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
+             s.account_id as "accountId", u.id as "tenantUserId", u.sub, a.email,
+             a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
+             m.role as "organizationRole", s.level, s.pending, s.amr, s.auth_time as "authTime",
+             s.password_at as "passwordAt", s.created_at as "createdAt",
+             s.last_seen_at as "lastSeenAt", s.expires_at as "expiresAt"
+           from browser_sessions s
+             join accounts a on a.id = s.account_id and a.status = 'active'
+             join tenants t on t.id = s.tenant_id and t.status = 'active'
+             join tenant_users u on u.tenant_id = s.tenant_id and u.account_id = s.account_id
+               and u.status = 'active'
+             left join organization_members m on m.organization_id = t.organization_id
+               and m.member_type = 'account' and m.member_id = s.account_id
+           where s.token_sha256 = $1 and s.ended_at is null and s.expires_at > $2
+             and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** Notes that a session is in use; a moment earlier than the one noted changes nothing. */
+export async function touchBrowserSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'browser_session.touch',
+    text: `update browser_sessions set last_seen_at = $3
+           where tenant_id = $1 and id = $2 and last_seen_at < $3`,
+    values: [tenantId, id, now],
+  })
+}
+
+export type Raise = {
+  readonly tenantId: string
+  readonly id: string
+  /** The cookie it has, which dies with this. */
+  readonly tokenSha256: Uint8Array
+  readonly newTokenSha256: Uint8Array
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+/** Raises a session to level 2 under a new cookie; false when it ended or was raised meanwhile. */
+export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.raise',
+    text: `update browser_sessions
+           set level = 2, pending = false, token_sha256 = $4, amr = $5, auth_time = $6
+           where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null`,
+    values: [
+      raise.tenantId,
+      raise.id,
+      Buffer.from(raise.tokenSha256),
+      Buffer.from(raise.newTokenSha256),
+      raise.amr,
+      raise.authTime,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Ends a session once; true for the call that ended it. */
+export async function endBrowserSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  reason: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.end',
+    text: `update browser_sessions set ended_at = $4, ended_reason = $3
+           where tenant_id = $1 and id = $2 and ended_at is null`,
+    values: [tenantId, id, reason, now],
+  })
+  return rowCount === 1
+}
+
+/** Ends whatever session a cookie opened, of whichever tenant. */
+export async function endBrowserSessionOf(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  reason: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'browser_session.end_by_token',
+    text: `update browser_sessions set ended_at = $3, ended_reason = $2
+           where token_sha256 = $1 and ended_at is null`,
+    values: [Buffer.from(tokenSha256), reason, now],
+  })
+}
+
+/** Ends every session of a person in a tenant but one. @returns how many. */
+export async function endOtherBrowserSessions(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  keptId: string,
+  reason: string,
+  now: Date,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.end_others',
+    text: `update browser_sessions set ended_at = $5, ended_reason = $4
+           where tenant_id = $1 and account_id = $2 and id <> $3 and ended_at is null`,
+    values: [tenantId, accountId, keptId, reason, now],
+  })
+  return rowCount
+}
+
+export type BrowserSessionSeen = Pick<
+  BrowserSessionRow,
+  'id' | 'level' | 'createdAt' | 'lastSeenAt'
+> & { readonly userAgent: string; readonly address: string }
+
+const LISTED_MAX = 100
+
+/** The open sessions of a person in a tenant, the latest seen first, at most a hundred. */
+export async function listBrowserSessions(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  now: Date,
+): Promise<BrowserSessionSeen[]> {
+  const { rows } = await tx.query<BrowserSessionSeen>({
+    name: 'browser_session.list',
+    text: `select id, level, created_at as "createdAt", last_seen_at as "lastSeenAt",
+             user_agent as "userAgent", address
+           from browser_sessions
+           where tenant_id = $1 and account_id = $2 and ended_at is null and not pending
+             and expires_at > $3 and last_seen_at + make_interval(secs => idle_secs) > $3
+           order by last_seen_at desc, id desc limit ${LISTED_MAX}`,
+    values: [tenantId, accountId, now],
+  })
+  return rows
+}
+
+/** Removes up to `limit` sessions that ended by time before `before`. */
+export async function removeExpiredBrowserSessions(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.remove_expired',
+    text: `delete from browser_sessions where (tenant_id, id) in (
+             select tenant_id, id from browser_sessions where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,70 @@
+/** What signing in reads and writes of accounts and tenant users. */
+import type { Transaction } from './sql.js'
+
+/** Who an e-mail address means in a tenant, if it may sign in there. */
+export type SignInRow = {
+  readonly accountId: string
+  readonly tenantUserId: string
+  readonly sub: string
+  readonly status: 'active' | 'pre_provisioned'
+  /** PHC string; null: no password. */
+  readonly passwordHash: string | null
+  /** The account has a second factor. */
+  readonly hasFactor: boolean
+}
+
+/** Finds who may sign in. Accounts are global: the transaction crosses tenants. */
+export async function findSignIn(
+  tx: Transaction,
+  tenantId: string,
+  email: string,
+): Promise<SignInRow | undefined> {
+  const { rows } = await tx.query<SignInRow>({
+    name: 'sign_in.find',
+    text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, u.status,
+             a.password_hash as "passwordHash",
+             exists (select from totp_factors f
+               where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor"
+           from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where a.email_key = lower($2) and a.status = 'active'
+             and u.status in ('active', 'pre_provisioned')`,
+    values: [tenantId, email],
+  })
+  return rows[0]
+}
+
+/** Notes a sign-in; a user who was provisioned beforehand becomes active, and the answer says so. */
+export async function recordSignIn(
+  tx: Transaction,
+  tenantId: string,
+  tenantUserId: string,
+  now: Date,
+): Promise<{ activated: boolean }> {
+  const { rows } = await tx.query<{ activated: boolean }>({
+    name: 'sign_in.record',
+    text: `with seen as (select id, status from tenant_users
+             where tenant_id = $1 and id = $2 for update)
+           update tenant_users u set last_login_at = $3,
+             status = case when u.status = 'pre_provisioned' then 'active' else u.status end,
+             updated_at = case when u.status = 'pre_provisioned' then $3 else u.updated_at end
+           from seen where u.tenant_id = $1 and u.id = seen.id
+           returning seen.status = 'pre_provisioned' as activated`,
+    values: [tenantId, tenantUserId, now],
+  })
+  return rows[0] ?? { activated: false }
+}
+
+/** Replaces a password hash by one of the same password; not when the password changed meanwhile. */
+export async function rehashPassword(
+  tx: Transaction,
+  accountId: string,
+  from: string,
+  to: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'sign_in.rehash',
+    text: 'update accounts set password_hash = $3 where id = $1 and password_hash = $2',
+    values: [accountId, from, to],
+  })
+  return rowCount === 1
+}
