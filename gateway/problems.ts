@@ -211,9 +211,14 @@ export function problemBody(problem: Problem, context: ProblemContext): Record<s
       : { error_description: problem.errorDescription }),
     request_id: context.requestId,
     ...(problem.retryAfterSecs === undefined ? {} : { retry_after: problem.retryAfterSecs }),
-    ...(problem.errors === undefined ? {} : { errors: problem.errors }),
+    ...(problem.errors === undefined ? {} : { errors: problem.errors.map(asFragment) }),
     ...problem.members,
   }
+}
+
+/** Actors say `/name`; on the wire a place in the body is a URI fragment, as RFC 9457 shows it. */
+function asFragment({ pointer, detail }: PointedError): PointedError {
+  return { pointer: pointer.startsWith('/') ? `#${pointer}` : pointer, detail }
 }
 
 export function problemHeaders(problem: Problem): Record<string, string> {

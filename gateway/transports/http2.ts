@@ -52,11 +52,19 @@ class Http2Exchange implements Exchange {
   done = false
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
+  private readonly resets: ResetCount
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
 
-  constructor(stream: ServerHttp2Stream, shared: Shared, head: Head, hasBody: boolean) {
+  constructor(
+    stream: ServerHttp2Stream,
+    shared: Shared,
+    resets: ResetCount,
+    head: Head,
+    hasBody: boolean,
+  ) {
     this.stream = stream
+    this.resets = resets
     this.shared = shared
     this.secure = shared.secure
     this.method = head.method
@@ -69,7 +77,6 @@ class Http2Exchange implements Exchange {
     shared.open.begin()
     stream.on('close', () => this.leave())
     if (hasBody) this.receive()
-    else stream.resume()
   }
 
   get peerAddress(): string {
@@ -125,6 +132,7 @@ class Http2Exchange implements Exchange {
   }
 
   private leave(): void {
+    if (this.stream.aborted) this.resets.count()
     if (this.done) return
     this.done = true
     this.inbox?.fail('aborted')
@@ -168,25 +176,29 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   server.maxConnections = SESSIONS_MAX
 
   server.on('session', (session) => {
+    const resets = new ResetCount(session, monotonicMs)
     sessions.add(session)
-    watchResets(session, monotonicMs)
     session.setTimeout(SESSION_IDLE_MS, () => session.destroy())
     session.on('error', () => session.destroy())
     session.on('close', () => sessions.delete(session))
+    session.on(
+      'stream',
+      (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, flags: number) => {
+        stream.on('error', ignore)
+        const head = headOf(fields)
+        if (head === null) {
+          stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+          return
+        }
+        const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+        const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
+        if (!ended && !hasBody) stream.resume()
+        handler(new Http2Exchange(stream, shared, resets, head, hasBody))
+      },
+    )
     if (shared.draining) session.close()
   })
-  server.on('sessionError', () => undefined)
-  server.on('stream', (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, flags: number) => {
-    stream.on('error', () => undefined)
-    const head = headOf(fields)
-    if (head === null) {
-      stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
-      return
-    }
-    const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-    const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
-    handler(new Http2Exchange(stream, shared, head, hasBody))
-  })
+  server.on('sessionError', ignore)
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
@@ -244,21 +256,30 @@ function headOf(fields: IncomingHttpHeaders): Head | null {
 }
 
 /** Ends a session whose client cancels streams faster than any honest one. */
-function watchResets(session: ServerHttp2Session, monotonicMs: () => number): void {
-  let resets = 0
-  let windowStart = monotonicMs()
-  session.on('stream', (stream) => {
-    stream.once('aborted', () => {
-      const now = monotonicMs()
-      if (now - windowStart > RESETS_WINDOW_MS) {
-        windowStart = now
-        resets = 0
-      }
-      resets += 1
-      if (resets >= RESETS_MAX) session.destroy()
-    })
-  })
+class ResetCount {
+  private readonly session: ServerHttp2Session
+  private readonly monotonicMs: () => number
+  private resets = 0
+  private windowStart: number
+
+  constructor(session: ServerHttp2Session, monotonicMs: () => number) {
+    this.session = session
+    this.monotonicMs = monotonicMs
+    this.windowStart = monotonicMs()
+  }
+
+  count(): void {
+    const now = this.monotonicMs()
+    if (now - this.windowStart > RESETS_WINDOW_MS) {
+      this.windowStart = now
+      this.resets = 0
+    }
+    this.resets += 1
+    if (this.resets >= RESETS_MAX) this.session.destroy()
+  }
 }
+
+function ignore(): void {}
 
 function pem(path: string): Buffer {
   try {
