@@ -2,6 +2,7 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { readStanding, type Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { KeysProtocol } from '../keys/protocol.js'
@@ -55,7 +56,9 @@ export function createBearer({
   /** Asked each time, also for a remembered verdict: a withdrawn key takes its tokens along. */
   async function keyOf(kid: string, turn: Turn): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, turn)
-    if (found.tag === 'keys_unavailable') throw new Error('no verification keys are available')
+    if (found.tag === 'keys_unavailable') {
+      throw new DependencyUnavailable('no verification keys are available')
+    }
     if (found.tag === 'unknown') return null
     let publicKey = publicKeys.get(kid)
     if (publicKey === undefined) {

@@ -1,6 +1,7 @@
 /** Turns a grant into a signed access token. */
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Claims, KeysProtocol } from '../keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims } from './access-token.js'
@@ -14,7 +15,7 @@ export type SignedAccess = {
 }
 
 export interface TokenSigner {
-  /** @throws when no signing key is to be had: nothing can be issued then. */
+  /** @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then. */
   sign(grant: AccessGrant, lifetimeSecs: number, options?: AskOptions): Promise<SignedAccess>
 }
 
@@ -37,7 +38,7 @@ export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): 
         { typ: ACCESS_TOKEN_TYPE, claims: claims as Claims },
         options,
       )
-      if (signed.tag !== 'signed') throw new Error('no signing key is available')
+      if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
       return {
         accessToken: signed.token,
         tokenType: grant.jkt === null ? 'Bearer' : 'DPoP',
