@@ -4,6 +4,7 @@ import { applicationRoutes } from './routes/applications.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { oauthRoutes } from './routes/oauth.js'
+import { organizationRoutes } from './routes/organizations.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -14,4 +15,5 @@ export const routes: readonly Route[] = [
   ...workspaceRoutes,
   ...agentRoutes,
   ...applicationRoutes,
+  ...organizationRoutes,
 ]

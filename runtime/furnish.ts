@@ -8,6 +8,7 @@ import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
+import { organizationsActor } from '../actors/organizations/actor.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
@@ -121,6 +122,13 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
     })),
     furnish(applicationsActor, () => ({ database, clock, random, issuer })),
+    furnish(organizationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+    })),
     furnish(upkeepActor, ({ ref }) => ({
       database,
       keys: ref(keys),

@@ -8,6 +8,7 @@ import { applicationsActor } from '../actors/applications/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
+import { organizationsActor } from '../actors/organizations/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
@@ -44,6 +45,7 @@ export const seats = [
   seat(agentsActor,       inline,                                                   A      ),
   seat(workspacesActor,   inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
+  seat(organizationsActor, inline,                                                     C   ),
   seat(upkeepActor,       inline,                                                         J),
 ]
 

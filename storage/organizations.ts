@@ -9,6 +9,11 @@ export type OrganizationRow = {
   createdAt: Date
   updatedAt: Date
 }
+export type MemberRole = 'owner' | 'admin' | 'member'
+export type Membership = OrganizationRow & { role: MemberRole }
+
+const COLUMNS = `o.id, o.name, o.slug, o.status, o.created_at as "createdAt",
+  o.updated_at as "updatedAt"`
 
 /** Inserts an organization; undefined when the slug is taken, with nothing written. */
 export async function insertOrganization(
@@ -17,11 +22,72 @@ export async function insertOrganization(
 ): Promise<OrganizationRow | undefined> {
   const { rows } = await tx.query<OrganizationRow>({
     name: 'organization.insert',
-    text: `insert into organizations (id, name, slug, created_at, updated_at)
+    text: `insert into organizations as o (id, name, slug, created_at, updated_at)
            values ($1, $2, $3, $4, $4)
            on conflict (slug) do nothing
-           returning id, name, slug, status, created_at as "createdAt", updated_at as "updatedAt"`,
+           returning ${COLUMNS}`,
     values: [organization.id, organization.name, organization.slug, organization.createdAt],
+  })
+  return rows[0]
+}
+
+export type Member = { readonly memberType: 'agent' | 'account'; readonly memberId: string }
+
+/** The account behind the pairwise subject of a human in a tenant. */
+export async function findAccountOfSubject(
+  tx: Transaction,
+  tenantId: string,
+  subject: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'organization_member.account',
+    text: `select account_id as "accountId" from tenant_users
+           where tenant_id = $1 and sub = $2 and status = 'active'`,
+    values: [tenantId, subject],
+  })
+  return rows[0]?.accountId
+}
+
+/** A page of the organizations that a member belongs to, newest first. */
+export async function listMemberships(
+  tx: Transaction,
+  { memberType, memberId }: Member,
+  organizationId: string | null,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization_member.list',
+    text: `select ${COLUMNS}, m.role
+           from organization_members m join organizations o on o.id = m.organization_id
+           where m.member_type = $1 and m.member_id = $2
+             and ($3::uuid is null or o.id = $3)
+             and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
+           order by o.created_at desc, o.id desc limit $4`,
+    values: [
+      memberType,
+      memberId,
+      organizationId,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** One organization as a member of it sees it. */
+export async function findMembership(
+  tx: Transaction,
+  { memberType, memberId }: Member,
+  organizationId: string,
+): Promise<Membership | undefined> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization_member.find',
+    text: `select ${COLUMNS}, m.role
+           from organization_members m join organizations o on o.id = m.organization_id
+           where m.member_type = $1 and m.member_id = $2 and m.organization_id = $3`,
+    values: [memberType, memberId, organizationId],
   })
   return rows[0]
 }
@@ -30,7 +96,7 @@ export type OrganizationMemberRow = {
   organizationId: string
   memberType: 'agent' | 'account'
   memberId: string
-  role: 'owner' | 'admin' | 'member'
+  role: MemberRole
   createdAt: Date
 }
 

@@ -2,6 +2,7 @@
  * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
+import { appendAudit, type NewAuditEvent } from './audit.js'
 import type { Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -17,6 +18,8 @@ export interface NewEvent {
   /** What receivers get to see: plain JSON. Never a secret. */
   readonly data: Record<string, unknown>
   readonly occurredAt: Date
+  /** What the audit event says besides or instead of what `data` tells; never sent to receivers. */
+  readonly audit?: Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
 }
 
 export interface EventRow extends NewEvent {
@@ -29,7 +32,8 @@ export interface ClaimedEvent extends EventRow {
 }
 
 /**
- * Appends events, numbered per tenant in the order of the commits. Append last in a transaction:
+ * Appends events, numbered per tenant in the order of the commits, and each to the audit chain of
+ * its tenant. Append last in a transaction:
  * from here to its end, other transactions of the same tenant that append have to wait.
  */
 export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
@@ -61,7 +65,38 @@ export async function appendEvents(tx: Transaction, events: readonly NewEvent[])
       events.map(({ occurredAt }) => occurredAt),
     ],
   })
+  await appendAudit(tx, events.map(auditOf))
   notifyAfterCommit(tx, EVENTS_CHANNEL)
+}
+
+const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
+
+/** Every event is audited; who did what is in its data (decisions.md 9, other events). */
+function auditOf({ id, tenantId, type, occurredAt, data, audit }: NewEvent): NewAuditEvent {
+  const { actor, resource, request_id: requestId, ...rest } = data
+  const text = (value: unknown) => (typeof value === 'string' ? value : null)
+  const named = (value: unknown) => {
+    const { type, id } = (value ?? {}) as Readonly<Record<string, unknown>>
+    return typeof type === 'string' && typeof id === 'string' ? { type, id } : null
+  }
+  const doer = named(actor)
+  return {
+    id,
+    tenantId,
+    type,
+    occurredAt,
+    subject: doer === null ? null : { sub: doer.id, subject_type: doer.type },
+    actors: [],
+    clientId: text(rest['client_id']),
+    delegationId: text(rest['delegation_id']),
+    grantId: text(rest['grant_id']),
+    resource: named(resource),
+    outcome: FAILED.test(type) ? 'failure' : 'success',
+    requestId: text(requestId),
+    ip: null,
+    data: rest,
+    ...audit,
+  }
 }
 
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`

@@ -20,7 +20,7 @@ export type TenantRow = {
 export type NewTenant = Pick<
   TenantRow,
   'id' | 'organizationId' | 'name' | 'slug' | 'environment' | 'admitAgents' | 'createdAt'
->
+> & { supportContact?: string | null }
 
 /** Inserts a tenant; undefined when the slug is taken, with nothing written. */
 export async function insertTenant(
@@ -30,8 +30,8 @@ export async function insertTenant(
   const { rows } = await tx.query<TenantRow>({
     name: 'tenant.insert',
     text: `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
-             created_at, updated_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $7)
+             created_at, updated_at, support_contact)
+           values ($1, $2, $3, $4, $5, $6, $7, $7, $8)
            on conflict (slug) do nothing
            returning ${COLUMNS}`,
     values: [
@@ -42,6 +42,7 @@ export async function insertTenant(
       tenant.environment,
       tenant.admitAgents,
       tenant.createdAt,
+      tenant.supportContact ?? null,
     ],
   })
   return rows[0]
@@ -77,6 +78,24 @@ export async function findTenant(tx: Transaction, id: string): Promise<TenantRow
     values: [id],
   })
   return rows[0]
+}
+
+/** A page of the environments of an organization, newest first. */
+export async function listTenants(
+  tx: Transaction,
+  organizationId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<TenantRow[]> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.list',
+    text: `select ${COLUMNS} from tenants
+           where organization_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
 }
 
 export async function findTenantBySlug(

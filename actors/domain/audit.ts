@@ -1,0 +1,78 @@
+/** What happened, who did it and in whose name (decisions.md 18 and 22). */
+import type { Principal } from './principal.js'
+
+export type AuditOutcome = 'success' | 'failure' | 'denied'
+/** A principal in the words of its tokens. */
+export type AuditParty = { readonly sub: string; readonly subject_type: string }
+export type AuditResource = { readonly type: string; readonly id: string }
+
+/** Actions that are audited and not told to webhooks; every event of the catalogue is audited too. */
+export const AUDIT_ONLY_TYPES = [
+  'admin.agent.activated',
+  'admin.agent.deleted',
+  'admin.agent.key.added',
+  'admin.agent.key.deprecated',
+  'admin.agent.key.revoked',
+  'admin.agent.suspended',
+  'admin.agent.updated',
+  'admin.user.password_rotated',
+  'admin.user.updated',
+  'org.tenant.created',
+  'tenant.settings.changed',
+] as const
+export type AuditOnlyType = (typeof AUDIT_ONLY_TYPES)[number]
+
+/** Whoever asks for an action: the verified token, and where the request came from. */
+export type Caller = {
+  readonly principal: Principal
+  /** Address of the client behind trusted proxies. */
+  readonly address: string
+}
+
+/** The members of an audit event that tell who did it. */
+export function doneBy({ principal, address }: Caller): {
+  readonly subject: AuditParty
+  readonly actors: readonly AuditParty[]
+  readonly clientId: string
+  readonly delegationId: string | null
+  readonly ip: string
+} {
+  return {
+    subject: { sub: principal.subject, subject_type: principal.subjectType },
+    actors: principal.actors.map(({ sub, subjectType }) => ({ sub, subject_type: subjectType })),
+    clientId: principal.clientId,
+    delegationId: principal.delegationId,
+    ip: address,
+  }
+}
+
+export type AuditedAction = {
+  readonly id: string
+  readonly tenantId: string
+  readonly type: AuditOnlyType
+  readonly occurredAt: Date
+  readonly resource: AuditResource
+  readonly requestId: string | undefined
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+/** An action of the list above on its way to the audit chain. */
+export function audited(caller: Caller, action: AuditedAction) {
+  const { requestId, data = {}, ...rest } = action
+  return {
+    ...doneBy(caller),
+    ...rest,
+    grantId: null,
+    outcome: 'success' as const,
+    requestId: requestId ?? null,
+    data,
+  }
+}
+
+/** Who did it, as the `actor` of an event names it (decisions.md 9, other events). */
+export function actorOf({ principal }: Caller): { readonly type: string; readonly id: string } {
+  const acting = principal.actors[0]
+  return acting === undefined
+    ? { type: principal.subjectType, id: principal.subject }
+    : { type: acting.subjectType, id: acting.sub }
+}

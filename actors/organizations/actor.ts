@@ -1,0 +1,250 @@
+/** Organizations and environments as their operators see and make them. */
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { findGrantedScopes, findSessionKey } from '../../storage/agent-standing.js'
+import { idempotently } from '../../storage/idempotency.js'
+import {
+  findAccountOfSubject,
+  findMembership,
+  listMemberships,
+  type Member,
+  type Membership,
+} from '../../storage/organizations.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import { findTenant, listTenants } from '../../storage/tenants.js'
+import type { Caller } from '../domain/audit.js'
+import { isUuid } from '../domain/ids.js'
+import type { Principal } from '../domain/principal.js'
+import { agentScopes } from '../domain/scopes.js'
+import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
+import { type TokensProtocol, tokens } from '../tokens/protocol.js'
+import { createOrganization, createTenant, tenantRecord } from './creation.js'
+import {
+  type ListCursor,
+  type NotOperator,
+  type OrganizationsProtocol,
+  organizations,
+} from './protocol.js'
+import {
+  mayCreateTenant,
+  mayNameOrganization,
+  operatorFault,
+  organizationScopes,
+  slugFault,
+} from './rules.js'
+
+const UNKNOWN = { tag: 'unknown_organization' } as const
+const NO_ACCOUNT: NotOperator = { tag: 'not_operator', detail: 'The caller has no account.' }
+/** A caller without a membership anywhere: the nil UUID is nobody's. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+
+export type OrganizationsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+export const organizationsActor = defineActor<OrganizationsProtocol, OrganizationsNeeds>({
+  address: organizations,
+  asks: { tenants, tokens },
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  lane: {
+    list: () => undefined,
+    create: () => undefined,
+    token: () => undefined,
+    listTenants: () => undefined,
+    createTenant: () => undefined,
+    switch: () => undefined,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock, random, tenants, tokens } = needs
+    let controlPlaneId: string | undefined
+
+    async function refuse(
+      { principal }: Caller,
+      turn: Turn,
+      { unbound = false } = {},
+    ): Promise<NotOperator | undefined> {
+      controlPlaneId ??= (await tenants.ask('ensureControlPlane', {}, turn)).tenant.id
+      return operatorFault(principal, controlPlaneId, unbound)
+    }
+
+    /** Organizations and their members belong to no tenant: everything here crosses tenants. */
+    const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: Turn) =>
+      database.system(work, { signal })
+
+    async function membership(
+      tx: Transaction,
+      { principal }: Caller,
+      organizationId: string,
+    ): Promise<Membership | undefined> {
+      if (!mayNameOrganization(principal, organizationId)) return undefined
+      return findMembership(tx, await memberOf(tx, principal), organizationId)
+    }
+
+    /** Issues a token that an agent's login leads to, for the tenant and with the scopes given. */
+    async function issue(
+      { principal }: Caller,
+      tenantId: string,
+      organizationId: string,
+      scopes: readonly string[],
+      turn: Turn,
+    ) {
+      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
+        'grantAgent',
+        {
+          tenantId,
+          organizationId,
+          agentId: principal.subject,
+          scopes,
+          keyFingerprint: await keyOf(principal, turn),
+          jkt: principal.jkt,
+        },
+        turn,
+      )
+      return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
+    }
+
+    /** The key that the caller's login was signed with: its end ends what came of it. */
+    async function keyOf({ tenantId, sessionId }: Principal, turn: Turn): Promise<string> {
+      const key =
+        sessionId === null
+          ? undefined
+          : await database.tenant(tenantId, (tx) => findSessionKey(tx, tenantId, sessionId), {
+              signal: turn.signal,
+            })
+      if (key === undefined) throw new Error("an agent's session has no key")
+      return key
+    }
+
+    return {
+      async list({ caller, limit, after }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        const rows = await crossing(
+          async (tx) =>
+            listMemberships(
+              tx,
+              await memberOf(tx, caller.principal),
+              caller.principal.organizationId,
+              // One more than asked for tells whether there is another page.
+              limit + 1,
+              after,
+            ),
+          turn,
+        )
+        return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
+      },
+
+      async create(message, turn) {
+        const fault =
+          (await refuse(message.caller, turn, { unbound: true })) ?? slugFault(message.slug)
+        if (fault !== undefined) return fault
+        return crossing(
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              async () => {
+                const member = await memberOf(tx, message.caller.principal)
+                if (member.memberId === NOBODY) return NO_ACCOUNT
+                return createOrganization(tx, message, member, { clock, random }, turn.requestId)
+              },
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          turn,
+        )
+      },
+
+      async token({ caller, organizationId }, turn) {
+        const fault = await refuse(caller, turn, { unbound: true })
+        if (fault !== undefined) return fault
+        const found = await crossing((tx) => membership(tx, caller, organizationId), turn)
+        if (found === undefined) return UNKNOWN
+        if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
+        const scopes = organizationScopes(found.role, caller.principal.scopes)
+        const { tenantId } = caller.principal
+        const issued = await issue(caller, tenantId, organizationId, scopes, turn)
+        return { tag: 'issued', ...issued }
+      },
+
+      async listTenants({ caller, organizationId, limit, after }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        const rows = await crossing(
+          async (tx) =>
+            (await membership(tx, caller, organizationId)) === undefined
+              ? undefined
+              : listTenants(tx, organizationId, limit + 1, after),
+          turn,
+        )
+        if (rows === undefined) return UNKNOWN
+        return {
+          tag: 'listed',
+          tenants: rows.slice(0, limit).map(tenantRecord),
+          next: nextOf(rows, limit),
+        }
+      },
+
+      async createTenant(message, turn) {
+        const fault = (await refuse(message.caller, turn)) ?? slugFault(message.slug)
+        if (fault !== undefined) return fault
+        return crossing(async (tx) => {
+          const found = await membership(tx, message.caller, message.organizationId)
+          if (found === undefined) return UNKNOWN
+          if (!mayCreateTenant(found.role)) return { tag: 'role_too_low', role: found.role }
+          if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
+          return idempotently(
+            tx,
+            message.idempotency,
+            () => createTenant(tx, message, { clock, random }, turn.requestId),
+            (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+          )
+        }, turn)
+      },
+
+      async switch({ caller, organizationId, tenantId }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        const found = await crossing(async (tx) => {
+          const within = await membership(tx, caller, organizationId)
+          const tenant = isUuid(tenantId) ? await findTenant(tx, tenantId) : undefined
+          return { within, tenant }
+        }, turn)
+        const { within, tenant } = found
+        if (within === undefined) return UNKNOWN
+        if (tenant?.organizationId !== organizationId) return { tag: 'unknown_tenant' }
+        if (within.status !== 'active') return { tag: 'suspended', what: 'organization' }
+        if (tenant.status !== 'active') return { tag: 'suspended', what: 'tenant' }
+        const granted = await crossing(
+          (tx) => findGrantedScopes(tx, caller.principal.subject),
+          turn,
+        )
+        const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
+        const issued = await issue(caller, tenantId, organizationId, scopes, turn)
+        return { tag: 'issued', ...issued, tenantId, tenantSlug: tenant.slug }
+      },
+    }
+  },
+})
+
+/** Whoever the token speaks for, as a member of organizations. */
+async function memberOf(tx: Transaction, principal: Principal): Promise<Member> {
+  const { subject, subjectType, tenantId } = principal
+  if (subjectType === 'agent') return { memberType: 'agent', memberId: subject }
+  const account =
+    subjectType === 'human' ? await findAccountOfSubject(tx, tenantId, subject) : undefined
+  return { memberType: 'account', memberId: account ?? NOBODY }
+}
+
+/** Where the next page starts; null on the last one. */
+function nextOf(rows: readonly ListCursor[], limit: number): ListCursor | null {
+  const last = rows[limit - 1]
+  return rows.length > limit && last !== undefined
+    ? { createdAt: last.createdAt, id: last.id }
+    : null
+}

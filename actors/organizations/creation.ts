@@ -1,0 +1,140 @@
+/** How organizations and environments come to be, each in the one transaction that tells of it. */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendAudit } from '../../storage/audit.js'
+import {
+  insertOrganization,
+  insertOrganizationMember,
+  type Member,
+} from '../../storage/organizations.js'
+import { appendEvents } from '../../storage/outbox.js'
+import type { Transaction } from '../../storage/sql.js'
+import { insertTenant, type TenantRow } from '../../storage/tenants.js'
+import { actorOf, audited, doneBy } from '../domain/audit.js'
+import { eventData } from '../domain/events.js'
+import { slugCandidates } from '../domain/slugs.js'
+import type {
+  CreateOrganization,
+  CreateTenant,
+  OrganizationCreated,
+  TenantCreated,
+  TenantRecord,
+} from './protocol.js'
+
+const SLUG_SUFFIX_BYTES = 4
+const SLUG_TAKEN = { tag: 'slug_taken' } as const
+
+type Means = { readonly clock: Clock; readonly random: Random }
+
+/** The caller becomes its owner. Told in the control plane: the organization has no tenant yet. */
+export async function createOrganization(
+  tx: Transaction,
+  { caller, name, slug: wished }: CreateOrganization,
+  member: Member,
+  { clock, random }: Means,
+  requestId: string | undefined,
+): Promise<OrganizationCreated | typeof SLUG_TAKEN> {
+  const now = clock.now()
+  const organization = await firstFree(slugsFor(name, wished, '', random), (slug) =>
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now }),
+  )
+  if (organization === undefined) return SLUG_TAKEN
+  const { id, slug } = organization
+  await insertOrganizationMember(tx, {
+    ...member,
+    organizationId: id,
+    role: 'owner',
+    createdAt: now,
+  })
+  const { tenantId } = caller.principal
+  const about = { actor: actorOf(caller), resource: { type: 'organization', id }, requestId }
+  const event = { tenantId, occurredAt: now, audit: doneBy(caller) }
+  await appendEvents(tx, [
+    { ...event, id: random.uuid(), type: 'org.created', data: eventData(about, { name, slug }) },
+    {
+      ...event,
+      id: random.uuid(),
+      type: 'org.member.added',
+      data: eventData(about, {
+        member: { type: member.memberType, id: member.memberId },
+        role: 'owner',
+      }),
+    },
+  ])
+  return { tag: 'created', organization: { ...organization, role: 'owner' }, replayed: false }
+}
+
+/** Told in the new tenant itself, as the first thing that happened there. */
+export async function createTenant(
+  tx: Transaction,
+  { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
+  { clock, random }: Means,
+  requestId: string | undefined,
+): Promise<TenantCreated | typeof SLUG_TAKEN> {
+  const now = clock.now()
+  const suffix = environment === 'sandbox' ? '-sandbox' : ''
+  const tenant = await firstFree(slugsFor(name, wished, suffix, random), (slug) =>
+    insertTenant(tx, {
+      id: random.uuid(),
+      organizationId,
+      name,
+      slug,
+      environment,
+      // decisions.md 21, admit_agents.
+      admitAgents: environment === 'sandbox',
+      supportContact: supportContact ?? null,
+      createdAt: now,
+    }),
+  )
+  if (tenant === undefined) return SLUG_TAKEN
+  await appendAudit(tx, [
+    audited(caller, {
+      id: random.uuid(),
+      tenantId: tenant.id,
+      type: 'org.tenant.created',
+      occurredAt: now,
+      resource: { type: 'tenant', id: tenant.id },
+      requestId,
+      data: { organization_id: organizationId, name, slug: tenant.slug, environment },
+    }),
+  ])
+  return { tag: 'created', tenant: tenantRecord(tenant), replayed: false }
+}
+
+export function tenantRecord(row: TenantRow): TenantRecord {
+  if (row.organizationId === null) throw new Error('the control plane is no environment')
+  return {
+    id: row.id,
+    organizationId: row.organizationId,
+    name: row.name,
+    slug: row.slug,
+    environment: row.environment,
+    status: row.status,
+    supportContact: row.supportContact,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  }
+}
+
+/** The one slug that was asked for, or several made from the name. */
+function slugsFor(
+  name: string,
+  wished: string | undefined,
+  suffix: string,
+  random: Random,
+): readonly string[] {
+  if (wished !== undefined) return [wished]
+  const unique = () => Buffer.from(random.bytes(SLUG_SUFFIX_BYTES)).toString('hex')
+  return slugCandidates(name, { suffix, unique })
+}
+
+async function firstFree<Row>(
+  slugs: readonly string[],
+  insert: (slug: string) => Promise<Row | undefined>,
+): Promise<Row | undefined> {
+  for (const slug of slugs) {
+    const row = await insert(slug)
+    if (row !== undefined) return row
+  }
+  return undefined
+}

@@ -1,0 +1,140 @@
+/**
+ * The control plane: organizations, their environments, and the tokens an operator gets for them.
+ * decisions.md 2.3 and 21. What the caller is no member of does not exist for it.
+ */
+import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Caller } from '../domain/audit.js'
+import type { IdempotencyClaim } from '../domain/idempotency.js'
+import type { OrganizationId, TenantId } from '../domain/ids.js'
+import type { OrganizationRole } from '../domain/scopes.js'
+import type { Environment } from '../domain/tenancy.js'
+
+export type OrganizationsProtocol = {
+  list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
+  create: Ask<
+    CreateOrganization,
+    OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused
+  >
+  /** A token of the control plane that speaks for one organization only. */
+  token: Ask<OfOrganization, OrganizationToken | NotOperator | UnknownOrganization | Suspended>
+  listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
+  createTenant: Ask<
+    CreateTenant,
+    | TenantCreated
+    | NotOperator
+    | UnknownOrganization
+    | Suspended
+    | RoleTooLow
+    | SlugRefused
+    | IdempotencyRefused
+  >
+  /** A token of one of the organization's tenants, with what the caller may have there. */
+  switch: Ask<
+    OfOrganization & { readonly tenantId: string },
+    TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
+  >
+}
+
+/** Place in a list ordered by creation, newest first: the last row seen. */
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type Page = {
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+
+export type OrganizationRecord = {
+  readonly id: OrganizationId
+  readonly name: string
+  readonly slug: string
+  readonly status: 'active' | 'suspended'
+  /** The caller's. */
+  readonly role: OrganizationRole
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export type TenantRecord = {
+  readonly id: TenantId
+  readonly organizationId: OrganizationId
+  readonly name: string
+  readonly slug: string
+  readonly environment: Environment
+  readonly status: 'active' | 'suspended'
+  readonly supportContact: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export type ListOrganizations = { readonly caller: Caller } & Page
+export type OrganizationsListed = {
+  readonly tag: 'listed'
+  readonly organizations: readonly OrganizationRecord[]
+  readonly next: ListCursor | null
+}
+
+export type CreateOrganization = {
+  readonly caller: Caller
+  readonly name: string
+  /** Made from the name when left out. */
+  readonly slug: string | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type OrganizationCreated = {
+  readonly tag: 'created'
+  readonly organization: OrganizationRecord
+  readonly replayed: boolean
+}
+
+export type OfOrganization = { readonly caller: Caller; readonly organizationId: string }
+export type OrganizationToken = {
+  readonly tag: 'issued'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
+  readonly scopes: readonly string[]
+  readonly organizationId: OrganizationId
+}
+export type TenantToken = OrganizationToken & {
+  readonly tenantId: TenantId
+  readonly tenantSlug: string
+}
+
+export type ListTenants = OfOrganization & Page
+export type TenantsListed = {
+  readonly tag: 'listed'
+  readonly tenants: readonly TenantRecord[]
+  readonly next: ListCursor | null
+}
+
+export type CreateTenant = OfOrganization & {
+  readonly name: string
+  /** Made from the name when left out. */
+  readonly slug: string | undefined
+  readonly environment: Environment
+  readonly supportContact: string | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type TenantCreated = {
+  readonly tag: 'created'
+  readonly tenant: TenantRecord
+  readonly replayed: boolean
+}
+
+/** The token is not one of the control plane, or is bound to an organization where none may be. */
+export type NotOperator = { readonly tag: 'not_operator'; readonly detail: string }
+/** It does not exist, or the caller has no part in it. */
+export type UnknownOrganization = { readonly tag: 'unknown_organization' }
+export type Suspended = { readonly tag: 'suspended'; readonly what: 'organization' | 'tenant' }
+export type RoleTooLow = { readonly tag: 'role_too_low'; readonly role: OrganizationRole }
+export type SlugRefused =
+  | { readonly tag: 'slug_taken' }
+  | { readonly tag: 'slug_invalid'; readonly detail: string }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const organizations = address<OrganizationsProtocol>('organizations', [
+  'list',
+  'listTenants',
+])

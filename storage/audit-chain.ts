@@ -1,0 +1,116 @@
+/**
+ * The audit chain: how an event is written down, hashed and checked. What the database computes
+ * (0007_control) is computed here again, for the service and for whoever holds an export.
+ */
+import { createHash } from 'node:crypto'
+
+export const AUDIT_SUITE = 'svc-audit-v1'
+/** What stands before the first event of a tenant. */
+export const FIRST_PREVIOUS_HASH = '0'.repeat(64)
+
+export type AuditOutcome = 'success' | 'failure' | 'denied'
+/** A principal in the words of its tokens. */
+export type AuditParty = { readonly sub: string; readonly subject_type: string }
+export type AuditResource = { readonly type: string; readonly id: string }
+
+/** An audit event as it is read, exported and hashed: the record of decisions.md 22. */
+export type AuditRecord = {
+  readonly id: string
+  readonly sequence: number
+  readonly tenant_id: string
+  readonly type: string
+  /** RFC 3339, UTC, milliseconds. */
+  readonly occurred_at: string
+  readonly subject: AuditParty | null
+  /** Outermost first. */
+  readonly actors: readonly AuditParty[]
+  readonly client_id: string | null
+  readonly delegation_id: string | null
+  readonly grant_id: string | null
+  readonly resource: AuditResource | null
+  readonly outcome: AuditOutcome
+  readonly request_id: string | null
+  readonly ip: string | null
+  readonly data: Readonly<Record<string, unknown>>
+  /** Lower-case hexadecimal. */
+  readonly previous_hash: string
+  readonly hash: string
+}
+export type ChainMember = 'sequence' | 'previous_hash' | 'hash'
+
+/** The JSON of a value with sorted members and no white space (RFC 8785). */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`)
+  return `{${members.join(',')}}`
+}
+
+/** What is hashed of an event: every member but those of the chain. */
+export function canonicalEvent(event: Omit<AuditRecord, ChainMember>): string {
+  const { id, tenant_id, type, occurred_at, subject, actors, client_id, delegation_id } = event
+  const { grant_id, resource, outcome, request_id, ip, data } = event
+  return canonicalJson({
+    ...{ id, tenant_id, type, occurred_at, subject, actors, client_id, delegation_id },
+    ...{ grant_id, resource, outcome, request_id, ip, data },
+  })
+}
+
+/** Lower-case hexadecimal SHA-256 over suite, previous hash, sequence and event. */
+export function auditHash(event: Omit<AuditRecord, 'hash'>): string {
+  const { previous_hash: previous, sequence } = event
+  const text = [AUDIT_SUITE, previous, String(sequence), canonicalEvent(event)].join('\n')
+  return createHash('sha256').update(text, 'utf8').digest('hex')
+}
+
+/** Where a chain does not hold, and why. */
+export type ChainBreak = { readonly sequence: number; readonly reason: string }
+
+/** What is known of the chain before the events that are about to be checked. */
+export type ChainHead = { readonly sequence: number; readonly hash: string }
+
+/** Checks events one by one, in the order of their sequence. */
+export class ChainCheck {
+  #head: ChainHead | undefined
+  #tenantId: string | undefined
+  #events = 0
+
+  /** @param head the event before the first; undefined: the first one is believed. */
+  constructor(head?: ChainHead) {
+    this.#head = head
+  }
+
+  get head(): ChainHead | undefined {
+    return this.#head
+  }
+  get events(): number {
+    return this.#events
+  }
+  get tenantId(): string | undefined {
+    return this.#tenantId
+  }
+
+  /** Undefined when the event continues the chain. */
+  add(event: AuditRecord): ChainBreak | undefined {
+    const { sequence } = event
+    const broken = (reason: string): ChainBreak => ({ sequence, reason })
+    this.#tenantId ??= event.tenant_id
+    if (event.tenant_id !== this.#tenantId) return broken('belongs to another tenant')
+    // An export may begin anywhere; what comes first in a tenant has nothing before it.
+    const head =
+      this.#head ?? (sequence === 1 ? { sequence: 0, hash: FIRST_PREVIOUS_HASH } : undefined)
+    if (head !== undefined && sequence !== head.sequence + 1) {
+      return broken(`follows ${head.sequence}: events are missing, repeated or out of order`)
+    }
+    if (head !== undefined && event.previous_hash !== head.hash) {
+      return broken('does not carry the hash of the event before it')
+    }
+    if (auditHash(event) !== event.hash) return broken('was changed: its hash is another one')
+    this.#head = { sequence, hash: event.hash }
+    this.#events += 1
+    return undefined
+  }
+}

@@ -1,0 +1,146 @@
+/** Audit events: written in the transaction of what they tell of, listed, read in order. */
+import {
+  type AuditOutcome,
+  type AuditParty,
+  type AuditRecord,
+  type AuditResource,
+  canonicalEvent,
+  type ChainHead,
+} from './audit-chain.js'
+import type { Transaction } from './sql.js'
+
+/** What an event tells besides the members that the chain gives it. */
+export type NewAuditEvent = {
+  /** UUIDv7, from `Random.uuid()`. */
+  readonly id: string
+  readonly tenantId: string
+  readonly type: string
+  readonly occurredAt: Date
+  readonly subject: AuditParty | null
+  /** Outermost first. */
+  readonly actors: readonly AuditParty[]
+  readonly clientId: string | null
+  readonly delegationId: string | null
+  readonly grantId: string | null
+  readonly resource: AuditResource | null
+  readonly outcome: AuditOutcome
+  readonly requestId: string | null
+  readonly ip: string | null
+  /** Plain JSON. Never a secret. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Appends to the chains of the events' tenants. Append last in a transaction: from here to its end,
+ * other transactions of the same tenants that append have to wait, as with `appendEvents`.
+ */
+export async function appendAudit(
+  tx: Transaction,
+  events: readonly NewAuditEvent[],
+): Promise<void> {
+  if (events.length === 0) return
+  await tx.query({
+    name: 'audit.append',
+    text: 'select svc_append_audit($1::text[])',
+    values: [events.map((event) => canonicalEvent(written(event)))],
+  })
+}
+
+function written(event: NewAuditEvent): Parameters<typeof canonicalEvent>[0] {
+  return {
+    id: event.id,
+    tenant_id: event.tenantId,
+    type: event.type,
+    occurred_at: event.occurredAt.toISOString(),
+    subject: event.subject,
+    actors: event.actors,
+    client_id: event.clientId,
+    delegation_id: event.delegationId,
+    grant_id: event.grantId,
+    resource: event.resource,
+    outcome: event.outcome,
+    request_id: event.requestId,
+    ip: event.ip,
+    // Dates and the like become what a reader will see; the hash is over that.
+    data: JSON.parse(JSON.stringify(event.data)) as Record<string, unknown>,
+  }
+}
+
+type AuditRow = Omit<AuditRecord, 'occurred_at'> & { occurred_at: Date }
+
+const COLUMNS = `id, sequence, tenant_id, type, occurred_at, subject, actors, client_id,
+  delegation_id, grant_id, resource, outcome, request_id, ip, data,
+  encode(previous_hash, 'hex') as previous_hash, encode(hash, 'hex') as hash`
+
+function recordOf(row: AuditRow): AuditRecord {
+  return { ...row, occurred_at: row.occurred_at.toISOString() }
+}
+
+export type AuditFilter = {
+  readonly type: string | null
+  /** The `sub` of the subject or of an actor. */
+  readonly actor: string | null
+  readonly since: Date | null
+  /** Exclusive. */
+  readonly until: Date | null
+}
+
+/** A page of a tenant's events, newest first. */
+export async function listAuditEvents(
+  tx: Transaction,
+  tenantId: string,
+  { type, actor, since, until }: AuditFilter,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<AuditRecord[]> {
+  const { rows } = await tx.query<AuditRow>({
+    name: 'audit.list',
+    text: `select ${COLUMNS} from audit_events
+           where tenant_id = $1
+             and ($2::text is null or type = $2)
+             and ($3::text is null or subject ->> 'sub' = $3
+               or actors @> jsonb_build_array(jsonb_build_object('sub', $3)))
+             and ($4::timestamptz is null or occurred_at >= $4)
+             and ($5::timestamptz is null or occurred_at < $5)
+             and ($7::timestamptz is null or (occurred_at, id) < ($7, $8::uuid))
+           order by occurred_at desc, id desc limit $6`,
+    values: [
+      tenantId,
+      type,
+      actor,
+      since,
+      until,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows.map(recordOf)
+}
+
+/** A tenant's events after a sequence, in order. */
+export async function auditEventsAfter(
+  tx: Transaction,
+  tenantId: string,
+  sequence: number,
+  limit: number,
+): Promise<AuditRecord[]> {
+  const { rows } = await tx.query<AuditRow>({
+    name: 'audit.after',
+    text: `select ${COLUMNS} from audit_events
+           where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
+    values: [tenantId, sequence, limit],
+  })
+  return rows.map(recordOf)
+}
+
+/** Where a tenant's chain ends; undefined before its first event. */
+export async function auditHead(tx: Transaction, tenantId: string): Promise<ChainHead | undefined> {
+  const { rows } = await tx.query<ChainHead>({
+    name: 'audit.head',
+    text: `select audit_last as sequence, encode(audit_hash, 'hex') as hash
+           from event_sequences where tenant_id = $1 and audit_last > 0`,
+    values: [tenantId],
+  })
+  return rows[0]
+}
