@@ -1,5 +1,15 @@
 -- What the migrations come to. Written by `node dist/test/support/write-schema.js`.
 
+CREATE OR REPLACE FUNCTION public.svc_announce_agent()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.agent_id, old.agent_id)::text);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -40,6 +50,53 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_append_audit(canonicals text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  entry record;
+  head_tenant uuid;
+  head_sequence bigint;
+  head_hash bytea;
+  entry_hash bytea;
+begin
+  for entry in
+    select given.body, given.body::jsonb as members,
+           (given.body::jsonb ->> 'tenant_id')::uuid as tenant_id
+    from unnest(canonicals) with ordinality as given (body, place)
+    order by 3, given.place
+  loop
+    if entry.tenant_id is distinct from head_tenant then
+      if head_tenant is not null then
+        update event_sequences set audit_last = head_sequence, audit_hash = head_hash
+        where tenant_id = head_tenant;
+      end if;
+      head_tenant := entry.tenant_id;
+      insert into event_sequences (tenant_id, last) values (head_tenant, 0) on conflict do nothing;
+      select audit_last, audit_hash into head_sequence, head_hash
+      from event_sequences where tenant_id = head_tenant for update;
+    end if;
+    head_sequence := head_sequence + 1;
+    entry_hash := sha256(convert_to(concat_ws(chr(10),
+      'svc-audit-v1', encode(head_hash, 'hex'), head_sequence::text, entry.body), 'UTF8'));
+    insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
+      delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash)
+    values (head_tenant, head_sequence, (entry.members ->> 'id')::uuid, entry.members ->> 'type',
+      (entry.members ->> 'occurred_at')::timestamptz, nullif(entry.members -> 'subject', 'null'),
+      entry.members -> 'actors', entry.members ->> 'client_id', entry.members ->> 'delegation_id',
+      entry.members ->> 'grant_id', nullif(entry.members -> 'resource', 'null'),
+      entry.members ->> 'outcome', entry.members ->> 'request_id', entry.members ->> 'ip',
+      entry.members -> 'data', head_hash, entry_hash);
+    head_hash := entry_hash;
+  end loop;
+  if head_tenant is not null then
+    update event_sequences set audit_last = head_sequence, audit_hash = head_hash
+    where tenant_id = head_tenant;
+  end if;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_claim_idempotency_key(claim_tenant_id uuid, claim_key bytea, claim_fingerprint bytea, lifetime interval)
  RETURNS TABLE(state text, kept bytea)
  LANGUAGE plpgsql
@@ -72,6 +129,30 @@ begin
 exception
   when lock_not_available then
     return query select 'in_progress', null::bytea;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_limit_fixtures()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from tenants where id = new.tenant_id for no key update;
+  if (select count(*) from tenant_users where tenant_id = new.tenant_id and fixture
+      and status = 'active' and id <> new.id) >= 5 then
+    raise exception 'a tenant has at most five active fixture users'
+      using errcode = 'check_violation', constraint = 'fixture_user_limit';
+  end if;
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'audit events are only ever added' using errcode = 'insufficient_privilege';
 end
 $function$;
 
@@ -167,6 +248,19 @@ alter table agent_keys enable row level security;
 alter table agent_keys force row level security;
 create policy tenant on agent_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table agent_suspensions (
+  tenant_id uuid not null,
+  agent_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint agent_suspensions_pkey PRIMARY KEY (tenant_id, agent_id),
+  constraint agent_suspensions_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agents(id) ON DELETE CASCADE,
+  constraint agent_suspensions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX agent_suspensions_of_agent ON public.agent_suspensions USING btree (agent_id);
+alter table agent_suspensions enable row level security;
+alter table agent_suspensions force row level security;
+create policy tenant on agent_suspensions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table agents (
   tenant_id uuid not null,
   id uuid not null,
@@ -239,6 +333,37 @@ alter table applications enable row level security;
 alter table applications force row level security;
 create policy tenant on applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table audit_events (
+  tenant_id uuid not null,
+  sequence bigint not null,
+  id uuid not null,
+  type text not null,
+  occurred_at timestamp with time zone not null,
+  subject jsonb,
+  actors jsonb not null,
+  client_id text,
+  delegation_id text,
+  grant_id text,
+  resource jsonb,
+  outcome text not null,
+  request_id text,
+  ip text,
+  data jsonb not null,
+  previous_hash bytea not null,
+  hash bytea not null,
+  constraint audit_events_pkey PRIMARY KEY (tenant_id, sequence),
+  constraint audit_events_hash_check CHECK ((length(hash) = 32)),
+  constraint audit_events_outcome_check CHECK ((outcome = ANY (ARRAY['success'::text, 'failure'::text, 'denied'::text]))),
+  constraint audit_events_previous_hash_check CHECK ((length(previous_hash) = 32)),
+  constraint audit_events_sequence_check CHECK ((sequence > 0))
+);
+CREATE INDEX audit_events_by_subject ON public.audit_events USING btree (tenant_id, ((subject ->> 'sub'::text)), occurred_at DESC, id DESC);
+CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
+CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
+alter table audit_events enable row level security;
+alter table audit_events force row level security;
+create policy tenant on audit_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table browser_sessions (
   tenant_id uuid not null,
   id uuid not null,
@@ -306,6 +431,8 @@ create policy tenant on data_keys using (svc_visible(tenant_id)) with check (svc
 create table event_sequences (
   tenant_id uuid not null,
   last bigint not null,
+  audit_last bigint default 0 not null,
+  audit_hash bytea default decode(repeat('00'::text, 32), 'hex'::text) not null,
   constraint event_sequences_pkey PRIMARY KEY (tenant_id)
 );
 alter table event_sequences enable row level security;
@@ -524,6 +651,8 @@ create table sessions (
   constraint sessions_subject_type_check CHECK ((subject_type = ANY (ARRAY['human'::text, 'agent'::text]))),
   constraint sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX sessions_by_agent ON public.sessions USING btree (agent_id) WHERE (ended_at IS NULL);
+CREATE INDEX sessions_by_subject ON public.sessions USING btree (tenant_id, subject) WHERE (ended_at IS NULL);
 CREATE INDEX sessions_expired ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_of_agent ON public.sessions USING btree (tenant_id, agent_id) WHERE (ended_at IS NULL);
 alter table sessions enable row level security;
@@ -600,10 +729,13 @@ create table tenant_users (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   last_login_at timestamp with time zone,
+  display_name text,
+  suspended_from text,
   constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
   constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
   constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
   constraint tenant_users_status_check CHECK ((status = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text, 'suspended'::text, 'removed'::text]))),
+  constraint tenant_users_suspended_from_check CHECK ((suspended_from = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text]))),
   constraint tenant_users_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint tenant_users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
@@ -661,12 +793,17 @@ alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
+CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
+CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
+CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
 CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

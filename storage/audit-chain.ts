@@ -51,11 +51,21 @@ export function canonicalJson(value: unknown): string {
 
 /** What is hashed of an event: every member but those of the chain. */
 export function canonicalEvent(event: Omit<AuditRecord, ChainMember>): string {
-  const { id, tenant_id, type, occurred_at, subject, actors, client_id, delegation_id } = event
-  const { grant_id, resource, outcome, request_id, ip, data } = event
   return canonicalJson({
-    ...{ id, tenant_id, type, occurred_at, subject, actors, client_id, delegation_id },
-    ...{ grant_id, resource, outcome, request_id, ip, data },
+    id: event.id,
+    tenant_id: event.tenant_id,
+    type: event.type,
+    occurred_at: event.occurred_at,
+    subject: event.subject,
+    actors: event.actors,
+    client_id: event.client_id,
+    delegation_id: event.delegation_id,
+    grant_id: event.grant_id,
+    resource: event.resource,
+    outcome: event.outcome,
+    request_id: event.request_id,
+    ip: event.ip,
+    data: event.data,
   })
 }
 
