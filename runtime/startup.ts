@@ -4,6 +4,7 @@
  * later step fails is taken back in reverse.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { health } from '../actors/health/protocol.js'
 import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { tokens } from '../actors/tokens/protocol.js'
@@ -51,6 +52,9 @@ export interface Service {
 const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
+/** What the probe finds wrong after a complete start is not for the start to wait for. */
+const FIT_WITHIN_MS = 2_000
+const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
 const MENDABLE = new Set([
   'DataDirectoryInUse',
@@ -223,9 +227,13 @@ async function listenForChanges({ database, system }: Site): Promise<Undo> {
   return followChanges(database!.listener, system!)
 }
 
-async function letIn({ gateway, state, log, loaded }: Site): Promise<void> {
+/** Whoever reads that it is ready, and asks the probe, must hear the same. */
+async function letIn({ gateway, state, log, loaded, system, clock }: Site): Promise<void> {
   state.started = true
   gateway!.started()
+  const fit = async () => (await system!.ref(health).ask('ready', null)).tag === 'ok'
+  const endMs = clock.monotonicMs() + FIT_WITHIN_MS
+  while (!(await fit()) && clock.monotonicMs() < endMs) await sleep(FIT_RETRY_MS)
   log.info({ plane: loaded.plane }, 'ready')
 }
 

@@ -10,6 +10,8 @@ import { type HealthProtocol, health } from './protocol.js'
 
 /** Pause between looks; with the limit below a loss is seen within 1.6 s. */
 const PAUSE_MS = 500
+/** While something is wrong, so that the end of a start or of an outage is seen soon. */
+const PAUSE_UNFIT_MS = 100
 const LOOK_LIMIT_MS = 1_000
 
 /** What only the process knows about itself. */
@@ -73,7 +75,8 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
     async function keepLooking(): Promise<void> {
       while (!signal.aborted) {
         await look()
-        await sleep(PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined)
+        const pauseMs = seen.faults.length > 0 ? PAUSE_UNFIT_MS : PAUSE_MS
+        await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
       }
     }
     void keepLooking()

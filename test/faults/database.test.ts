@@ -143,7 +143,7 @@ test.serial('while the database is away the service says so, and is back by itse
 })
 
 test.serial('killed sessions cost some 503 under load, no 500, and nothing twice', async (t) => {
-  let working = true
+  const over = new AbortController()
   const seen = new Map<number, number>()
   const count = ({ status }: Answer) => seen.set(status, (seen.get(status) ?? 0) + 1)
   const create = (key: string) =>
@@ -154,7 +154,7 @@ test.serial('killed sessions cost some 503 under load, no 500, and nothing twice
     )
   const kept: string[] = []
   const creating = async () => {
-    while (working) {
+    while (!over.signal.aborted) {
       const key = randomUUID()
       let answer = await create(key)
       count(answer)
@@ -166,7 +166,7 @@ test.serial('killed sessions cost some 503 under load, no 500, and nothing twice
     }
   }
   const asking = async () => {
-    while (working) count(await clientToken(http, space))
+    while (!over.signal.aborted) count(await clientToken(http, space))
   }
   const load = [creating(), creating(), asking(), asking()]
   let killed = 0
@@ -177,7 +177,7 @@ test.serial('killed sessions cost some 503 under load, no 500, and nothing twice
     killed += rows.length
     await sleep(60)
   }
-  working = false
+  over.abort()
   await Promise.all(load)
   t.true(killed > 15, `${killed} sessions killed`)
   t.deepEqual(

@@ -25,10 +25,10 @@ export interface Pulse {
 
 /** Asks /health/live all the time. */
 export function watchLive({ call }: Caller, paceMs = 25): Pulse {
-  let watching = true
+  const over = new AbortController()
   const seen = { probes: 0, bad: 0, slowestMs: 0 }
   const watch = async () => {
-    while (watching) {
+    while (!over.signal.aborted) {
       const began = performance.now()
       const status = await call('/health/live').then(
         (answer) => answer.status,
@@ -43,7 +43,7 @@ export function watchLive({ call }: Caller, paceMs = 25): Pulse {
   const watched = watch()
   return {
     async stop() {
-      watching = false
+      over.abort()
       await watched
       return seen
     },

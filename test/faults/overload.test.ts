@@ -1,0 +1,77 @@
+/** More work than one actor takes: it refuses, the rest of the service does not notice. */
+import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import test from 'ava'
+import { Client } from 'pg'
+import { agents } from '../../actors/agents/protocol.js'
+import { agentsActor } from '../../actors/agents/actor.js'
+import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../support/journey.js'
+import { testService } from '../support/service.js'
+import { metric, METRICS_TOKEN, until, watchLive } from '../support/watch.js'
+
+/** Generous for two busy processors; a blocked event loop would be far beyond. */
+const LIVE_WITHIN_MS = 1_000
+
+test('a full mailbox is answered 503 at once, while probes and other work go on', async (t) => {
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+  })
+  t.teardown(() => running.end())
+  const http = callerOf(running.baseUrl)
+  const space = await bootstrap(http)
+  const superuser = new Client({ connectionString: running.db.superuserUrl })
+  await superuser.connect()
+  t.teardown(() => superuser.end())
+
+  // Nobody can read a challenge: every completion hangs where it is.
+  await superuser.query('begin')
+  await superuser.query('lock table pow_challenges in access exclusive mode')
+  const { capacity, inflightMax } = agentsActor.mailbox
+  const giveUp = new AbortController()
+  const { signal } = giveUp
+  setMaxListeners(0, signal)
+  const ref = running.service.ref(agents)
+  const stuck = Array.from({ length: capacity + inflightMax }, () => {
+    const message = { challengeId: randomUUID(), nonce: '1' }
+    return ref.ask('completeRegistration', message, { signal }).catch(() => undefined)
+  })
+
+  const pulse = watchLive(http)
+  const began = performance.now()
+  const refused = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      http.post(`${REGISTER}/pow/complete`, { challenge_id: randomUUID(), nonce: '1' }),
+    ),
+  )
+  const tookMs = performance.now() - began
+  for (const { status, headers, body } of refused) {
+    t.is(status, 503)
+    t.is(headers.get('content-type'), 'application/problem+json')
+    t.is(headers.get('retry-after'), '1')
+    t.like(body, { error: 'service_unavailable', detail: 'The service is overloaded.' })
+  }
+  t.true(tookMs < 5_000, `refused at once, not after ${tookMs} ms`)
+  t.is(
+    await metric(http, 'svc_actor_unavailable_total', { actor: 'agents', reason: 'mailbox_full' }),
+    20,
+  )
+  demand(await http.call('/.well-known/jwks.json'), 200)
+
+  // The askers give up: what waited is never run, what ran is cancelled in the database.
+  giveUp.abort()
+  await Promise.all(stuck)
+  await superuser.query('rollback')
+  await until('the actor takes work again', 10_000, async () => {
+    const { status } = await http.post(`${REGISTER}/pow/complete`, {
+      challenge_id: randomUUID(),
+      nonce: '1',
+    })
+    return status === 400
+  })
+  demand(await clientToken(http, space), 200)
+  await bootstrap(http)
+  const { probes, bad, slowestMs } = await pulse.stop()
+  t.true(probes > 0)
+  t.is(bad, 0)
+  t.true(slowestMs < LIVE_WITHIN_MS, `the slowest probe took ${slowestMs} ms`)
+})
