@@ -180,7 +180,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     sessions.set(client, new Session(client, capacity, plan.statementTimeoutMs))
   })
   // An idle connection died; the pool has already forgotten it.
-  pool.on('error', (error) => log.warn({ pool: plan.name, err: error }, 'lost an idle connection'))
+  pool.on('error', (error) => {
+    if (!pool.ending) log.warn({ pool: plan.name, err: error }, 'lost an idle connection')
+  })
 
   const openingLimitMs = settings.connect_timeout_secs * 1000
 

@@ -35,8 +35,29 @@ export function createLogger({ level, destination }: LogOptions): Logger {
     base: { service: 'svc' },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     redact: { paths, censor: '[secret]' },
+    serializers: { err: described },
   }
   return destination ? pino(options, destination) : pino(options)
+}
+
+/** Causes that are followed; a longer chain tells nothing more. */
+const CAUSES_MAX = 3
+
+/**
+ * What an error is allowed to say. Drivers hang whole clients, queries and their parameters on
+ * theirs: none of that belongs into a log.
+ */
+function described(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { name, message, stack, cause } = error
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  return {
+    type: name,
+    message,
+    ...(code === undefined ? {} : { error_code: code }),
+    stack,
+    ...(cause === undefined || depth >= CAUSES_MAX ? {} : { cause: described(cause, depth + 1) }),
+  }
 }
 
 /** A logger that says nothing, for tests and tools. */

@@ -26,14 +26,20 @@ export interface CommandOptions {
   readonly wrapper?: readonly string[] | undefined
 }
 
-/** In a process group of its own, so that a test can signal it as a terminal would. */
-export function svc({ args = ['serve'], environment, cwd, wrapper = [] }: CommandOptions): Command {
+/** In a process group of its own, so that a test can signal it as a terminal would. Ends with it. */
+export function svc(
+  t: { teardown(end: () => void): void },
+  { args = ['serve'], environment, cwd, wrapper = [] }: CommandOptions,
+): Command {
   const [program = '', ...rest] = [...wrapper, process.execPath, MAIN, ...args]
   const child = spawn(program, rest, {
     cwd: cwd ?? '/',
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
+  })
+  t.teardown(() => {
+    if (child.exitCode === null) child.kill('SIGKILL')
   })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -54,7 +60,9 @@ export function svc({ args = ['serve'], environment, cwd, wrapper = [] }: Comman
       if (/svc is ready/.test(text) && /next /.test(text)) resolve()
     }
     child.stdout?.on('data', look)
-    void closed.then((code) => reject(new Error(`ended with ${code} before it was ready:\n${text}`)))
+    void closed.then((code) =>
+      reject(new Error(`ended with ${code} before it was ready:\n${text}`)),
+    )
   })
   banner.catch(() => undefined)
   return {

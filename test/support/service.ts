@@ -4,6 +4,7 @@ import { startService, type Service } from '../../runtime/startup.js'
 import { createLogger, silentLogger } from '../../runtime/kernel/log.js'
 import { type FreshDatabase, freshDatabase } from './database.js'
 import { type Certificate, makeCertificate } from './certificates.js'
+import { type TestKms, testKms } from './kms.js'
 
 export type Transport = 'plain_http' | 'tls_h2_only'
 export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
@@ -11,8 +12,11 @@ export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
 export interface TestService {
   readonly service: Service
   readonly db: FreshDatabase
-  /** The issuer, and where the service answers. */
+  readonly kms: TestKms
+  /** Where the service answers. */
   readonly baseUrl: string
+  /** The same as `baseUrl`, but for a service beside another one, which shares its issuer. */
+  readonly issuer: string
   /** PEM of the CA that a TLS client has to trust; undefined for plain_http. */
   readonly ca: string | undefined
   /** Stops the service and removes its database. */
@@ -47,10 +51,12 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const { transport = 'plain_http', beside } = options
   const db = beside?.db ?? (await freshDatabase())
   const port = await freePort()
+  const kms = beside?.kms ?? (await testKms())
   const certificate: Certificate | undefined =
     transport === 'tls_h2_only' ? makeCertificate() : undefined
   const scheme = certificate ? 'https' : 'http'
   const baseUrl = `${scheme}://localhost:${port}`
+  const issuer = beside?.issuer ?? baseUrl
   const service = await startService({
     cwd: '/',
     log: process.env['TEST_LOG'] ? createLogger({ level: 'debug' }) : silentLogger,
@@ -60,7 +66,8 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
       DATABASE_URL: db.url,
       SVC_SERVER__PORT: String(port),
       SVC_SERVER__TRANSPORT: transport,
-      SVC_OIDC__ISSUER_URL: baseUrl,
+      SVC_OIDC__ISSUER_URL: issuer,
+      ...kms.environment,
       ...(certificate
         ? {
             SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
@@ -73,12 +80,16 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   return {
     service,
     db,
+    kms,
     baseUrl,
+    issuer,
     ca: certificate?.pem,
     async end() {
       await service.stop()
       certificate?.remove()
-      if (beside === undefined) await db.drop()
+      if (beside !== undefined) return
+      await kms.end()
+      await db.drop()
     },
   }
 }

@@ -1,0 +1,140 @@
+/** What an operator does to the one command: start, stop, start again, kill, start twice. */
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { freePort } from '../support/service.js'
+import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from './command.js'
+
+/** A data directory of its own; whatever a failed test left running in it is ended. */
+function dataDirectory(t: { teardown(end: () => void): void }): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-start-'))
+  chmodSync(folder, 0o711)
+  t.teardown(() => {
+    for (const line of processesOf(folder)) process.kill(Number.parseInt(line, 10), 'SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return folder
+}
+
+async function local(folder: string, more: Record<string, string> = {}) {
+  const port = await freePort()
+  const environment = { SVC_DATA_DIR: folder, SVC_SERVER__PORT: String(port), ...more }
+  return { environment, url: `http://localhost:${port}` }
+}
+
+const jwks = async (url: string) => (await fetch(`${url}/.well-known/jwks.json`)).text()
+
+/** Processes take a moment to disappear from the table after they have ended. */
+async function gone(folder: string): Promise<string[]> {
+  for (let tries = 0; tries < 100 && processesOf(folder).length > 0; tries += 1) await sleep(50)
+  return processesOf(folder)
+}
+
+test('a start on nothing says where it is, and another one keeps the data', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment, url } = await local(folder)
+  const first = svc(t, { environment })
+  await first.ready()
+  t.is(shown(first.output(), 'base URL'), url)
+  t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
+  t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
+  t.is(shown(first.output(), 'data'), folder)
+  const tenant = shown(first.output(), 'control-plane tenant')
+  t.regex(tenant, /^[0-9a-f-]{36}$/)
+  const published = await jwks(url)
+  first.child.kill('SIGTERM')
+  t.is(await first.ended(), 0)
+  t.deepEqual(await gone(folder), [], 'nothing is left running')
+
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(shown(second.output(), 'control-plane tenant'), tenant)
+  t.is(await jwks(url), published, 'the signing keys are the same')
+  // Ctrl-C reaches the whole process group, as a terminal sends it.
+  process.kill(-second.child.pid!, 'SIGINT')
+  t.is(await second.ended(), 0)
+  t.deepEqual(await gone(folder), [])
+})
+
+test('after kill -9 the next start takes over what was left, with the data', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment, url } = await local(folder)
+  const first = svc(t, { environment })
+  await first.ready()
+  const published = await jwks(url)
+  first.child.kill('SIGKILL')
+  t.is(await first.ended(), 'SIGKILL')
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(await jwks(url), published)
+  second.child.kill('SIGTERM')
+  t.is(await second.ended(), 0)
+  t.deepEqual(await gone(folder), [], 'the database of the killed one is stopped too')
+})
+
+test('a port that is taken is named, and nothing is left running', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder)
+  const port = Number(environment.SVC_SERVER__PORT)
+  const holder = createServer().listen(port, '127.0.0.1')
+  t.teardown(() => holder.close())
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), new RegExp(`${port}`))
+  t.regex(refused.output(), /in use|taken/)
+  t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
+  t.deepEqual(await gone(folder), [])
+})
+
+test('two services run side by side in two data directories, not in one', async (t) => {
+  const [one, two] = [dataDirectory(t), dataDirectory(t)]
+  const first = svc(t, { environment: (await local(one)).environment })
+  const second = svc(t, { environment: (await local(two)).environment })
+  await Promise.all([first.ready(), second.ready()])
+  t.not(
+    shown(first.output(), 'control-plane tenant'),
+    shown(second.output(), 'control-plane tenant'),
+  )
+  const intruder = svc(t, { environment: (await local(one)).environment })
+  t.is(await intruder.ended(), 1)
+  t.true(intruder.output().includes(one), 'the directory in use is named')
+  t.is((await fetch(`${shown(first.output(), 'base URL')}/health/ready`)).status, 200)
+  for (const { child } of [first, second]) child.kill('SIGTERM')
+  t.deepEqual(await Promise.all([first.ended(), second.ended()]), [0, 0])
+})
+
+test('a refused configuration lists every failure and starts nothing', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    SVC_SERVER__PROT: '1',
+    SVC_JWT__KEY_ROTATION_DAYS: '0',
+    SVC_VAULT__MASTER_KEY: 'x',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 78)
+  for (const expected of [
+    /SVC_SERVER__PROT/,
+    /SVC_SERVER__PORT/,
+    /key_rotation_days/,
+    /MASTER_KEY/,
+  ]) {
+    t.regex(refused.output(), expected)
+  }
+  t.deepEqual(processesOf(folder), [])
+})
+
+test('an ordinary user runs it as well as root does', async (t) => {
+  const folder = dataDirectory(t)
+  // Where the tests run as an ordinary user, the others have shown it.
+  if (isRoot()) giveAway(folder)
+  const { environment, url } = await local(folder)
+  const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
+  await service.ready()
+  t.is((await fetch(`${url}/health/ready`)).status, 200)
+  service.child.kill('SIGTERM')
+  t.is(await service.ended(), 0)
+  t.deepEqual(await gone(folder), [])
+})

@@ -1,0 +1,50 @@
+/** A kms within the test's own process: real keys, real socket, and it can be taken away. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { systemRandom } from '../../runtime/kernel/random.js'
+import { generateKeyDirectory } from '../../storage/kms/key-directory.js'
+import { keyPaths } from '../../storage/kms/key-files.js'
+import { serveKms } from '../../storage/kms/server.js'
+
+export interface TestKms {
+  /** SVC_KMS__ variables for a service. */
+  readonly environment: Readonly<Record<string, string>>
+  /** As if its process had been killed. Its keys stay. */
+  interrupt(): Promise<void>
+  resume(): Promise<void>
+  end(): Promise<void>
+}
+
+export async function testKms(): Promise<TestKms> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-kms-'))
+  const keysDirectory = join(folder, 'keys')
+  const socketPath = join(folder, 'kms.sock')
+  const random = systemRandom(systemClock)
+  await generateKeyDirectory(keysDirectory, random)
+  const paths = keyPaths(keysDirectory)
+  const serve = () =>
+    serveKms({ socketPath, keysDirectory, random, log: silentLogger, replace: true })
+  let server: Awaited<ReturnType<typeof serve>> | undefined = await serve()
+  const interrupt = async () => {
+    await server?.close()
+    server = undefined
+  }
+  return {
+    environment: {
+      SVC_KMS__SOCKET_PATH: socketPath,
+      SVC_KMS__SERVER_PUBLIC_KEY_PATH: paths.serverPublic,
+      SVC_KMS__CLIENT_PRIVATE_KEY_PATH: paths.clientPrivate,
+    },
+    interrupt,
+    async resume() {
+      server ??= await serve()
+    },
+    async end() {
+      await interrupt()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
