@@ -34,7 +34,13 @@ export function svc(
   const [program = '', ...rest] = [...wrapper, process.execPath, MAIN, ...args]
   const child = spawn(program, rest, {
     cwd: cwd ?? '/',
-    env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...environment },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: '/nonexistent',
+      // Another user cannot write where coverage is collected.
+      ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '' } : {}),
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

@@ -15,11 +15,9 @@ test.before(async () => {
   town = await buildTown()
   const { database, clock, random, keys } = town
   const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never, {
-    clock,
-  })
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
   const facts = { issuer: ISSUER, baseUrl: ISSUER, dpopEnabled: true, documentation: null }
-  const spawned = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts }, { clock })
+  const spawned = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts })
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })
