@@ -5,6 +5,7 @@ import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
+import { rosterRoutes } from './routes/roster.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -16,4 +17,5 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...applicationRoutes,
   ...organizationRoutes,
+  ...rosterRoutes,
 ]

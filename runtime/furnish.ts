@@ -18,6 +18,7 @@ import {
 import { passwords } from '../actors/passwords/protocol.js'
 import { powActor, powPool } from '../actors/pow/actor.js'
 import { pow } from '../actors/pow/protocol.js'
+import { rosterActor } from '../actors/roster/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { throttleActor } from '../actors/throttle/actor.js'
@@ -122,6 +123,14 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
     })),
     furnish(applicationsActor, () => ({ database, clock, random, issuer })),
+    furnish(rosterActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      pow: ref(pow),
+      tokens: ref(tokens),
+      issuer,
+    })),
     furnish(organizationsActor, ({ ref }) => ({
       database,
       clock,

@@ -11,6 +11,7 @@ import { keysActor } from '../actors/keys/actor.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
+import { rosterActor } from '../actors/roster/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { throttleActor } from '../actors/throttle/actor.js'
 import { tokensActor } from '../actors/tokens/actor.js'
@@ -39,13 +40,14 @@ export const seats = [
   seat(throttleActor,     inline,                                                   A, C, J),
   seat(tokensActor,       inline,                                                   A, C, J),
   seat(discoveryActor,    inline,                                                   A, C   ),
-  seat(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A      ),
+  seat(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
   seat(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A      ),
   seat(usersActor,        inline,                                                   A      ),
   seat(agentsActor,       inline,                                                   A      ),
   seat(workspacesActor,   inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
+  seat(rosterActor,       inline,                                                      C   ),
   seat(upkeepActor,       inline,                                                         J),
 ]
 

@@ -46,6 +46,8 @@ export async function findLoginCandidates(
              join tenants t on t.id = $2 and t.status = 'active'
              join agent_keys k on k.tenant_id = a.tenant_id and k.agent_id = a.id
            where a.status = 'active' and k.status = 'active' and ${NAMED[by]}
+             and not exists (select from agent_suspensions x
+               where x.tenant_id = t.id and x.agent_id = a.id)
            order by a.tenant_id = $2 desc, k.created_at desc, k.fingerprint
            limit 16`,
     values: [value, tenantId],
@@ -96,6 +98,7 @@ export type SpentChallenge = {
   expiresAt: Date
   /** Spent too late, by the clock of the database. */
   outlived: boolean
+  /** Suspended at home, or by the tenant of the login. */
   agentStatus: 'active' | 'suspended'
   /** The scopes stored with the agent. */
   granted: string[]
@@ -125,7 +128,9 @@ export async function spendAgentChallenge(
            select c.tenant_id as "tenantId", c.agent_id as "agentId",
              a.tenant_id as "homeTenantId", c.fingerprint, c.nonce,
              c.expires_at as "expiresAt", c.expires_at <= c.consumed_at as outlived,
-             a.status as "agentStatus", a.scopes as granted, k.status as "keyStatus",
+             case when exists (select from agent_suspensions x
+                 where x.tenant_id = c.tenant_id and x.agent_id = a.id)
+               then 'suspended' else a.status end as "agentStatus", a.scopes as granted, k.status as "keyStatus",
              k.algorithm as "keyAlgorithm", k.public_key as "publicKey",
              t.status as "tenantStatus", h.status as "homeStatus",
              t.control_plane as "controlPlane", ${roleIn('t')} as role

@@ -94,34 +94,48 @@ export type AgentWithKeys = AgentRow & {
 }
 export type OrganizationRole = 'owner' | 'admin' | 'member'
 
-/** Reads one agent with its keys and anchors, oldest first. Crosses tenants: the id decides. */
+/** An agent with its keys and anchors, oldest first, from `agents a join tenants h`. */
+const AGENT = `select a.id, a.tenant_id as "tenantId", a.name, a.status, a.scopes, a.metadata,
+    a.created_at as "createdAt", a.updated_at as "updatedAt",
+    a.last_authenticated_at as "lastAuthenticatedAt",
+    h.control_plane as "controlPlane",
+    ${roleIn('h')} as role,
+    (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
+       'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'),
+       'status', k.status, 'createdAt', k.created_at, 'revokedAt', k.revoked_at)
+       order by k.created_at, k.fingerprint), '[]')
+     from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id) as keys,
+    (select coalesce(json_agg(json_build_object('type', n.type, 'value', n.value,
+       'status', n.status, 'verifiedAt', n.verified_at) order by n.verified_at, n.value), '[]')
+     from agent_anchors n where n.tenant_id = a.tenant_id and n.agent_id = a.id) as anchors
+  from agents a join tenants h on h.id = a.tenant_id`
+
+type AgentJson = AgentWithKeys & { keys: KeyJson[]; anchors: AnchorJson[] }
+
+/** Reads one agent with its keys and anchors. Crosses tenants: the id decides. */
 export async function findAgent(
   tx: Transaction,
   agentId: string,
 ): Promise<AgentWithKeys | undefined> {
-  const { rows } = await tx.query<AgentWithKeys & { keys: KeyJson[]; anchors: AnchorJson[] }>({
+  const { rows } = await tx.query<AgentJson>({
     name: 'agent.find',
-    text: `select a.id, a.tenant_id as "tenantId", a.name, a.status, a.scopes, a.metadata,
-             a.created_at as "createdAt", a.updated_at as "updatedAt",
-             a.last_authenticated_at as "lastAuthenticatedAt",
-             h.control_plane as "controlPlane",
-             ${roleIn('h')} as role,
-             (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
-                'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'),
-                'status', k.status, 'createdAt', k.created_at, 'revokedAt', k.revoked_at)
-                order by k.created_at, k.fingerprint), '[]')
-              from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id) as keys,
-             (select coalesce(json_agg(json_build_object('type', n.type, 'value', n.value,
-                'status', n.status, 'verifiedAt', n.verified_at) order by n.verified_at, n.value),
-                '[]')
-              from agent_anchors n where n.tenant_id = a.tenant_id and n.agent_id = a.id) as anchors
-           from agents a join tenants h on h.id = a.tenant_id
-           where a.id = $1`,
+    text: `${AGENT} where a.id = $1`,
     values: [agentId],
   })
-  const row = rows[0]
-  if (row === undefined) return undefined
-  return { ...row, keys: row.keys.map(keyOf), anchors: row.anchors.map(anchorOf) }
+  return rows.map(agentOf)[0]
+}
+
+/** Reads agents, newest first. Crosses tenants: the ids decide. */
+export async function findAgents(
+  tx: Transaction,
+  agentIds: readonly string[],
+): Promise<AgentWithKeys[]> {
+  const { rows } = await tx.query<AgentJson>({
+    name: 'agent.find_some',
+    text: `${AGENT} where a.id = any($1::uuid[]) order by a.created_at desc, a.id desc`,
+    values: [agentIds],
+  })
+  return rows.map(agentOf)
 }
 
 /** Stamps a login. */
@@ -153,6 +167,10 @@ type KeyJson = Omit<AgentKeyRow, 'publicKey' | 'createdAt' | 'revokedAt'> & {
   revokedAt: string | null
 }
 type AnchorJson = Omit<AgentAnchorRow, 'verifiedAt'> & { verifiedAt: string }
+
+function agentOf(row: AgentJson): AgentWithKeys {
+  return { ...row, keys: row.keys.map(keyOf), anchors: row.anchors.map(anchorOf) }
+}
 
 function keyOf(key: KeyJson): AgentKeyRow {
   return {

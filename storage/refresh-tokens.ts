@@ -26,7 +26,7 @@ export type RefreshTokenRow = {
   readonly authTime: Date
   readonly sessionEndedAt: Date | null
   readonly tenantActive: boolean
-  /** The agent or application it was issued to exists and is active. */
+  /** The agent or application it was issued to exists and is active, and so is what it began with. */
   readonly clientActive: boolean
 }
 
@@ -52,7 +52,11 @@ export async function findRefreshToken(
              s.ended_at as "sessionEndedAt",
              exists (select from tenants where id = t.tenant_id and status = 'active')
                as "tenantActive",
-             exists (select from agents where id = f.client_id and status = 'active')
+             (exists (select from agents where id = f.client_id and status = 'active')
+               and not exists (select from agent_suspensions
+                 where tenant_id = t.tenant_id and agent_id = s.agent_id)
+               and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
+                 and k.agent_id = s.agent_id and k.status = 'revoked'))
                or exists (select from applications where tenant_id = t.tenant_id
                  and id = f.client_id and status = 'active') as "clientActive"
            from refresh_tokens t

@@ -55,7 +55,7 @@ export async function openAgentSession(tx: Transaction, session: NewAgentSession
 
 /** Whoever a token speaks for, as far as a token of theirs may still be used. */
 export type Standing = {
-  /** False: the session ended or is gone. True also for a token without a session. */
+  /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */
   readonly sessionOpen: boolean
   readonly tenantActive: boolean
   /** The agent or application behind the subject exists and is active. */
@@ -81,10 +81,15 @@ export async function readStanding(tx: Transaction, of: StandingOf): Promise<Sta
   const { rows } = await tx.query<Standing>({
     name: 'session.standing',
     text: `select
-             $2::uuid is null or exists (select from sessions
-               where tenant_id = $1 and id = $2 and ended_at is null) as "sessionOpen",
+             $2::uuid is null or exists (select from sessions s
+               where s.tenant_id = $1 and s.id = $2 and s.ended_at is null
+                 and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
+                   and k.agent_id = s.agent_id and k.status = 'revoked')) as "sessionOpen",
              exists (select from tenants where id = $1 and status = 'active') as "tenantActive",
-             ($3::uuid is null or exists (select from agents where id = $3 and status = 'active'))
+             ($3::uuid is null or (
+               exists (select from agents where id = $3 and status = 'active')
+               and not exists (select from agent_suspensions
+                 where tenant_id = $1 and agent_id = $3)))
              and ($4::uuid is null or exists (select from applications
                where tenant_id = $1 and id = $4 and status = 'active')) as "subjectActive",
              not exists (select from revoked_tokens where tenant_id = $1 and id = $5::uuid)

@@ -129,7 +129,7 @@ export const PowChallenge = z
   })
   .meta({ id: 'PowChallenge' })
 
-const Key = z
+export const Key = z
   .object({
     id: z.string().meta({ description: 'RFC 7638 thumbprint, SHA-256, base64url' }),
     algorithm: z.enum(['ed25519', 'es256']),
