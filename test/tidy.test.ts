@@ -98,3 +98,22 @@ for (const [pattern, instead, allowed] of BANNED) {
     t.deepEqual(found, [])
   })
 }
+
+test('the lock file names every optional package, so that npm ci accepts it anywhere', (t) => {
+  type Entry = { optionalDependencies?: Record<string, string>; resolved?: string }
+  const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+    packages: Record<string, Entry>
+  }
+  const missing = Object.entries(lock.packages).flatMap(([path, entry]) =>
+    Object.keys(entry.optionalDependencies ?? {}).filter(
+      (name) =>
+        lock.packages[`node_modules/${name}`] === undefined &&
+        lock.packages[`${path}/node_modules/${name}`] === undefined,
+    ),
+  )
+  t.deepEqual(missing, [], 'run node .ci/complete-lock.mjs')
+  const addressed = Object.entries(lock.packages).filter(([, { resolved }]) =>
+    resolved?.startsWith('http'),
+  )
+  t.deepEqual(addressed, [], 'no download addresses')
+})
