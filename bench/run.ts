@@ -1,0 +1,24 @@
+/** `npm run bench [-- NAME [options]]`: lists the benches, or runs one of them. */
+import { readdirSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+/** Benches are the modules that publish a report when they are loaded; these are not. */
+const NOT_A_BENCH = /(^|\/)(harness|run|generator|servers|verifier|.*-thread)\.js$/
+
+const names = readdirSync(here, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.js') && !NOT_A_BENCH.test(path))
+  .map((path) => relative('.', path).replace(/\.js$/, ''))
+  .sort()
+
+const name = process.argv[2]
+if (name === undefined || !names.includes(name)) {
+  if (name !== undefined) console.error(`there is no bench ${name}`)
+  console.log(`npm run bench -- NAME [--rounds n] [--ms n] [--json file] [--markdown file]\n`)
+  for (const each of names) console.log(`  ${each}`)
+  process.exitCode = name === undefined ? 0 : 1
+} else {
+  process.argv.splice(2, 1)
+  await import(pathToFileURL(join(here, `${name}.js`)).href)
+}
