@@ -22,7 +22,7 @@ export function databaseMeter(
   const own = { registers: [] }
   registry.registerMetric(
     new Gauge({
-      name: 'svc_database_connections',
+      name: 'svc_db_pool_connections',
       help: 'Connections of a pool, by state: idle or busy.',
       labelNames: ['pool', 'state'],
       ...own,
@@ -36,7 +36,7 @@ export function databaseMeter(
   )
   registry.registerMetric(
     new Gauge({
-      name: 'svc_database_connections_max',
+      name: 'svc_db_pool_connections_max',
       help: 'The most connections that a pool opens.',
       labelNames: ['pool'],
       ...own,
@@ -47,7 +47,7 @@ export function databaseMeter(
   )
   registry.registerMetric(
     new Gauge({
-      name: 'svc_database_waiting',
+      name: 'svc_db_pool_waiting',
       help: 'Transactions that wait for a connection.',
       labelNames: ['pool'],
       ...own,

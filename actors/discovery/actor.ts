@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
+import type { Tenant } from '../domain/tenancy.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import {
   authorizationServer,
@@ -32,7 +33,11 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   address: discovery,
   asks: { keys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
-  lane: { document: () => undefined, tenantDocument: () => undefined },
+  lane: {
+    document: () => undefined,
+    requestCredential: () => undefined,
+    tenantDocument: () => undefined,
+  },
   create: ({ keys, tenants, facts }) => {
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
@@ -49,18 +54,28 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
     }
 
+    /** The tenant, where it issues credentials. */
+    async function issuing(tenantSlug: string, turn: Turn): Promise<Tenant | undefined> {
+      if (!SLUG.test(tenantSlug)) return undefined
+      const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
+      if (resolved.tag !== 'resolved') return undefined
+      const { tenant } = resolved
+      return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
+    }
+
     return {
       async document({ name }, turn) {
         return name === 'jwks' ? keySet(turn) : documents[name]
       },
 
+      async requestCredential({ tenantSlug }, turn) {
+        const enabled = tenantSlug === null || (await issuing(tenantSlug, turn)) !== undefined
+        return { tag: enabled ? 'unknown_configuration' : 'not_enabled' }
+      },
+
       async tenantDocument({ name, tenantSlug }, turn) {
-        if (!SLUG.test(tenantSlug)) return { tag: 'not_enabled' }
-        const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
-        if (resolved.tag !== 'resolved') return { tag: 'not_enabled' }
-        const { tenant } = resolved
-        if (!tenant.credentialIssuerEnabled || tenant.status !== 'active')
-          return { tag: 'not_enabled' }
+        const tenant = await issuing(tenantSlug, turn)
+        if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
           // A tenant's credentials are signed with the keys of the one issuer.
           case 'jwks':

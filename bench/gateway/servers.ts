@@ -41,10 +41,15 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   address: discovery,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: { document: () => undefined, tenantDocument: () => undefined },
+  lane: {
+    document: () => undefined,
+    requestCredential: () => undefined,
+    tenantDocument: () => undefined,
+  },
   create: () => ({
     document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),
+    requestCredential: async () => ({ tag: 'not_enabled' }),
   }),
 })
 

@@ -54,13 +54,9 @@ const NewKey = z
 
 const AgentChange = z
   .object({
-    scopes: z
-      .array(z.string().max(128))
-      .max(100)
-      .optional()
-      .meta({
-        description: 'Replaces what the agent may have at home; never more than the caller',
-      }),
+    scopes: z.array(z.string().max(128)).max(100).optional().meta({
+      description: 'Replaces what the agent may have at home; never more than the caller',
+    }),
   })
   .meta({ id: 'AgentChange' })
 

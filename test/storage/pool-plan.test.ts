@@ -127,8 +127,8 @@ test('the metrics tell of pools and of how transactions ended', async (t) => {
     }),
   )
   const text = await registry.metrics()
-  t.regex(text, /svc_database_connections\{pool="plane",state="idle"\} 1/)
-  t.regex(text, /svc_database_connections_max\{pool="identity"\} 4/)
+  t.regex(text, /svc_db_pool_connections\{pool="plane",state="idle"\} 1/)
+  t.regex(text, /svc_db_pool_connections_max\{pool="identity"\} 4/)
   t.regex(text, /svc_database_transactions_total\{pool="plane",outcome="committed"\} 1/)
   t.regex(text, /svc_database_transactions_total\{pool="plane",outcome="rolled_back"\} 1/)
   t.regex(text, /svc_database_transaction_seconds_count\{pool="plane"\} 2/)
