@@ -1,8 +1,10 @@
 /** Every route of the build. A plane serves those whose actors sit in it. */
+import { accountRoutes } from './routes/account.js'
 import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
+import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
 import { rosterRoutes } from './routes/roster.js'
@@ -18,4 +20,6 @@ export const routes: readonly Route[] = [
   ...applicationRoutes,
   ...organizationRoutes,
   ...rosterRoutes,
+  ...loginRoutes,
+  ...accountRoutes,
 ]

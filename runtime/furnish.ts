@@ -1,14 +1,18 @@
 /** What each actor is given: the only wiring. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
+import { accountActor } from '../actors/account/actor.js'
 import { agentsActor } from '../actors/agents/actor.js'
 import { powOutcomes } from '../actors/agents/metrics.js'
 import { agents } from '../actors/agents/protocol.js'
 import { applicationsActor } from '../actors/applications/actor.js'
+import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
+import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
+import { loginActor } from '../actors/login/actor.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
@@ -121,6 +125,25 @@ export function furnishings(house: House): readonly Furnishing[] {
       tokens: ref(tokens),
       users: ref(users),
       issuer,
+    })),
+    furnish(browserSessionsActor, () => ({ database, clock, random })),
+    furnish(loginActor, ({ ref }) => ({
+      database,
+      coordination,
+      sealer,
+      clock,
+      random,
+      passwords: ref(passwords),
+      tenants: ref(tenants),
+      browserSessions: ref(browserSessions),
+      settings: auth,
+      cookies: settings.session_cookie,
+    })),
+    furnish(accountActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      browserSessions: ref(browserSessions),
     })),
     furnish(applicationsActor, () => ({ database, clock, random, issuer })),
     furnish(rosterActor, ({ ref }) => ({

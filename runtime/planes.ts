@@ -3,12 +3,15 @@
  * for "what runs here". Whoever asks must share every plane with whoever it asks; a start refuses a
  * plan that breaks this.
  */
+import { accountActor } from '../actors/account/actor.js'
 import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
+import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
+import { loginActor } from '../actors/login/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
@@ -45,6 +48,9 @@ export const seats = [
   seat(usersActor,        inline,                                                   A      ),
   seat(agentsActor,       inline,                                                   A      ),
   seat(workspacesActor,   inline,                                                   A      ),
+  seat(browserSessionsActor, inline,                                                A      ),
+  seat(loginActor,        inline,                                                   A      ),
+  seat(accountActor,      inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
   seat(rosterActor,       inline,                                                      C   ),

@@ -1,5 +1,6 @@
 /** Every section of the configuration, in the order of the reference page. No logic. */
 import { tenantAssetsSettings } from '../actors/assets/settings.js'
+import { sessionCookieSettings } from '../actors/browser-sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../actors/commerce/settings.js'
 import { deviceAuthorizationSettings } from '../actors/delegation/settings.js'
 import { webhooksSettings } from '../actors/deliveries/settings.js'
@@ -32,6 +33,7 @@ const sections = [
   oidcSettings,
   dpopSettings,
   authSettings,
+  sessionCookieSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

@@ -168,7 +168,7 @@ async function seatActors(site: Site): Promise<Undo> {
 
 async function openListener(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = site
-  const { server, openapi, oidc } = loaded.settings
+  const { server, openapi, oidc, session_cookie } = loaded.settings
   const planes = planesOf(loaded.plane)
   const refs = new Map<string, ActorRef<never>>(
     seats
@@ -182,6 +182,7 @@ async function openListener(site: Site): Promise<Undo> {
     server,
     openapi,
     issuer: oidc.issuer_url,
+    sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     routes,
     refs,
     plane: loaded.plane,

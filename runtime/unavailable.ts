@@ -36,7 +36,6 @@ export const unavailableSections = [
   named('passkey', 'Sign-in with a passkey.'),
   named('proxy', 'An outbound proxy.'),
   named('refresh_family_cache', 'Cache of refresh token families.'),
-  named('session_cookie', 'Browser sessions.'),
   named('siwe', 'Sign-in with Ethereum.'),
   named('sms', 'Text messages.'),
   section(

@@ -142,21 +142,23 @@ export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promis
   return rowCount === 1
 }
 
-/** Ends a session once; true for the call that ended it. */
+/** Ends a session once: whose it was, for the call that ended it. */
 export async function endBrowserSession(
   tx: Transaction,
   tenantId: string,
   id: string,
   reason: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+): Promise<{ readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ readonly sub: string }>({
     name: 'browser_session.end',
     text: `update browser_sessions set ended_at = $4, ended_reason = $3
-           where tenant_id = $1 and id = $2 and ended_at is null`,
+           where tenant_id = $1 and id = $2 and ended_at is null
+           returning (select u.sub from tenant_users u where u.tenant_id = $1
+             and u.account_id = browser_sessions.account_id) as sub`,
     values: [tenantId, id, reason, now],
   })
-  return rowCount === 1
+  return rows[0]
 }
 
 /** Ends whatever session a cookie opened, of whichever tenant. */

@@ -28,6 +28,8 @@ export type AccountProtocol = {
 
 export type AccountSeen = {
   readonly tag: 'seen'
+  /** The session that looks. */
+  readonly session: BrowserSession
   readonly tenant: PageTenant
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]

@@ -72,7 +72,7 @@ export type BrowserSession = {
   readonly level: AssuranceLevel
   /** `aal1`, `aal2`, `aal3`. */
   readonly acr: string
-  /** RFC 8176: `pwd`; with a second factor `pwd otp mfa`, with a recovery code `pwd kba mfa`. */
+  /** RFC 8176: `pwd`; with a second factor `pwd otp mfa`. */
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly createdAt: Date

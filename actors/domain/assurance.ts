@@ -11,14 +11,16 @@ export const acrOf = (level: AssuranceLevel): Acr => `aal${level}`
 
 /** What a page or an authorization request asks of the session it is shown in. */
 export type SessionDemand = {
-  /** The least level that will do. */
-  readonly level: AssuranceLevel
+  /** The least level that will do. The sign-in pages lead as far as 2. */
+  readonly level: 1 | 2
   /** The authentication is at most this old: `max_age`, `approval_max_auth_age_secs`. */
   readonly maxAgeSecs?: number | undefined
   /**
-   * The authentication happened at or after this moment: for `prompt=login`, the moment in which
-   * the authorization request came.
+   * When `maxAgeSecs` is measured: for `max_age` the moment in which the request came, so that a
+   * sign-in made for it is young enough however long it takes, `max_age=0` included. Default: now.
    */
+  readonly asOf?: Date | undefined
+  /** The authentication happened at or after this moment: for `prompt=login`, the same moment. */
   readonly since?: Date | undefined
 }
 
@@ -31,8 +33,8 @@ export function unmetDemand(
   demand: SessionDemand,
   now: Date,
 ): 'stale' | 'level' | null {
-  const { maxAgeSecs, since } = demand
-  if (maxAgeSecs !== undefined && now.getTime() - authTime.getTime() > maxAgeSecs * 1000) {
+  const { maxAgeSecs, asOf = now, since } = demand
+  if (maxAgeSecs !== undefined && asOf.getTime() - authTime.getTime() > maxAgeSecs * 1000) {
     return 'stale'
   }
   if (since !== undefined && authTime < since) return 'stale'

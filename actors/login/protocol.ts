@@ -9,25 +9,30 @@ import type { FlowReason } from '../browser-sessions/protocol.js'
 
 export type LoginProtocol = {
   /** What the sign-in page shows. Without a flow one is begun that ends at `returnTo`. */
-  start: Ask<StartLogin, LoginPage | FlowUnknown | TenantNotFound>
+  start: Ask<StartLogin, LoginPage | Onward | FlowUnknown | TenantNotFound>
   /** Email and password. */
   password: Ask<
     PasswordLogin,
-    SignedIn | (LoginPage & { tag: 'wrong' }) | (LoginPage & Locked) | FlowUnknown | Busy
+    SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
   >
   /** What the second-factor page shows. */
   challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
   /** A TOTP code or a recovery code. */
   secondFactor: Ask<
     FlowStep & { code: string },
-    SignedIn | Onward | (FactorPage & { tag: 'wrong' }) | (FactorPage & Locked) | FlowUnknown
+    SignedIn | Onward | (FlowPage & { tag: 'wrong' }) | (FlowPage & Locked) | FlowUnknown | Busy
   >
   /** What the enrolment page shows: a secret that holds for a while, the same on reload. */
   enrolment: Ask<FlowStep, EnrolmentPage | Onward | FlowUnknown>
   /** The first code of the new secret. */
   enrol: Ask<
     FlowStep & { code: string },
-    Enrolled | Onward | (EnrolmentPage & { tag: 'wrong' }) | (EnrolmentPage & Locked) | FlowUnknown
+    | Enrolled
+    | Onward
+    | (EnrolmentShown & { tag: 'wrong' })
+    | (EnrolmentShown & Locked)
+    | FlowUnknown
+    | Busy
   >
   /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
   signOut: Ask<{ token: string | null }, { tag: 'signed_out' }>
@@ -47,6 +52,8 @@ export type StartLogin = {
   readonly tenant: TenantSelector
   /** An own path to go to afterwards; anything else counts as the account page. */
   readonly returnTo: string | null
+  /** `ui_locales`, for a flow that begins here. */
+  readonly uiLocales?: string | undefined
   readonly visitor: Visitor
 }
 export type PasswordLogin = {
@@ -78,15 +85,15 @@ export type FlowPage = {
   readonly formTargets: readonly string[]
 }
 
-export type LoginPage = FlowPage & {
-  readonly tag: 'page' | 'wrong' | 'locked'
+export type LoginPage = { readonly tag: 'page' } & LoginShown
+export type LoginShown = FlowPage & {
   readonly email: string
   /** The person is signed in and is asked again: more assurance, or fresher. */
   readonly again: boolean
 }
-export type FactorPage = FlowPage & { readonly tag: 'page' | 'wrong' | 'locked' }
-export type EnrolmentPage = FlowPage & {
-  readonly tag: 'page' | 'wrong' | 'locked'
+export type FactorPage = { readonly tag: 'page' } & FlowPage
+export type EnrolmentPage = { readonly tag: 'page' } & EnrolmentShown
+export type EnrolmentShown = FlowPage & {
   /** Base32 without padding (RFC 4648 section 6). */
   readonly secret: string
   readonly otpauthUri: string

@@ -7,6 +7,7 @@ import { Counter, type Registry } from 'prom-client'
 import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
+import { removeExpiredBrowserSessions } from '../../storage/browser-sessions.js'
 import { sweepCoordination } from '../../storage/coordination/postgres.js'
 import type { OpenDatabase } from '../../storage/database.js'
 import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
@@ -14,6 +15,7 @@ import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
 import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
+import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
@@ -54,6 +56,9 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   sessions: (tx, now) => removeExpiredSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  browser_sessions: (tx, now) =>
+    removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }

@@ -81,6 +81,9 @@ export const de: Catalogue = {
   'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
   'account.signout': 'Abmelden',
 
+  'logout.title': 'Sie sind abgemeldet',
+  'logout.lead': 'Ihre Sitzung in diesem Browser ist beendet.',
+
   'invite.title': 'Betreiber werden',
   'invite.lead':
     'Sie sind eingeladen, {organization} zu betreiben. Legen Sie Ihr Konto an, um anzunehmen.',

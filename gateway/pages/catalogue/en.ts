@@ -74,6 +74,9 @@ export const en = {
   'account.factor.codes': 'Recovery codes left: {count}',
   'account.signout': 'Sign out',
 
+  'logout.title': 'You are signed out',
+  'logout.lead': 'Your session in this browser has ended.',
+
   'invite.title': 'Become an operator',
   'invite.lead': 'You are invited to operate {organization}. Create your account to accept.',
   'invite.until': 'The invite can be used once, until {time}.',

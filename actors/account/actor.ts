@@ -1,0 +1,131 @@
+/** The account page: gathers what a person may see and ends what they may end. */
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendEvents } from '../../storage/outbox.js'
+import {
+  countRecoveryCodes,
+  findTotpFactor,
+  removeTotpFactor,
+} from '../../storage/second-factors.js'
+import { findTenantFace } from '../../storage/sign-in-flows.js'
+import type { Database } from '../../storage/sql.js'
+import { personEvent } from '../browser-sessions/events.js'
+import {
+  type BrowserSession,
+  browserSessions,
+  type BrowserSessionsProtocol,
+} from '../browser-sessions/protocol.js'
+import { isUuid } from '../domain/ids.js'
+import { faceOf } from '../login/face.js'
+import { account, type AccountProtocol } from './protocol.js'
+
+/** How fresh the evidence is for taking protection away. */
+const SENSITIVE_SECS = 300
+
+export type AccountNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+}
+
+export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
+  address: account,
+  asks: { browserSessions },
+  mailbox: { capacity: 512, inflightMax: 64 },
+  lane: {
+    read: () => undefined,
+    revokeSession: () => undefined,
+    removeFactor: ({ session }) => session.accountId,
+    addFactor: () => undefined,
+  },
+  create: ({ database, clock, random, browserSessions }) => {
+    const demanded = (
+      session: BrowserSession,
+      token: string,
+      demand: { level: 2; maxAgeSecs?: number },
+      turn: Turn,
+    ) =>
+      browserSessions.ask(
+        'demand',
+        {
+          token,
+          tenantId: session.tenantId,
+          sub: session.sub,
+          demand,
+          flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
+        },
+        turn,
+      )
+
+    return {
+      async read({ session }, turn) {
+        const { tenantId, accountId } = session
+        const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
+        // Factors belong to the account, which belongs to no tenant.
+        return database.system(async (tx) => {
+          const face = await findTenantFace(tx, tenantId)
+          if (face === undefined) throw new Error('the tenant of an open session is gone')
+          const factor = await findTotpFactor(tx, accountId)
+          const left = factor && (await countRecoveryCodes(tx, accountId))
+          return {
+            tag: 'seen',
+            session,
+            tenant: faceOf(tenantId, face.tenantName, face.tenantSettings),
+            sessions,
+            factors:
+              factor === undefined
+                ? []
+                : [
+                    {
+                      id: factor.id,
+                      kind: 'totp',
+                      enrolledAt: factor.confirmedAt ?? factor.createdAt,
+                      lastUsedAt: factor.lastUsedAt,
+                    },
+                  ],
+            recoveryCodesLeft: left ?? null,
+          }
+        }, turn)
+      },
+
+      async revokeSession({ session, sessionId }, turn) {
+        const { tenantId, accountId } = session
+        const ended = await browserSessions.ask(
+          'revokeOne',
+          { tenantId, accountId, sessionId },
+          turn,
+        )
+        return ended.tag === 'revoked' ? { ...ended, own: sessionId === session.id } : ended
+      },
+
+      async removeFactor({ session, token, factorId }, turn) {
+        const demand = { level: 2, maxAgeSecs: SENSITIVE_SECS } as const
+        const verdict = await demanded(session, token, demand, turn)
+        if (verdict.tag === 'sign_in') return verdict
+        if (!isUuid(factorId)) return { tag: 'unknown_factor' }
+        const { tenantId, accountId, sub, id } = session
+        const now = clock.now()
+        return database.system(async (tx) => {
+          if (!(await removeTotpFactor(tx, accountId, factorId))) return { tag: 'unknown_factor' }
+          const doing = {
+            tenantId,
+            type: 'security.suspicious_activity',
+            sub,
+            sessionId: id,
+            requestId: turn.requestId,
+            fields: { reason: 'second_factor_removed' },
+          } as const
+          await appendEvents(tx, [personEvent(random, doing, now)])
+          return { tag: 'removed' }
+        }, turn)
+      },
+
+      async addFactor({ session, token }, turn) {
+        const verdict = await demanded(session, token, { level: 2 }, turn)
+        return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
+      },
+    }
+  },
+})

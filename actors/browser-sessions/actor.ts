@@ -1,0 +1,131 @@
+/** Sessions of browsers: found by their cookie, measured against a demand, listed and ended. */
+import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import {
+  type BrowserSessionRow,
+  endBrowserSession,
+  findBrowserSession,
+  listBrowserSessions,
+  touchBrowserSession,
+} from '../../storage/browser-sessions.js'
+import { appendEvents } from '../../storage/outbox.js'
+import { findTotpFactor } from '../../storage/second-factors.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
+import { personEvent } from './events.js'
+import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
+import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
+import { seenRecord, sessionRecord } from './records.js'
+
+/** How exactly `last_seen_at` is kept: a page view costs a write only this often. */
+const SEEN_EVERY_MS = 60_000
+
+export type BrowserSessionsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export const browserSessionsActor = defineActor<BrowserSessionsProtocol, BrowserSessionsNeeds>({
+  address: browserSessions,
+  asks: {},
+  mailbox: { capacity: 2048, inflightMax: 128 },
+  lane: {
+    read: () => undefined,
+    demand: () => undefined,
+    end: () => undefined,
+    list: () => undefined,
+    revokeOne: () => undefined,
+  },
+  create: ({ database, clock, random }) => {
+    /** The cookie is all there is: which tenant it belongs to is read from the row. */
+    async function seen(
+      tx: Transaction,
+      token: string | null,
+    ): Promise<BrowserSessionRow | undefined> {
+      if (token === null) return undefined
+      const now = clock.now()
+      const row = await findBrowserSession(tx, sha256(token), now)
+      if (row !== undefined && now.getTime() - row.lastSeenAt.getTime() > SEEN_EVERY_MS) {
+        await touchBrowserSession(tx, row.tenantId, row.id, now)
+      }
+      return row
+    }
+
+    /** Ends a session and tells it; false when it had ended. */
+    async function logOut(
+      tx: Transaction,
+      tenantId: string,
+      sessionId: string,
+      reason: string,
+      now: Date,
+      requestId: string | undefined,
+    ): Promise<boolean> {
+      const ended = await endBrowserSession(tx, tenantId, sessionId, reason, now)
+      if (ended === undefined) return false
+      const doing = { tenantId, type: 'auth.logout', sub: ended.sub, sessionId } as const
+      const event = personEvent(random, { ...doing, requestId, fields: { reason } }, now)
+      await appendEvents(tx, [event])
+      return true
+    }
+
+    async function demanded(tx: Transaction, message: DemandSession) {
+      const now = clock.now()
+      const row = await seen(tx, message.token)
+      const hasFactor = row !== undefined && (await findTotpFactor(tx, row.accountId)) !== undefined
+      const step = nextStep(storedDemand(message), row, hasFactor, now)
+      if (step === 'done') return { tag: 'met', session: sessionRecord(row!) } as const
+      const flow = await beginFlow(tx, message, random, now)
+      return { tag: 'sign_in', location: pathOf(step, flow, message.flow.returnTo) } as const
+    }
+
+    return {
+      async read({ token }, { signal }) {
+        if (token === null) return { tag: 'none' }
+        const row = await database.system((tx) => seen(tx, token), { signal })
+        if (row === undefined || row.pending) return { tag: 'none' }
+        return { tag: 'open', session: sessionRecord(row) }
+      },
+
+      demand: (message, { signal }) => database.system((tx) => demanded(tx, message), { signal }),
+
+      async end({ session, reason }, { signal, requestId }) {
+        const now = clock.now()
+        const { tenantId, id } = session
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const ended = await logOut(tx, tenantId, id, reason, now, requestId)
+            return { tag: ended ? 'ended' : 'not_open' }
+          },
+          { signal },
+        )
+      },
+
+      async list({ tenantId, accountId }, { signal }) {
+        const rows = await database.tenant(
+          tenantId,
+          (tx) => listBrowserSessions(tx, tenantId, accountId, clock.now()),
+          { signal },
+        )
+        return { tag: 'listed', sessions: rows.map(seenRecord) }
+      },
+
+      async revokeOne({ tenantId, accountId, sessionId }, { signal, requestId }) {
+        if (!isUuid(sessionId)) return { tag: 'unknown_session' }
+        const now = clock.now()
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const open = await listBrowserSessions(tx, tenantId, accountId, now)
+            if (!open.some(({ id }) => id === sessionId)) return { tag: 'unknown_session' }
+            const ended = await logOut(tx, tenantId, sessionId, 'revoked', now, requestId)
+            return { tag: ended ? 'revoked' : 'unknown_session' }
+          },
+          { signal },
+        )
+      },
+    }
+  },
+})

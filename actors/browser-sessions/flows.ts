@@ -1,0 +1,113 @@
+/** Sign-in flows: what they hold, and which page comes next. Pure but for the two statements. */
+import { createHash } from 'node:crypto'
+import { invariant } from '../../runtime/kernel/assert.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import type { BrowserSessionRow } from '../../storage/browser-sessions.js'
+import { insertSignInFlow } from '../../storage/sign-in-flows.js'
+import type { Transaction } from '../../storage/sql.js'
+import { type SessionDemand, unmetDemand } from '../domain/assurance.js'
+import type { NewFlow } from './protocol.js'
+
+/** Long enough to fetch a telephone and set it up. */
+const FLOW_LIFETIME_MS = 60 * 60_000
+const FLOW_TOKEN_BYTES = 32
+/** A second factor is set up right after a password, not hours later (decisions.md 20). */
+export const PASSWORD_FRESH_MS = 5 * 60_000
+
+const OWN_PATH_LENGTH_MAX = 2_048
+/** One slash, then no second one and no backslash: browsers read both as another host. */
+const OWN_PATH = /^\/(?:[!-.0-[\]-~][!-[\]-~]*)?$/
+
+/** Whether a browser that is sent there stays with us. */
+export function isOwnPath(path: string): boolean {
+  return path.length <= OWN_PATH_LENGTH_MAX && OWN_PATH.test(path)
+}
+
+/** What is kept of the secrets in cookies and addresses. */
+export function sha256(token: string): Uint8Array {
+  return createHash('sha256').update(token, 'utf8').digest()
+}
+
+export type FlowOrder = {
+  readonly tenantId: string
+  readonly demand: SessionDemand
+  readonly flow: NewFlow
+  readonly sub?: string | undefined
+}
+
+/** Writes a flow down. @returns its secret, for the address. */
+export async function beginFlow(
+  tx: Transaction,
+  order: FlowOrder,
+  random: Random,
+  now: Date,
+): Promise<string> {
+  const { returnTo, reason, loginHint, uiLocales, formTargets = [] } = order.flow
+  invariant(isOwnPath(returnTo), 'a flow returns to an own path')
+  const token = random.token(FLOW_TOKEN_BYTES)
+  await insertSignInFlow(tx, sha256(token), {
+    ...storedDemand(order),
+    returnTo,
+    reason,
+    loginHint: loginHint?.slice(0, 320) ?? null,
+    uiLocales: uiLocales?.slice(0, 256) ?? null,
+    formTargets,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + FLOW_LIFETIME_MS),
+  })
+  return token
+}
+
+/** What a flow demands, as it was stored. */
+export type StoredDemand = {
+  readonly tenantId: string
+  readonly level: 1 | 2 | 3
+  readonly maxAgeSecs: number | null
+  readonly since: Date | null
+  readonly sub: string | null
+}
+
+/** An age that is measured at a fixed moment is a moment itself. */
+export function storedDemand(order: Omit<FlowOrder, 'flow'>): StoredDemand {
+  const { level, maxAgeSecs, asOf, since = null } = order.demand
+  const stored = { tenantId: order.tenantId, level, sub: order.sub ?? null }
+  if (maxAgeSecs === undefined) return { ...stored, maxAgeSecs: null, since }
+  if (asOf === undefined) return { ...stored, maxAgeSecs, since }
+  const oldest = new Date(asOf.getTime() - maxAgeSecs * 1000)
+  return { ...stored, maxAgeSecs: null, since: since === null || since < oldest ? oldest : since }
+}
+
+export type Step = 'login' | 'mfa' | 'enroll' | 'done'
+
+/** Which page a browser needs next, given its session, pending ones included. */
+export function nextStep(
+  demand: StoredDemand,
+  session: BrowserSessionRow | undefined,
+  hasFactor: boolean,
+  now: Date,
+): Step {
+  if (session === undefined || session.tenantId !== demand.tenantId) return 'login'
+  if (demand.sub !== null && demand.sub !== session.sub) return 'login'
+  const missing = unmetDemand(
+    session,
+    {
+      level: demand.level >= 2 ? 2 : 1,
+      maxAgeSecs: demand.maxAgeSecs ?? undefined,
+      since: demand.since ?? undefined,
+    },
+    now,
+  )
+  if (missing === 'stale') return 'login'
+  if (session.pending) return 'mfa'
+  if (missing === null) return 'done'
+  if (hasFactor) return 'mfa'
+  const isFresh = now.getTime() - session.passwordAt.getTime() <= PASSWORD_FRESH_MS
+  return isFresh ? 'enroll' : 'login'
+}
+
+const PAGES = { login: '/auth/login', mfa: '/auth/mfa', enroll: '/auth/mfa/enroll' } as const
+
+/** Where a step is taken. */
+export function pathOf(step: Step, flow: string, returnTo: string): string {
+  return step === 'done' ? returnTo : `${PAGES[step]}?flow=${flow}`
+}

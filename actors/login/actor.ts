@@ -1,0 +1,59 @@
+/** Signing in: the handlers, put together from its steps. */
+import { defineActor } from '../../runtime/kernel/actor.js'
+import { findBrowserSession } from '../../storage/browser-sessions.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
+import type { ActorRef } from '../../runtime/kernel/actor.js'
+import { passwords } from '../passwords/protocol.js'
+import { tenants } from '../tenants/protocol.js'
+import type { LoginNeeds } from './flow.js'
+import { lockout } from './lockout.js'
+import { passwordStep } from './password.js'
+import { login, type LoginProtocol } from './protocol.js'
+import { secondFactorStep } from './second-factor.js'
+
+export type LoginActorNeeds = LoginNeeds & {
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+}
+
+export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
+  address: login,
+  asks: { passwords, tenants, browserSessions },
+  mailbox: { capacity: 1024, inflightMax: 256 },
+  lane: {
+    start: () => undefined,
+    password: () => undefined,
+    challenge: () => undefined,
+    secondFactor: () => undefined,
+    enrolment: () => undefined,
+    enrol: () => undefined,
+    signOut: () => undefined,
+  },
+  create: (needs) => {
+    const { database, clock, coordination, settings } = needs
+    const tools = { ...needs, lockout: lockout(coordination, settings, clock) }
+    const first = passwordStep(tools)
+    const second = secondFactorStep(tools)
+    return {
+      start: first.start,
+      password: first.password,
+      challenge: second.challenge,
+      secondFactor: second.secondFactor,
+      enrolment: second.enrolment,
+      enrol: second.enrol,
+      async signOut({ token }, turn) {
+        if (token === null) return { tag: 'signed_out' }
+        // A session that owes its second factor is ended too.
+        const row = await database.system(
+          (tx) => findBrowserSession(tx, sha256(token), clock.now()),
+          turn,
+        )
+        if (row !== undefined) {
+          const session = { tenantId: row.tenantId, id: row.id }
+          await needs.browserSessions.ask('end', { session, reason: 'logout' }, turn)
+        }
+        return { tag: 'signed_out' }
+      },
+    }
+  },
+})

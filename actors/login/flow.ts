@@ -1,0 +1,87 @@
+/** What every step of signing in begins with: the flow of its page and the session of its browser. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import type { ActorRef } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { type BrowserSessionRow, findBrowserSession } from '../../storage/browser-sessions.js'
+import type { Coordination } from '../../storage/coordination/port.js'
+import type { Sealer } from '../../storage/sealer.js'
+import { findTotpFactor, type TotpFactorRow } from '../../storage/second-factors.js'
+import { findSignInFlow, type SignInFlowFound } from '../../storage/sign-in-flows.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import { nextStep, pathOf, sha256, type Step } from '../browser-sessions/flows.js'
+import type { FlowReason } from '../browser-sessions/protocol.js'
+import type { SessionCookieSettings } from '../browser-sessions/settings.js'
+import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import { faceOf } from './face.js'
+import type { Lockout, LockoutSettings } from './lockout.js'
+import type { FlowPage, Onward } from './protocol.js'
+
+export type LoginNeeds = {
+  database: Database
+  coordination: Pick<Coordination, 'take' | 'get' | 'put'>
+  sealer: Sealer
+  clock: Clock
+  random: Random
+  passwords: ActorRef<PasswordsProtocol>
+  tenants: ActorRef<TenantsProtocol>
+  settings: LockoutSettings
+  cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
+}
+
+/** The parts of `LoginNeeds` with the lockout built. */
+export type LoginTools = LoginNeeds & { readonly lockout: Lockout }
+
+/** A browser in a flow. */
+export type Progress = {
+  readonly flow: SignInFlowFound
+  /** The secret of the flow, for the page. */
+  readonly token: string
+  /** Its session, of whichever tenant, a pending one included. */
+  readonly session: BrowserSessionRow | undefined
+  /** The second factor of that session's account. */
+  readonly factor: TotpFactorRow | undefined
+  readonly step: Step
+}
+
+/** Reads where a browser stands; undefined when there is no such flow any more. */
+export function readProgress(
+  { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
+  flow: string,
+  sessionToken: string | null,
+  turn: Turn,
+): Promise<Progress | undefined> {
+  // Neither token says whose tenant it is: that is read from the rows.
+  return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), turn)
+}
+
+async function progressOf(
+  tx: Transaction,
+  token: string,
+  sessionToken: string | null,
+  now: Date,
+): Promise<Progress | undefined> {
+  const flow = await findSignInFlow(tx, sha256(token), now)
+  if (flow === undefined) return undefined
+  const session =
+    sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
+  const factor = session && (await findTotpFactor(tx, session.accountId))
+  const step = nextStep(flow, session, factor !== undefined, now)
+  return { flow, token, session, factor, step }
+}
+
+/** On to wherever the browser belongs instead of the page it asked for. */
+export function onward({ step, token, flow }: Progress): Onward {
+  return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
+}
+
+export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
+  return {
+    flow: token,
+    tenant: faceOf(flow.tenantId, flow.tenantName, flow.tenantSettings),
+    reason: flow.reason as FlowReason,
+    uiLocales: flow.uiLocales,
+    formTargets: flow.formTargets,
+  }
+}

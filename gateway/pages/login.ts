@@ -1,0 +1,144 @@
+/** The pages of signing in: sign-in, second factor, enrolment, recovery codes, signed out. */
+import { encodeQR } from 'qr'
+import type {
+  Enrolled,
+  EnrolmentShown,
+  FlowPage,
+  FlowUnknown,
+  LoginShown,
+} from '../../actors/login/protocol.js'
+import type { PageAnswer, ReplyContext } from '../replies.js'
+import type { MessageKey } from './catalogue/en.js'
+import { failurePage } from './error.js'
+import { chooseLanguage, type Language } from './language.js'
+import { type Frame, renderPage } from './render.js'
+
+/** What went wrong with the form that the page answers; undefined on a first look. */
+export type FormFault =
+  | { readonly tag: 'wrong' }
+  | { readonly tag: 'locked'; readonly retryAfterSecs: number }
+
+type Faulty = { readonly tag: 'page' } | FormFault
+
+export function loginPage(shown: LoginShown & Faulty, context: ReplyContext): PageAnswer {
+  const language = languageOf(shown, context)
+  return flowAnswer('login', 'login.title', shown, context, {
+    wrong: 'login.wrong',
+    field: 'email',
+    content: { email: shown.email, again: shown.again, why: whyOf(shown, language) },
+  })
+}
+
+export function factorPage(shown: FlowPage & Faulty, context: ReplyContext): PageAnswer {
+  return flowAnswer('mfa', 'mfa.title', shown, context, {
+    wrong: 'mfa.wrong',
+    field: 'code',
+    content: {},
+  })
+}
+
+export function enrolmentPage(shown: EnrolmentShown & Faulty, context: ReplyContext): PageAnswer {
+  const { say } = languageOf(shown, context)
+  const { secret, otpauthUri } = shown
+  return flowAnswer('enroll', 'enroll.title', shown, context, {
+    wrong: 'enroll.wrong',
+    field: 'code',
+    content: { secret, otpauthUri, picture: pictureOf(otpauthUri, say('enroll.picture')) },
+  })
+}
+
+/** Ten codes, once, and the new session with them. */
+export function codesPage(shown: Enrolled, context: ReplyContext): PageAnswer {
+  const { recoveryCodes: codes, location, token: session, formTargets } = shown
+  const html = renderPage('codes', frameOf('codes.title', shown, context), { codes, location })
+  return { html, session, formTargets }
+}
+
+export function signedOutPage(_outcome: unknown, { browser }: ReplyContext): PageAnswer {
+  const acceptLanguage = browser.languages
+  const frame = { titleKey: 'logout.title', branding: null, acceptLanguage } as const
+  return { html: renderPage('logout', frame, {}), session: null }
+}
+
+/** A flow that ran out or never was. */
+export function unknownFlowPage(_outcome: FlowUnknown, context: ReplyContext): PageAnswer {
+  return failure(400, 'error.flow', context)
+}
+
+export function unknownTenantPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(404, 'error.404', context)
+}
+
+const BUSY_RETRY_SECS = '2'
+
+export function busyPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return { ...failure(503, 'error.503', context), headers: { 'retry-after': BUSY_RETRY_SECS } }
+}
+
+function failure(status: number, key: MessageKey, context: ReplyContext): PageAnswer {
+  const { requestId, browser } = context
+  const link = status === 400 ? ({ path: '/auth/login', key: 'error.again' } as const) : undefined
+  const acceptLanguage = browser.languages
+  return { html: failurePage({ status, key, acceptLanguage, requestId, link }) }
+}
+
+type Parts = {
+  readonly wrong: MessageKey
+  /** The field that a wrong entry is about. */
+  readonly field: string
+  readonly content: Readonly<Record<string, unknown>>
+}
+
+function flowAnswer(
+  template: string,
+  titleKey: MessageKey,
+  shown: FlowPage & Faulty,
+  context: ReplyContext,
+  { wrong, field, content }: Parts,
+): PageAnswer {
+  const frame = frameOf(titleKey, shown, context)
+  const shared = { ...content, flow: shown.flow, csrf: context.browser.csrfToken }
+  const { formTargets } = shown
+  if (shown.tag === 'page') {
+    return { html: renderPage(template, frame, { ...shared, invalid: false }), formTargets }
+  }
+  if (shown.tag === 'wrong') {
+    const html = renderPage(
+      template,
+      { ...frame, error: { key: wrong, field } },
+      { ...shared, invalid: true },
+    )
+    return { html, formTargets }
+  }
+  const html = renderPage(
+    template,
+    {
+      ...frame,
+      error: { key: 'login.locked', field: null },
+      errorValues: { minutes: Math.ceil(shown.retryAfterSecs / 60) },
+    },
+    { ...shared, invalid: false },
+  )
+  return { html, formTargets, headers: { 'retry-after': String(shown.retryAfterSecs) } }
+}
+
+function frameOf(titleKey: MessageKey, shown: FlowPage, { browser }: ReplyContext): Frame {
+  const { tenant, uiLocales } = shown
+  return { titleKey, branding: tenant, uiLocales, acceptLanguage: browser.languages }
+}
+
+function languageOf({ uiLocales }: FlowPage, { browser }: ReplyContext): Language {
+  return chooseLanguage(uiLocales, browser.languages)
+}
+
+function whyOf({ reason }: FlowPage, { say }: Language): string {
+  const name = 'name' in reason ? reason.name : ''
+  return say(`reason.${reason.tag}`, { name })
+}
+
+/** The picture of a secret, inline: it must not be a request that somebody logs. */
+function pictureOf(uri: string, words: string): string {
+  const label = words.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+  const svg = encodeQR(uri, 'svg', { ecc: 'medium', border: 4 })
+  return svg.replace('<svg ', `<svg class="qr" role="img" aria-label="${label}" `)
+}

@@ -1,0 +1,74 @@
+/** The account page. decisions.md 20, account. */
+import { z } from 'zod'
+import { account } from '../../actors/account/protocol.js'
+import { accountPage, accountPartGonePage } from '../pages/account.js'
+import { page, pageForm, type Route, route, seeOther } from '../route.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'session' },
+  errors: 'page',
+} as const
+
+const Id = z.object({ id: z.string().max(64) })
+const noFields = pageForm({})
+const gone = page(404, accountPartGonePage)
+const back = seeOther(() => ({ location: '/auth/account' }))
+const signIn = seeOther(({ location }: { location: string }) => ({ location }))
+
+const show = route(account, 'read', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/account',
+  operationId: 'showAccount',
+  summary: 'Account page: sessions and second factors',
+  message: ({ session }) => ({ session }),
+  replies: { seen: page(200, accountPage) },
+})
+
+const revokeSession = route(account, 'revokeSession', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/sessions/{id}/revoke',
+  operationId: 'revokeOwnSession',
+  summary: 'End one of one’s own sessions',
+  params: Id,
+  body: noFields,
+  message: ({ session, params }) => ({ session, sessionId: params.id }),
+  replies: {
+    revoked: seeOther(({ own }) =>
+      own ? { location: '/auth/login', session: null } : { location: '/auth/account' },
+    ),
+    unknown_session: gone,
+  },
+})
+
+const removeFactor = route(account, 'removeFactor', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/factors/{id}/remove',
+  operationId: 'removeOwnFactor',
+  summary: 'Remove a second factor',
+  params: Id,
+  body: noFields,
+  message: ({ session, browser, params }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    factorId: params.id,
+  }),
+  replies: { removed: back, unknown_factor: gone, sign_in: signIn },
+})
+
+const addFactor = route(account, 'addFactor', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/factors',
+  operationId: 'addOwnFactor',
+  summary: 'Set up a second factor',
+  body: noFields,
+  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  replies: { sign_in: signIn, present: back },
+})
+
+export const accountRoutes: readonly Route[] = [show, revokeSession, removeFactor, addFactor]
