@@ -61,3 +61,8 @@ export const seats = [
 export function planesOf(plane: Plane): readonly RunPlane[] {
   return plane === 'all' ? [A, C, J] : [plane]
 }
+
+/** Whether a process answers HTTP for an actor. `async` serves its probes and metrics, nothing else. */
+export function isServed(plane: Plane, actor: string): boolean {
+  return plane !== 'async' || actor === healthActor.address.name
+}

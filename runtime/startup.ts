@@ -20,7 +20,7 @@ import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import { loadSettings } from './load-settings.js'
-import { planesOf, seats } from './planes.js'
+import { isServed, planesOf, seats } from './planes.js'
 import {
   openBackend,
   openKeyManagement,
@@ -183,7 +183,9 @@ async function openListener(site: Site): Promise<Undo> {
     openapi,
     issuer: oidc.issuer_url,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
-    routes,
+    routes: routes.filter(
+      ({ target }) => target.via === 'gateway' || isServed(loaded.plane, target.address.name),
+    ),
     refs,
     plane: loaded.plane,
     log,

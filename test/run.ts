@@ -18,19 +18,32 @@ const flags = process.argv.slice(2).filter((word) => word.startsWith('--'))
 const files = process.argv.slice(2).filter((word) => !word.startsWith('--'))
 const wanted = (flag: string) => flags.includes(flag)
 
+/** What speaks HTTP to the whole service, whichever the transport. */
+const FLOWS = ['agents', 'oauth', 'control-plane', 'roster', 'openid-client'].map(
+  (name) => `dist/test/flows/${name}.test.js`,
+)
+
 type Verdict = { passed: number; failed: string[]; skipped: string[] }
 
 process.exitCode = await main()
 
 async function main(): Promise<number> {
   const started = performance.now()
+  rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
   if (files.length === 0 && !checks()) return 1
 
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const postgres = await startTestPostgres(dataDir)
   try {
-    const verdict = await runAva(postgres.env)
+    const verdict = await runAva(postgres.env, files)
+    if (files.length === 0) {
+      say('the flows once more, over HTTP/2 and TLS')
+      const over = await runAva({ ...postgres.env, TEST_TRANSPORT: 'tls_h2_only' }, FLOWS)
+      verdict.passed += over.passed
+      verdict.failed.push(...over.failed.map((title) => `${title} (tls_h2_only)`))
+      verdict.skipped.push(...over.skipped)
+    }
     report(verdict, (performance.now() - started) / 1000)
     if (!wanted('--no-coverage')) showCoverage()
     const skipsFail = wanted('--fail-on-skip') && verdict.skipped.length > 0
@@ -60,14 +73,15 @@ function checks(): boolean {
   })
 }
 
-function runAva(environment: Record<string, string>): Promise<Verdict> {
-  const ava = [bin('ava'), '--tap', '--concurrency', String(availableParallelism()), ...files]
+function runAva(environment: Record<string, string>, only: readonly string[]): Promise<Verdict> {
+  const ava = [bin('ava'), '--tap', '--concurrency', String(availableParallelism()), ...only]
   const coverage = [
     bin('c8'),
     '--reporter=json-summary',
     '--reporter=lcovonly',
     '--exclude=dist/test/**',
     '--exclude=dist/bench/**',
+    '--clean=false',
     '--src=.',
   ]
   const [command = '', ...args] = wanted('--no-coverage') ? ava : [...coverage, ...ava]

@@ -1,5 +1,7 @@
 /** The whole service on a database of its own, for tests that speak to it over HTTP. */
 import { createServer } from 'node:net'
+import { rootCertificates } from 'node:tls'
+import { Agent, setGlobalDispatcher } from 'undici'
 import { startService, type Service } from '../../runtime/startup.js'
 import { createLogger, silentLogger } from '../../runtime/kernel/log.js'
 import { type FreshDatabase, freshDatabase } from './database.js'
@@ -8,6 +10,10 @@ import { type TestKms, testKms } from './kms.js'
 
 export type Transport = 'plain_http' | 'tls_h2_only'
 export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
+
+/** The runner runs the flows once more with TEST_TRANSPORT=tls_h2_only. */
+export const DEFAULT_TRANSPORT: Transport =
+  TRANSPORTS.find((name) => name === process.env['TEST_TRANSPORT']) ?? 'plain_http'
 
 export interface TestService {
   readonly service: Service
@@ -48,12 +54,13 @@ const DEFAULTS = {
 }
 
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { transport = 'plain_http', beside } = options
+  const { transport = DEFAULT_TRANSPORT, beside } = options
   const db = beside?.db ?? (await freshDatabase())
   const port = await freePort()
   const kms = beside?.kms ?? (await testKms())
   const certificate: Certificate | undefined =
-    transport === 'tls_h2_only' ? makeCertificate() : undefined
+    transport === 'tls_h2_only' ? (shared ??= makeCertificate()) : undefined
+  if (certificate) trust(certificate.pem)
   const scheme = certificate ? 'https' : 'http'
   const baseUrl = `${scheme}://localhost:${port}`
   const issuer = beside?.issuer ?? baseUrl
@@ -86,12 +93,21 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     ca: certificate?.pem,
     async end() {
       await service.stop()
-      certificate?.remove()
       if (beside !== undefined) return
       await kms.end()
       await db.drop()
     },
   }
+}
+
+/** One for all services of a test file: two of the same name could not be told apart. */
+let shared: Certificate | undefined
+process.once('exit', () => shared?.remove())
+
+/** From here on `fetch` speaks HTTP/2 where it is offered, and trusts the certificate. */
+function trust(pem: string): void {
+  const connect = { ca: [...rootCertificates, pem] }
+  setGlobalDispatcher(new Agent({ allowH2: true, connect }))
 }
 
 /** A port nobody listens on now. */
