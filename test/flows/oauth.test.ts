@@ -17,6 +17,7 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { createMetrics } from '../../runtime/kernel/metrics.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
+import { watchContract } from '../support/contract.js'
 import { buildTown, DPOP_DEFAULT, ISSUER, type Town } from '../actors/tokens/town.js'
 
 let town: Town
@@ -28,6 +29,7 @@ let tenantId: string
 const stops: (() => Promise<unknown>)[] = []
 
 test.before(async () => {
+  watchContract()
   town = await buildTown()
   tenantId = await town.tenant('flows')
   const { database, clock, random, keys } = town

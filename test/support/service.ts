@@ -6,6 +6,7 @@ import { startService, type Service } from '../../runtime/startup.js'
 import { createLogger, silentLogger } from '../../runtime/kernel/log.js'
 import { type FreshDatabase, freshDatabase } from './database.js'
 import { type Certificate, makeCertificate } from './certificates.js'
+import { watchContract } from './contract.js'
 import { type TestKms, testKms } from './kms.js'
 
 export type Transport = 'plain_http' | 'tls_h2_only'
@@ -55,6 +56,7 @@ const DEFAULTS = {
 
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
   const { transport = DEFAULT_TRANSPORT, beside } = options
+  watchContract()
   const db = beside?.db ?? (await freshDatabase())
   const port = await freePort()
   const kms = beside?.kms ?? (await testKms())

@@ -3,6 +3,7 @@ import type { GatewayOptions } from '../../../gateway/gateway.js'
 import { agentRoutes } from '../../../gateway/routes/agents.js'
 import { workspaceRoutes } from '../../../gateway/routes/workspaces.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
+import { watchContract } from '../../support/contract.js'
 import { type IdentityOptions, identityHouse, ISSUER, nonceFor } from '../../support/identity.js'
 import { openStage } from '../stage.js'
 
@@ -12,6 +13,7 @@ export const REGISTER = '/api/v1/agents/auth/register'
 export type Json = Record<string, unknown>
 
 export async function openDoors(options: IdentityOptions = {}) {
+  watchContract()
   const house = await identityHouse(options)
   const refs = new Map<string, never>([
     ['agents', house.agents as never],

@@ -1,0 +1,229 @@
+/**
+ * Whatever is sent to whatever route: the answer is described, names the request, shows nothing of
+ * the inside, and the service is as well afterwards as before. The requests are made of what the
+ * description says, broken in every way, so that they get past the first check. TEST_LONG: ten times
+ * as many.
+ */
+import test from 'ava'
+import * as fc from 'fast-check'
+import { request } from 'undici'
+import { bootstrap, callerOf, clientToken, type Json, login } from '../support/journey.js'
+import { testService } from '../support/service.js'
+import { isReady, metric, METRICS_TOKEN } from '../support/watch.js'
+
+const RUNS = process.env['TEST_LONG'] ? 8_000 : 800
+
+type Schema = {
+  $ref?: string
+  type?: string | string[]
+  properties?: Record<string, Schema>
+  items?: Schema
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+}
+type Operation = {
+  requestBody?: { content: Record<string, { schema?: Schema }> }
+  parameters?: { name: string; in: string }[]
+}
+type Document = {
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, Schema> }
+}
+
+/** Text that programs stumble over. */
+const NASTY = [
+  '',
+  '\u0000',
+  'null',
+  '-1',
+  '9'.repeat(400),
+  '1e400',
+  "' or 1=1 --",
+  '${7*7}',
+  '../../../etc/passwd',
+  '%00',
+  '%',
+  '\ud800',
+  '\u202e',
+  '<script>',
+  '\r\nx-injected: 1',
+  '00000000-0000-0000-0000-000000000000',
+  '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e',
+  '__proto__',
+  'constructor',
+  'a'.repeat(5_000),
+  '{"a":1}',
+]
+const text = fc.oneof(
+  fc.constantFrom(...NASTY),
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ maxLength: 12 }),
+)
+const anyJson = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  text,
+  fc.constantFrom<unknown>(2 ** 53, -0, 1e308, true, [], {}, [[[[[[]]]]]]),
+)
+
+/** Values of a described shape, some of them broken. */
+function shaped(schema: Schema, document: Document, depth = 0): fc.Arbitrary<unknown> {
+  const name = schema.$ref?.split('/').at(-1)
+  if (name !== undefined && depth < 6) {
+    return shaped(document.components.schemas[name] ?? {}, document, depth + 1)
+  }
+  const broken = { arbitrary: anyJson, weight: 1 }
+  const like = (arbitrary: fc.Arbitrary<unknown>, weight = 4) =>
+    fc.oneof({ arbitrary, weight }, broken)
+  if (schema.const !== undefined) return like(fc.constant(schema.const))
+  if (schema.enum !== undefined) return like(fc.constantFrom(...schema.enum))
+  if (schema.anyOf !== undefined && depth < 6) {
+    return fc.oneof(...schema.anyOf.map((one) => shaped(one, document, depth + 1)))
+  }
+  if (schema.properties !== undefined && depth < 6) {
+    const members = Object.entries(schema.properties).map(
+      ([member, inner]) => [member, shaped(inner, document, depth + 1)] as const,
+    )
+    const object = fc.record(Object.fromEntries(members), { requiredKeys: [] })
+    return like(object, 8)
+  }
+  const type = [schema.type].flat()[0]
+  if (type === 'array') {
+    return like(fc.array(shaped(schema.items ?? {}, document, depth + 1), { maxLength: 4 }))
+  }
+  if (type === 'integer' || type === 'number') return like(fc.oneof(fc.integer(), fc.double()))
+  if (type === 'boolean') return like(fc.boolean())
+  return like(text)
+}
+
+const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
+
+test('garbage to any route is answered as described, and hurts nobody', async (t) => {
+  t.timeout(600_000)
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+  })
+  t.teardown(() => running.end())
+  const http = callerOf(running.baseUrl)
+  const space = await bootstrap(http)
+  const document = (await http.call('/openapi.json')).body as unknown as Document
+  const entered = await login(http, space)
+  const service = await clientToken(http, space)
+
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ method, path, operation })),
+  )
+  const authorization = fc.oneof(
+    fc.constantFrom(
+      undefined,
+      `Bearer ${space.accessToken}`,
+      `Bearer ${String(entered.body['access_token'])}`,
+      `Bearer ${String(service.body['access_token'])}`,
+      `Basic ${Buffer.from(`${space.clientId}:${space.clientSecret}`).toString('base64')}`,
+    ),
+    text.map((word) => `Bearer ${word.replaceAll(/[^\x21-\x7e]/g, '')}`),
+    fc.constantFrom('Bearer', 'Basic !!!', 'DPoP a.b.c', 'Bearer a.b.c', 'Negotiate x'),
+  )
+  const whole = fc.constantFrom(...operations).chain(({ method, path, operation }) => {
+    const [type, described] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
+    const value = shaped(described?.schema ?? {}, document)
+    const bytes = fc.uint8Array({ maxLength: 200 }).map((raw) => Buffer.from(raw))
+    const encoded =
+      type === 'application/x-www-form-urlencoded'
+        ? value.map((fields) => Buffer.from(formOf(fields)))
+        : value.map((json) => Buffer.from(JSON.stringify(json) ?? ''))
+    const cut = fc.tuple(encoded, fc.nat(60)).map(([raw, at]) => raw.subarray(0, at))
+    const segments = fc.array(
+      fc.oneof(text, fc.constantFrom(space.tenantId, space.organizationId, space.agentId)),
+      { minLength: 3, maxLength: 3 },
+    )
+    const query = (operation.parameters ?? []).filter((one) => one.in === 'query')
+    return fc.record({
+      method: fc.constant(method.toUpperCase()),
+      declared: fc.constant(path),
+      segments,
+      query: fc.record(Object.fromEntries(query.map(({ name }) => [name, text])), {
+        requiredKeys: [],
+      }),
+      body: fc.oneof(
+        { arbitrary: encoded, weight: 6 },
+        { arbitrary: bytes, weight: 1 },
+        { arbitrary: cut, weight: 1 },
+      ),
+      contentType: fc.oneof(
+        { arbitrary: fc.constant(type ?? 'application/json'), weight: 9 },
+        { arbitrary: fc.constantFrom('text/plain', 'application/json; charset=x', ''), weight: 1 },
+      ),
+      authorization,
+      idempotencyKey: fc.option(fc.constantFrom('same', 'a b', 'x'.repeat(300)), {
+        nil: undefined,
+        freq: 4,
+      }),
+    })
+  })
+
+  const seen = new Map<number, number>()
+  await fc.assert(
+    fc.asyncProperty(whole, async (sent) => {
+      let at = 0
+      const path = sent.declared.replaceAll(/\{[^}]+\}/g, () => segmentOf(sent.segments[at++]!))
+      const query = new URLSearchParams(Object.entries(sent.query).filter(isGiven)).toString()
+      const hasBody = !['GET', 'DELETE'].includes(sent.method)
+      const answer = await request(`${running.baseUrl}${path}${query === '' ? '' : `?${query}`}`, {
+        method: sent.method as 'POST',
+        headers: {
+          ...(hasBody && sent.contentType !== '' ? { 'content-type': sent.contentType } : {}),
+          ...(sent.authorization === undefined ? {} : { authorization: sent.authorization }),
+          ...(sent.idempotencyKey === undefined ? {} : { 'idempotency-key': sent.idempotencyKey }),
+        },
+        body: hasBody ? sent.body : null,
+      })
+      const said = await answer.body.text()
+      const { statusCode: status, headers } = answer
+      seen.set(status, (seen.get(status) ?? 0) + 1)
+      const where = `${sent.method} ${sent.declared} ${status}: ${said.slice(0, 200)}`
+      // Its status, type and body are held against the description by the test service itself.
+      if (status >= 500) throw new Error(where)
+      if (String(headers['x-request-id'] ?? '') === '') throw new Error(`no request id: ${where}`)
+      if (headers['x-injected'] !== undefined) throw new Error(`a header was injected: ${where}`)
+      if (status < 400) return
+      if (STACK.test(said)) throw new Error(`it shows the inside: ${where}`)
+      const type = String(headers['content-type'] ?? '')
+      if (type.startsWith('text/html')) return
+      const body = JSON.parse(said) as Json
+      if (typeof body['error'] !== 'string') throw new Error(`no error code: ${where}`)
+      const isOauth = type === 'application/json' && sent.declared.startsWith('/oauth/')
+      if (!isOauth && type !== 'application/problem+json') throw new Error(`${type}: ${where}`)
+    }),
+    { numRuns: RUNS },
+  )
+  t.log(
+    [...seen]
+      .toSorted(([a], [b]) => a - b)
+      .map(([status, n]) => `${status}: ${n}`)
+      .join(', '),
+  )
+  t.true((seen.get(400) ?? 0) > 0 && (seen.get(200) ?? 0) > 0)
+  t.true(await isReady(http))
+  t.is(await metric(http, 'svc_actor_unavailable_total', { reason: 'failed' }), 0)
+  t.is(await metric(http, 'svc_actor_restarts_total'), 0)
+  await bootstrap(http)
+})
+
+function formOf(fields: unknown): string {
+  const form = new URLSearchParams()
+  if (typeof fields !== 'object' || fields === null) return String(fields)
+  for (const [name, value] of Object.entries(fields)) {
+    form.append(name, typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+  }
+  return form.toString()
+}
+
+/** What a client can put between two slashes; lone surrogates cannot be encoded at all. */
+function segmentOf(word: string): string {
+  return encodeURIComponent(word.replaceAll(/[\ud800-\udfff]/g, 'x').slice(0, 600)) || 'x'
+}
+
+function isGiven(pair: [string, string | undefined]): pair is [string, string] {
+  return pair[1] !== undefined
+}

@@ -1,0 +1,103 @@
+/**
+ * The public interface as tables, against the description that the running service serves. Every
+ * answer of the flow tests is held against that description as well: test/support/contract.ts.
+ */
+import test from 'ava'
+import { routes } from '../../gateway/route-table.js'
+import { openapiDocument } from '../../gateway/openapi.js'
+import { answersSeen, contractFault } from '../support/contract.js'
+import { BOOTSTRAP, callerOf, demand } from '../support/journey.js'
+import { testService } from '../support/service.js'
+
+type Operations = Record<string, { responses: Record<string, unknown>; security?: object[] }>
+type Document = { paths: Record<string, Operations> }
+
+const running = await testService()
+test.after.always(() => running.end())
+const http = callerOf(running.baseUrl)
+const served = async () => demand(await http.call('/openapi.json'), 200).body as unknown as Document
+
+// biome-ignore format: a table
+const PROMISED = [
+  // interface.md, Discovery and keys
+  ['get',  '/.well-known/jwks.json',                                                          [200, 500]],
+  ['get',  '/.well-known/jwt-vc-issuer',                                                      [200]],
+  ['get',  '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}',                     [200, 404]],
+  ['get',  '/.well-known/oauth-authorization-server',                                         [200]],
+  ['get',  '/.well-known/oauth-protected-resource',                                           [200]],
+  ['get',  '/.well-known/openid-configuration',                                               [200]],
+  ['get',  '/.well-known/openid-credential-issuer',                                           [200]],
+  ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
+  ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],
+  ['get',  '/api/v1/capabilities',                                                            [200]],
+  // interface.md, Health
+  ['get',  '/health/live',                                                                    [200]],
+  ['get',  '/health/startup',                                                                 [200, 503]],
+  ['get',  '/health/ready',                                                                   [200, 503]],
+  // interface.md, Agent authentication and registration
+  ['post', '/api/v1/agents/auth/challenge',                                                   [200, 400]],
+  ['post', '/api/v1/agents/auth/register/pow',                                                [200, 400, 403, 409, 429]],
+  ['post', '/api/v1/agents/auth/register/pow/complete',                                       [200, 400, 425]],
+  ['post', '/api/v1/agents/auth/verify',                                                      [200, 400]],
+  ['post', '/api/v1/agents/auth/register',                                                    []],
+  ['get',  '/api/v1/agents/workspace/bootstrap',                                              [200]],
+  ['post', '/api/v1/agents/workspace/bootstrap/pow',                                          [200, 400, 403, 409, 429]],
+  ['post', '/api/v1/agents/workspace/bootstrap/pow/complete',                                 [201, 400, 425]],
+] as const satisfies readonly (readonly [string, string, readonly number[]])[]
+
+for (const [method, path, statuses] of PROMISED) {
+  test(`${method.toUpperCase()} ${path} is described with its statuses`, async (t) => {
+    const operation = (await served()).paths[path]?.[method]
+    t.truthy(operation, 'it exists')
+    const described = new Set(Object.keys(operation!.responses).map(Number))
+    for (const status of statuses) t.true(described.has(status), `it may answer ${status}`)
+    t.true((operation!.security ?? []).length === 0, 'it is for everybody')
+  })
+}
+
+test('every described path without parameters and without credentials is there', async (t) => {
+  const { paths } = await served()
+  let asked = 0
+  for (const [path, { get }] of Object.entries(paths)) {
+    if (get === undefined || path.includes('{') || (get.security ?? []).length > 0) continue
+    const { status } = await http.call(path, { redirect: 'manual' })
+    t.true(status in get.responses, `GET ${path} gave ${status}`)
+    asked += 1
+  }
+  t.true(
+    asked >= PROMISED.filter(([method, path]) => method === 'get' && !path.includes('{')).length,
+  )
+})
+
+test('an answer that is not as described is noticed', async (t) => {
+  const before = answersSeen()
+  demand(await http.call('/health/live'), 200)
+  t.true(answersSeen() > before, 'all answers are looked at')
+
+  const route = routes.find(({ path }) => path === BOOTSTRAP)!
+  const { text } = await http.call(route.path)
+  const good = { status: 200, contentType: 'application/json', body: text }
+  const problem = { status: 503, contentType: 'application/problem+json' }
+  t.is(contractFault(route, good), null)
+  for (const [what, bad] of Object.entries({
+    'an undescribed status': { ...good, status: 299 },
+    'another media type': { ...good, contentType: 'text/html' },
+    'a missing member': { ...good, body: '{}' },
+    'a member too many': { ...good, body: JSON.stringify({ ...JSON.parse(text), secret: 'x' }) },
+    'a member of another type': { ...good, body: text.replace(/"issuer":"[^"]*"/, '"issuer":7') },
+    'no body': { ...good, contentType: null, body: null },
+    'a bare 503': { ...problem, body: '{}' },
+  })) {
+    t.truthy(contractFault(route, bad), what)
+  }
+})
+
+test('the served document is that of the public routes', async (t) => {
+  const { paths } = await served()
+  const document = openapiDocument({
+    issuer: running.issuer,
+    exposure: 'public',
+    routes,
+  }) as Document
+  for (const path of Object.keys(document.paths)) t.true(path in paths, path)
+})
