@@ -285,13 +285,17 @@ const PAGE_ERRORS: readonly ResponseDoc[] = (
   ['bad-request', 'forbidden', 'rate-limited', 'server-error', 'service-unavailable'] as const
 ).map((name) => ({ status: PROBLEM_TYPES[name].status, contentType: 'text/html', schema: null }))
 
+/** Without a session a page leads to the sign-in. */
+const SIGN_IN: ResponseDoc = { status: 303, contentType: null, schema: null }
+
 /** What any such route may answer before its actor is asked. */
 function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const names: ProblemName[] = []
   const hasInput = [route.params, route.query, route.headers, route.body].some(
     (p) => p !== undefined,
   )
-  if (route.errors === 'page') return PAGE_ERRORS
+  const { scheme } = route.security
+  if (route.errors === 'page') return scheme === 'session' ? [...PAGE_ERRORS, SIGN_IN] : PAGE_ERRORS
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   if (route.security.scheme === 'bearer' || route.security.scheme === 'metrics') {
     names.push('unauthorized', 'token-expired', 'token-revoked')

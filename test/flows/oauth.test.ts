@@ -68,8 +68,7 @@ test.before(async () => {
   nonceGateway = open(strict.ref)
   base = (await gateway.listen()).url
   nonceBase = (await nonceGateway.listen()).url
-  gateway.started()
-  nonceGateway.started()
+  for (const each of [gateway, nonceGateway]) each.started()
 })
 test.after.always(async () => {
   await Promise.all([gateway?.close(), nonceGateway?.close()])
