@@ -23,8 +23,7 @@ import { buildTown, DPOP_DEFAULT, ISSUER, type Town } from '../actors/tokens/tow
 let town: Town
 let gateway: Gateway
 let nonceGateway: Gateway
-let base: string
-let nonceBase: string
+let [base, nonceBase] = ['', '']
 let tenantId: string
 const stops: (() => Promise<unknown>)[] = []
 
