@@ -4,6 +4,7 @@ import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
+import { inviteRoutes } from './routes/invites.js'
 import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
@@ -21,5 +22,6 @@ export const routes: readonly Route[] = [
   ...organizationRoutes,
   ...rosterRoutes,
   ...loginRoutes,
+  ...inviteRoutes,
   ...accountRoutes,
 ]

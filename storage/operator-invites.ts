@@ -48,3 +48,31 @@ export async function findOperatorInvite(
   })
   return rows[0]
 }
+
+/** An invite that was just used up. */
+export type UsedInvite = {
+  readonly tenantId: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly organizationId: string
+  readonly organizationName: string
+  readonly role: 'owner' | 'admin' | 'member'
+}
+
+/** Uses an invite, once: of any number that try, one gets it. Its tenant is not known before. */
+export async function useOperatorInvite(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<UsedInvite | undefined> {
+  const { rows } = await tx.query<UsedInvite>({
+    name: 'operator_invite.use',
+    text: `update operator_invites i set used_at = $2
+           from organizations o, tenants t
+           where i.token_sha256 = $1 and i.used_at is null and i.expires_at > $2
+             and o.id = i.organization_id and t.id = i.tenant_id
+           returning i.tenant_id as "tenantId", t.settings as "tenantSettings",
+             i.organization_id as "organizationId", o.name as "organizationName", i.role`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}

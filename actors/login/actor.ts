@@ -7,6 +7,7 @@ import type { ActorRef } from '../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import type { LoginNeeds } from './flow.js'
+import { inviteStep } from './invite.js'
 import { lockout } from './lockout.js'
 import { passwordStep } from './password.js'
 import { login, type LoginProtocol } from './protocol.js'
@@ -27,6 +28,8 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     secondFactor: () => undefined,
     enrolment: () => undefined,
     enrol: () => undefined,
+    // In turn, so that racers for one invite do not each hash a password to find it spent.
+    acceptInvite: ({ token }) => token,
     signOut: () => undefined,
   },
   create: (needs) => {
@@ -41,6 +44,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       secondFactor: second.secondFactor,
       enrolment: second.enrolment,
       enrol: second.enrol,
+      acceptInvite: inviteStep(tools),
       async signOut({ token }, turn) {
         if (token === null) return { tag: 'signed_out' }
         // A session that owes its second factor is ended too.

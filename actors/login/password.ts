@@ -3,14 +3,12 @@
  * password: the same look-up, one verification, one event.
  */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { endBrowserSessionOf, insertBrowserSession } from '../../storage/browser-sessions.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { findSignIn, recordSignIn, rehashPassword, type SignInRow } from '../../storage/sign-ins.js'
 import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
-import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../browser-sessions/flows.js'
-import { lifetimesOf } from './face.js'
+import { beginFlow, isOwnPath, nextStep, pathOf } from '../browser-sessions/flows.js'
 import { flowPage, type LoginTools, onward, readProgress } from './flow.js'
 import type {
   Busy,
@@ -24,12 +22,12 @@ import type {
   StartLogin,
   TenantNotFound,
 } from './protocol.js'
+import { openSession } from './session.js'
 
-export const SESSION_TOKEN_BYTES = 32
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
 export function passwordStep(tools: LoginTools) {
-  const { database, clock, random, passwords, tenants, lockout, cookies } = tools
+  const { database, clock, random, passwords, tenants, lockout } = tools
 
   return {
     async start(
@@ -112,32 +110,15 @@ export function passwordStep(tools: LoginTools) {
   ): Promise<SignedIn> {
     const now = clock.now()
     const { tenantId, tenantSettings } = flow
-    const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
-    const token = random.token(SESSION_TOKEN_BYTES)
-    const id = random.uuid()
-    const { accountId, tenantUserId, sub, hasFactor } = found
-    const doing = { tenantId, sub, sessionId: id, requestId: turn.requestId }
+    const { accountId, tenantUserId, sub, hasFactor: pending } = found
     // The session that ends may be one of another tenant.
-    await database.system(async (tx) => {
-      if (visitor.token !== null) {
-        await endBrowserSessionOf(tx, sha256(visitor.token), 'replaced', now)
-      }
-      await insertBrowserSession(tx, {
-        tenantId,
-        id,
-        accountId,
-        tokenSha256: sha256(token),
-        pending: hasFactor,
-        amr: ['pwd'],
-        authTime: now,
-        idleSecs,
-        userAgent: visitor.userAgent,
-        address: visitor.address,
-        expiresAt: new Date(now.getTime() + absoluteSecs * 1000),
-      })
+    const token = await database.system(async (tx) => {
+      const opened = { tenantId, tenantSettings, accountId, pending }
+      const session = await openSession(tx, tools, opened, visitor, now)
+      const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
       const told: Doing[] = [
-        hasFactor
+        pending
           ? { ...doing, type: 'auth.mfa.challenge', fields: { methods: ['totp', 'recovery_code'] } }
           : { ...doing, type: 'auth.login.success', fields: { amr: ['pwd'], acr: 'aal1' } },
       ]
@@ -146,6 +127,7 @@ export function passwordStep(tools: LoginTools) {
         tx,
         told.map((one) => personEvent(random, one, now)),
       )
+      return session.token
     }, turn)
     const progress = await readProgress(tools, flowToken, token, turn)
     const step = progress?.step ?? nextStep(flow, undefined, false, now)

@@ -34,6 +34,8 @@ export type LoginProtocol = {
     | FlowUnknown
     | Busy
   >
+  /** Uses an operator invite: creates the account and signs it in. The invite serves once. */
+  acceptInvite: Ask<AcceptInvite, InviteAccepted | InviteRefused | InviteFault | Busy>
   /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
   signOut: Ask<{ token: string | null }, { tag: 'signed_out' }>
 }
@@ -119,6 +121,24 @@ export type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
 /** Never was, or ran out. */
 export type FlowUnknown = { readonly tag: 'unknown_flow' }
 export type TenantNotFound = { readonly tag: 'unknown_tenant' }
+export type AcceptInvite = {
+  readonly token: string
+  readonly email: string
+  readonly displayName: string
+  readonly password: string
+  readonly visitor: Visitor
+}
+export type InviteAccepted = Omit<SignedIn, 'tag'> & { readonly tag: 'accepted' }
+export type InviteRefused = { readonly tag: 'unknown_invite' } | { readonly tag: 'spent' }
+/** Something to correct in the form; the invite is as it was. */
+export type InviteFault = {
+  readonly tag: 'invalid_email' | 'weak_password' | 'email_taken'
+  readonly organizationName: string
+  readonly expiresAt: Date
+  readonly email: string
+  readonly displayName: string
+}
+
 /** The password workers are busy, or failures cannot be counted at the moment. */
 export type Busy = { readonly tag: 'busy' }
 

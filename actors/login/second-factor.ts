@@ -17,7 +17,6 @@ import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { PASSWORD_FRESH_MS, pathOf, sha256 } from '../browser-sessions/flows.js'
 import { flowPage, type LoginTools, onward, type Progress, readProgress } from './flow.js'
-import { SESSION_TOKEN_BYTES } from './password.js'
 import type {
   Enrolled,
   EnrolmentPage,
@@ -31,6 +30,7 @@ import type {
   SignedIn,
 } from './protocol.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
+import { SESSION_TOKEN_BYTES } from './session.js'
 import { base32, otpauthUri, TOTP_SECRET_BYTES, totpStepOf } from './totp.js'
 
 /** How long an offered secret stays the same when the page is opened again. */

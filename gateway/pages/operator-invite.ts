@@ -1,60 +1,60 @@
-/** The page behind an operator invite: whose it is and until when it holds. */
+/** The page behind an operator invite: whose it is, until when it holds, and the form to accept. */
+import type { InviteFault } from '../../actors/login/protocol.js'
+import type { InviteValid } from '../../actors/workspaces/protocol.js'
+import type { PageAnswer, ReplyContext } from '../replies.js'
+import type { MessageKey } from './catalogue/en.js'
+import { chooseLanguage } from './language.js'
+import { type Frame, renderPage } from './render.js'
 
 /** An invite that can still be used. */
-export function invitePage(organizationName: string, expiresAt: Date): string {
-  const until = expiresAt.toISOString()
-  return page(
-    'Operator invite',
-    `<p>You are invited to operate <strong>${escaped(organizationName)}</strong>.</p>
-<p>The invite can be used once, until <time datetime="${until}">${readable(until)}</time>.
-Keep its address to yourself: whoever opens it may use it.</p>`,
+export function invitePage(invite: InviteValid, context: ReplyContext): PageAnswer {
+  return formPage({ ...invite, email: '', displayName: '' }, undefined, context)
+}
+
+const FAULTS: Readonly<Record<InviteFault['tag'], { key: MessageKey; field: string }>> = {
+  invalid_email: { key: 'invite.email.invalid', field: 'email' },
+  weak_password: { key: 'invite.weak', field: 'password' },
+  email_taken: { key: 'invite.taken', field: 'email' },
+}
+
+/** The same page with what is to be corrected. */
+export function inviteFaultPage(invite: InviteFault, context: ReplyContext): PageAnswer {
+  return formPage(invite, FAULTS[invite.tag], context)
+}
+
+export function inviteUnknownPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return notice('invite.unknown.title', 'invite.unknown', context)
+}
+
+export function inviteGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return notice('invite.spent.title', 'invite.spent', context)
+}
+
+function formPage(
+  invite: Omit<InviteFault, 'tag'>,
+  error: Frame['error'],
+  { browser, path }: ReplyContext,
+): PageAnswer {
+  const { languages: acceptLanguage, csrfToken: csrf } = browser
+  const { time } = chooseLanguage(null, acceptLanguage)
+  const { organizationName: organization, email, displayName, expiresAt } = invite
+  const html = renderPage(
+    'invite',
+    { titleKey: 'invite.title', branding: null, acceptLanguage, error },
+    {
+      organization,
+      until: time(expiresAt),
+      email,
+      displayName,
+      csrf,
+      action: path,
+      invalid: error?.field ?? null,
+    },
   )
+  return { html }
 }
 
-export function inviteUnknownPage(): string {
-  return page(
-    'No such invite',
-    '<p>There is no invite at this address. Check that it is whole.</p>',
-  )
-}
-
-export function inviteGonePage(): string {
-  return page(
-    'Invite no longer valid',
-    '<p>This invite was used or has expired. Ask whoever invited you for a new one.</p>',
-  )
-}
-
-function page(title: string, body: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
-<title>${title}</title>
-</head>
-<body>
-<main>
-<h1>${title}</h1>
-${body}
-</main>
-</body>
-</html>
-`
-}
-
-const readable = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)
+function notice(titleKey: MessageKey, key: MessageKey, { browser }: ReplyContext): PageAnswer {
+  const frame = { titleKey, branding: null, acceptLanguage: browser.languages }
+  return { html: renderPage('notice', frame, { key }) }
 }

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { agents } from '../../actors/agents/protocol.js'
 import { OWNERSHIP_DESCRIPTION } from '../../actors/domain/signed-strings.js'
 import { FRAMEWORKS, workspaces } from '../../actors/workspaces/protocol.js'
-import { inviteGonePage, invitePage, inviteUnknownPage } from '../pages/operator-invite.js'
-import { html, json, problem, type Route, reply, route } from '../route.js'
+import { json, problem, type Route, reply, route } from '../route.js'
 import {
   Agent,
   agentJson,
@@ -203,23 +202,4 @@ const complete = route(workspaces, 'complete', {
   },
 })
 
-const InviteToken = z.object({ token: z.string().min(1).max(128) })
-
-const invite = route(workspaces, 'readInvite', {
-  method: 'GET',
-  path: '/auth/invites/{token}',
-  operationId: 'readOperatorInvite',
-  summary: 'Page of an operator invite',
-  tags: TAGS,
-  exposure: 'internal',
-  security: { scheme: 'anonymous' },
-  params: InviteToken,
-  message: ({ params }) => ({ token: params.token }),
-  replies: {
-    valid: html(200, ({ organizationName, expiresAt }) => invitePage(organizationName, expiresAt)),
-    unknown_invite: html(404, inviteUnknownPage),
-    spent: html(410, inviteGonePage),
-  },
-})
-
-export const workspaceRoutes: readonly Route[] = [metadata, start, complete, invite]
+export const workspaceRoutes: readonly Route[] = [metadata, start, complete]

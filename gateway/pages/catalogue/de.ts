@@ -101,6 +101,4 @@ export const de: Catalogue = {
     'Unter dieser Adresse gibt es keine Einladung. Prüfen Sie, ob sie vollständig ist.',
   'invite.spent.title': 'Einladung gilt nicht mehr',
   'invite.spent': 'Diese Einladung wurde benutzt oder ist abgelaufen. Bitten Sie um eine neue.',
-  'invite.done.title': 'Willkommen',
-  'invite.done': 'Sie betreiben jetzt {organization}. Melden Sie sich mit Ihrem neuen Konto an.',
 }

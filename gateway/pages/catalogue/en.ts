@@ -92,8 +92,6 @@ export const en = {
   'invite.unknown': 'There is no invite at this address. Check that it is whole.',
   'invite.spent.title': 'Invite no longer valid',
   'invite.spent': 'This invite was used or has expired. Ask whoever invited you for a new one.',
-  'invite.done.title': 'Welcome',
-  'invite.done': 'You are now an operator of {organization}. Sign in with your new account.',
 } as const
 
 export type MessageKey = keyof typeof en

@@ -1,6 +1,7 @@
 /** The agent and workspace routes behind a gateway on a real socket, and how to knock. */
 import type { GatewayOptions } from '../../../gateway/gateway.js'
 import { agentRoutes } from '../../../gateway/routes/agents.js'
+import { inviteRoutes } from '../../../gateway/routes/invites.js'
 import { workspaceRoutes } from '../../../gateway/routes/workspaces.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { watchContract } from '../../support/contract.js'
@@ -24,7 +25,7 @@ export async function openDoors(options: IdentityOptions = {}) {
     issuer: ISSUER,
     server: { endpoint_throttle: { enabled: false } },
     gateway: {
-      routes: [...agentRoutes, ...workspaceRoutes],
+      routes: [...agentRoutes, ...workspaceRoutes, ...inviteRoutes],
       refs: refs as GatewayOptions['refs'],
     },
   })

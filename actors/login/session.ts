@@ -1,0 +1,45 @@
+/** A new session takes the place of whatever the browser had (session fixation: ASVS 7.2.4). */
+import { endBrowserSessionOf, insertBrowserSession } from '../../storage/browser-sessions.js'
+import type { Transaction } from '../../storage/sql.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { lifetimesOf } from './face.js'
+import type { LoginTools } from './flow.js'
+import type { Visitor } from './protocol.js'
+
+export const SESSION_TOKEN_BYTES = 32
+
+export type OpenSession = {
+  readonly tenantId: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly accountId: string
+  /** A second factor is owed. */
+  readonly pending: boolean
+}
+
+/** Opens a session right after a password. The transaction crosses tenants: the old session may lie elsewhere. */
+export async function openSession(
+  tx: Transaction,
+  { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
+  { tenantId, tenantSettings, accountId, pending }: OpenSession,
+  visitor: Visitor,
+  now: Date,
+): Promise<{ readonly id: string; readonly token: string }> {
+  const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
+  const token = random.token(SESSION_TOKEN_BYTES)
+  const id = random.uuid()
+  if (visitor.token !== null) await endBrowserSessionOf(tx, sha256(visitor.token), 'replaced', now)
+  await insertBrowserSession(tx, {
+    tenantId,
+    id,
+    accountId,
+    tokenSha256: sha256(token),
+    pending,
+    amr: ['pwd'],
+    authTime: now,
+    idleSecs,
+    userAgent: visitor.userAgent,
+    address: visitor.address,
+    expiresAt: new Date(now.getTime() + absoluteSecs * 1000),
+  })
+  return { id, token }
+}

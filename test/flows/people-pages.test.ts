@@ -1,0 +1,103 @@
+/** Invites, branding and languages of the hosted pages. decisions.md 2.2 and 20. */
+import test from 'ava'
+import { sql } from '../support/identity.js'
+import { openBrowser, type TestBrowser } from '../support/browser.js'
+import { bootstrapped, signIn } from '../support/person.js'
+import { testService } from '../support/service.js'
+
+const running = await testService()
+test.after.always(() => running.end())
+
+const fresh = () => bootstrapped(running)
+
+async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+test('an invite makes one operator, once, who owns the organization and its tenant', async (t) => {
+  const workspace = await fresh()
+  const path = new URL(workspace.inviteUrl).pathname
+  const browser = await browsing(t)
+  const page = await browser.get(path)
+  t.is(page.status, 200)
+  const weak = await browser.submit(page, { email: 'op@harbour.test', password: 'short' })
+  t.is(weak.status, 200)
+  t.regex(weak.html, /href="#password"/)
+  const taken = await browser.submit(page, {
+    email: workspace.email.toUpperCase(),
+    password: 'a sentence with words',
+  })
+  t.is(taken.status, 200, 'the address has an account')
+  t.is((await browser.get(path)).status, 200, 'the invite is as it was')
+
+  const password = 'correct horse battery staple'
+  const racers = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => {
+      const racer = await browsing(t)
+      const form = await racer.get(path)
+      const email = `op-${workspace.tenantSlug}-${index}@harbour.test`
+      const answer = await racer.submit(form, { name: 'Op', email, password })
+      return { racer, email, answer }
+    }),
+  )
+  const winners = racers.filter(({ answer }) => answer.status === 303)
+  t.is(winners.length, 1)
+  t.is(racers.filter(({ answer }) => answer.status === 410).length, 19)
+  const [{ racer, email }] = winners as [(typeof winners)[0]]
+  const account = await racer.get('/auth/account')
+  t.is(account.status, 200)
+  t.true(account.html.includes(email))
+  const rows = await sql<{ roles: string[]; role: string }>(
+    running.db.database,
+    `select u.roles, m.role from tenant_users u join accounts a on a.id = u.account_id
+       join organization_members m on m.member_id = a.id where a.email = $1`,
+    [email],
+  )
+  t.deepEqual(rows, [{ roles: ['owner'], role: 'owner' }])
+  const again = await signIn(await browsing(t), { ...workspace, email, password })
+  t.is(again.status, 303)
+})
+
+test('branding comes through, and cannot bring anything else with it', async (t) => {
+  const workspace = await fresh()
+  const brand = (branding: object) =>
+    sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
+      workspace.tenantId,
+      JSON.stringify({ branding }),
+    ])
+  const show = async () =>
+    (await browsing(t)).get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  await brand({
+    name: 'Hafen & "Söhne" <x>',
+    color: '#C0FFEE',
+    logo: 'data:image/png;base64,iVBORw0KGgo=',
+  })
+  const page = await show()
+  t.true(page.html.includes('Hafen &amp; &quot;Söhne&quot; &lt;x&gt;'))
+  t.true(page.html.includes('/auth/brand/c0ffee'))
+  t.true(page.html.includes('src="data:image/png;base64,iVBORw0KGgo="'))
+  const css = await (await browsing(t)).get('/auth/brand/c0ffee', { accept: 'text/css,*/*;q=0.1' })
+  t.is(css.status, 200)
+  t.regex(css.headers['content-type']!, /^text\/css/)
+  await brand({
+    color: 'red;}body{display:none',
+    logo: 'https://evil.example/pixel.png',
+  })
+  const plain = await show()
+  t.false(/brand\/|evil|display:none/.test(plain.html))
+})
+
+test('a person reads the pages in their own language', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
+  const german = await browser.get(path, { 'accept-language': 'de-AT,de;q=0.9,en;q=0.8' })
+  t.regex(german.html, /<html lang="de">/)
+  t.true(german.html.includes('Passwort'))
+  const asked = await browser.get(`${path}&ui_locales=de`, { 'accept-language': 'en' })
+  t.regex(asked.html, /<html lang="de">/)
+  const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
+  t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
+})

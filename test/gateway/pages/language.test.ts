@@ -1,0 +1,32 @@
+import test from 'ava'
+import { CATALOGUES, chooseLanguage, LOCALES } from '../../../gateway/pages/language.js'
+import { en } from '../../../gateway/pages/catalogue/en.js'
+
+const placeholders = (text: string) =>
+  [...text.matchAll(/\{[a-z]+\}/g)].map(([name]) => name).sort()
+
+for (const locale of LOCALES) {
+  test(`${locale}: every key has words, with the same blanks to fill in as English`, (t) => {
+    const catalogue: Record<string, string> = { ...CATALOGUES[locale] }
+    t.deepEqual(Object.keys(catalogue).sort(), Object.keys(en).sort())
+    for (const [key, words] of Object.entries(en)) {
+      t.not(catalogue[key]!.trim(), '', key)
+      t.deepEqual(placeholders(catalogue[key]!), placeholders(words), key)
+    }
+  })
+}
+
+for (const [uiLocales, accepted, locale] of [
+  [null, undefined, 'en'],
+  [null, 'de-CH, fr;q=0.9', 'de'],
+  [null, 'fr, en;q=0.1, de;q=0.8', 'de'],
+  [null, 'de;q=0, *', 'en'],
+  [null, ';;;,,=', 'en'],
+  ['de', 'en', 'de'],
+  ['fr-CA de en', 'en', 'de'],
+  ['xx', 'de', 'de'],
+] as const) {
+  test(`ui_locales ${uiLocales} and Accept-Language ${accepted} give ${locale}`, (t) => {
+    t.is(chooseLanguage(uiLocales, accepted).locale, locale)
+  })
+}
