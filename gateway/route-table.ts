@@ -9,6 +9,7 @@ import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
 import { rosterRoutes } from './routes/roster.js'
+import { webhookRoutes } from './routes/webhooks.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -24,4 +25,5 @@ export const routes: readonly Route[] = [
   ...loginRoutes,
   ...inviteRoutes,
   ...accountRoutes,
+  ...webhookRoutes,
 ]

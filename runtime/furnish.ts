@@ -7,6 +7,7 @@ import { agents } from '../actors/agents/protocol.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
+import { createSender } from '../actors/deliveries/sender.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
@@ -31,6 +32,7 @@ import { tokens } from '../actors/tokens/protocol.js'
 import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
+import { webhooksActor } from '../actors/webhooks/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Coordination } from '../storage/coordination/port.js'
 import type { OpenDatabase } from '../storage/database.js'
@@ -60,7 +62,7 @@ export interface House {
 
 export function furnishings(house: House): readonly Furnishing[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
-  const { jwt, dpop, auth, challenge, server, openapi } = settings
+  const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
   const issuer = settings.oidc.issuer_url
   const { registry } = metrics
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
@@ -161,11 +163,28 @@ export function furnishings(house: House): readonly Furnishing[] {
       tenants: ref(tenants),
       tokens: ref(tokens),
     })),
+    furnish(webhooksActor, ({ onStop }) => {
+      const nonStandardPorts = settings.security.webhook_allow_non_standard_ports
+      const sender = createSender({ settings: { ...webhooks, nonStandardPorts }, clock })
+      onStop(() => sender.close())
+      return {
+        database,
+        sealer,
+        sender,
+        clock,
+        random,
+        urlRules: { nonStandardPorts, privateNetworks: webhooks.allow_private_networks },
+        subscriptionsMax: webhooks.max_subscriptions_per_tenant,
+        attempts: webhooks.retry_schedule_secs.length,
+        retentionDays: webhooks.delivery_retention_days,
+      }
+    }),
     furnish(upkeepActor, ({ ref }) => ({
       database,
       keys: ref(keys),
       clock,
       registry,
+      deliveryRetentionDays: webhooks.delivery_retention_days,
       byTimer: settings.deployment.background_tasks_enabled,
     })),
   ]

@@ -12,7 +12,7 @@ import { startLocalKms } from './embedded-kms.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
-import { type Site, StartRefused, type Undo } from './site.js'
+import { type KmsAccess, type Site, StartRefused, type Undo } from './site.js'
 
 /** The URLs of the settings, or of the embedded server, which is started and migrated here. */
 export async function provideDatabase(site: Site): Promise<Undo | void> {
@@ -83,17 +83,19 @@ export async function openKeyManagement(site: Site): Promise<Undo> {
       : undefined
   const settings = loaded.settings.kms ?? local?.settings
   if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
-  const kms =
+  const access: KmsAccess =
     settings === undefined
-      ? ephemeralKms({ random })
-      : await openKms({
+      ? { tag: 'ephemeral', masterKey: random.bytes(32) }
+      : {
+          tag: 'socket',
           socketPath: settings.socket_path,
           serverPublicKeyPath: settings.server_public_key_path,
           clientPrivateKeyPath: settings.client_private_key_path,
-          log,
-          clock,
-          registry: site.metrics.registry,
-        })
+        }
+  const kms =
+    access.tag === 'ephemeral'
+      ? ephemeralKms({ random, masterKey: access.masterKey })
+      : await openKms({ ...access, log, clock, registry: site.metrics.registry })
   const close = async () => {
     await kms.close()
     await local?.stop()
@@ -105,6 +107,7 @@ export async function openKeyManagement(site: Site): Promise<Undo> {
     throw error
   }
   site.kms = kms
+  site.kmsAccess = access
   return close
 }
 

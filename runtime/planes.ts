@@ -7,6 +7,7 @@ import { accountActor } from '../actors/account/actor.js'
 import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
+import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
@@ -20,9 +21,10 @@ import { throttleActor } from '../actors/throttle/actor.js'
 import { tokensActor } from '../actors/tokens/actor.js'
 import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
+import { webhooksActor } from '../actors/webhooks/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Plane } from './deployment.js'
-import { inline, pool, seat } from './kernel/placement.js'
+import { inline, pool, seat, thread } from './kernel/placement.js'
 
 export type RunPlane = Exclude<Plane, 'all'>
 
@@ -54,6 +56,8 @@ export const seats = [
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
   seat(rosterActor,       inline,                                                      C   ),
+  seat(webhooksActor,     inline,                                                      C   ),
+  seat(deliveriesActor,   thread('webhooks'),                                             J),
   seat(upkeepActor,       inline,                                                         J),
 ]
 
@@ -65,4 +69,14 @@ export function planesOf(plane: Plane): readonly RunPlane[] {
 /** Whether a process answers HTTP for an actor. `async` serves its probes and metrics, nothing else. */
 export function isServed(plane: Plane, actor: string): boolean {
   return plane !== 'async' || actor === healthActor.address.name
+}
+
+/** Actors that only work by themselves: absent where background tasks are off. */
+const BACKGROUND: readonly string[] = [deliveriesActor.address.name]
+
+/** The seats that are filled, by deployment.background_tasks_enabled. */
+export function seatsWith(backgroundTasks: boolean): typeof seats {
+  return backgroundTasks
+    ? seats
+    : seats.filter(({ definition }) => !BACKGROUND.includes(definition.address.name))
 }

@@ -39,6 +39,17 @@ export class StartRefused extends Error {
   }
 }
 
+/** How another thread of this process comes to the same keys. */
+export type KmsAccess =
+  | {
+      readonly tag: 'socket'
+      readonly socketPath: string
+      readonly serverPublicKeyPath: string
+      readonly clientPrivateKeyPath: string
+    }
+  /** Keys that end with the process, and so may be handed around within it. */
+  | { readonly tag: 'ephemeral'; readonly masterKey: Uint8Array }
+
 /** What has been opened so far; a step reads what earlier ones put there. */
 export interface Site {
   readonly options: StartOptions
@@ -52,6 +63,7 @@ export interface Site {
   embedded?: boolean
   database?: OpenDatabase
   kms?: Kms
+  kmsAccess?: KmsAccess
   coordination?: Coordination
   system?: System
   gateway?: Gateway

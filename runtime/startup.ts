@@ -20,7 +20,7 @@ import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import { loadSettings } from './load-settings.js'
-import { isServed, planesOf, seats } from './planes.js'
+import { isServed, planesOf, seatsWith } from './planes.js'
 import {
   openBackend,
   openKeyManagement,
@@ -30,6 +30,8 @@ import {
 } from './open-storage.js'
 import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
 import { followChanges } from './subscriptions.js'
+
+import type { ThreadData } from './thread.js'
 
 export { type StartOptions, StartRefused } from './site.js'
 
@@ -138,8 +140,17 @@ async function seatActors(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = site
   const database = site.database!
   const kms = site.kms!
+  const { settings } = loaded
+  const data: ThreadData = {
+    database: settings.database,
+    urls: site.urls!,
+    kms: site.kmsAccess!,
+    webhooks: settings.webhooks,
+    nonStandardPorts: settings.security.webhook_allow_non_standard_ports,
+  }
   const system: System = await startSystem({
-    seats,
+    seats: seatsWith(settings.deployment.background_tasks_enabled),
+    thread: () => ({ entry: new URL('./thread.js', import.meta.url), startData: data }),
     planes: planesOf(loaded.plane),
     furnishings: furnishings({
       settings: loaded.settings,
@@ -171,7 +182,7 @@ async function openListener(site: Site): Promise<Undo> {
   const { server, openapi, oidc, session_cookie } = loaded.settings
   const planes = planesOf(loaded.plane)
   const refs = new Map<string, ActorRef<never>>(
-    seats
+    seatsWith(loaded.settings.deployment.background_tasks_enabled)
       .filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
       .map(({ definition: { address } }) => [
         address.name,

@@ -151,6 +151,53 @@ export async function claimEvents(
 }
 
 /**
+ * Takes up to `limit` waiting events, the oldest first, and marks them dispatched: write what they
+ * lead to in the same transaction. Workers do not wait for one another, and a crash undoes both.
+ */
+export async function takeEvents(tx: Transaction, limit: number): Promise<EventRow[]> {
+  const { rows } = await tx.query<EventRow>({
+    name: 'outbox.take',
+    text: `with due as (
+             select tenant_id, sequence from events
+             where dispatched_at is null
+               and (leased_until is null or leased_until <= statement_timestamp())
+             order by occurred_at, id limit $1
+             for update skip locked
+           )
+           update events e set dispatched_at = statement_timestamp(), leased_until = null
+           from due where e.tenant_id = due.tenant_id and e.sequence = due.sequence
+           returning e.tenant_id as "tenantId", e.sequence, e.id, e.type, e.data,
+                     e.occurred_at as "occurredAt"`,
+    values: [limit],
+  })
+  return rows.sort(
+    (a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.id < b.id ? -1 : 1),
+  )
+}
+
+/** Dispatched events of a tenant since then that no delivery of the subscription tells of. */
+export async function eventsNotDelivered(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  since: Date,
+  types: readonly string[],
+  limit: number,
+): Promise<EventRow[]> {
+  const { rows } = await tx.query<EventRow>({
+    name: 'outbox.not_delivered',
+    text: `select ${EVENT_COLUMNS} from events e
+           where tenant_id = $1 and occurred_at >= $3 and dispatched_at is not null
+             and type = any($4::text[])
+             and not exists (select from webhook_deliveries d
+               where d.tenant_id = e.tenant_id and d.webhook_id = $2 and d.event_id = e.id)
+           order by sequence limit $5`,
+    values: [tenantId, webhookId, since, types, limit],
+  })
+  return rows
+}
+
+/**
  * Marks what a claim has dispatched. Write what it leads to (deliveries) in the same transaction.
  * @returns how many; fewer than given when the lease ran out and somebody else has them now.
  */

@@ -1,18 +1,22 @@
-/** The webhook signer: holds derived keys on its own thread and signs what it is given. */
+/** Signs and sends webhooks on a thread of its own: opened secrets are seen by no other. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import { deliveries, type DeliveriesProtocol } from './protocol.js'
 import { createSigner } from './signer.js'
+import type { DeliveryWorker } from './worker.js'
 
-/** Nothing but the message is needed to sign; timestamps are the caller's, per attempt. */
-export type DeliveriesNeeds = Record<never, never>
+export type DeliveriesNeeds = {
+  /** Null for an actor that only signs what it is given. */
+  readonly worker: DeliveryWorker | null
+}
 
 export const deliveriesActor = defineActor<DeliveriesProtocol, DeliveriesNeeds>({
   address: deliveries,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: { sign: () => undefined },
-  create: () => {
+  create: ({ worker }, life) => {
     const signer = createSigner()
+    worker?.start(life)
     return {
       sign: async (delivery) => signer.sign(delivery),
     }

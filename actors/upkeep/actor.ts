@@ -10,6 +10,7 @@ import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
 import { removeExpiredBrowserSessions } from '../../storage/browser-sessions.js'
 import { sweepCoordination } from '../../storage/coordination/postgres.js'
 import type { OpenDatabase } from '../../storage/database.js'
+import { sweepDeliveries } from '../../storage/deliveries.js'
 import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
 import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
@@ -18,6 +19,7 @@ import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
+import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../storage/webhooks.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { type UpkeepProtocol, upkeep } from './protocol.js'
 
@@ -32,19 +34,22 @@ const CHALLENGE_RETENTION_SECS = 3_600
 const SESSION_RETENTION_MS = 2 * 86_400_000
 /** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
 const ANSWER_RETENTION_MS = 30_000
-/** decisions.md 9: deliveries are kept for 30 days. */
+/** What deliveries can be made of again. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
+const DAY_MS = 86_400_000
 
 export type UpkeepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
   readonly keys: ActorRef<KeysProtocol>
   readonly clock: Clock
   readonly registry: Registry
+  /** `webhooks.delivery_retention_days`. */
+  readonly deliveryRetentionDays: number
   /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
   readonly byTimer: boolean
 }
 
-type Sweep = (tx: Transaction, now: Date) => Promise<number>
+type Sweep = (tx: Transaction, now: Date, deliveriesBefore: Date) => Promise<number>
 
 const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
 
@@ -60,6 +65,9 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
+  webhook_deliveries: (tx, _, before) => sweepDeliveries(tx, before, BATCH_ROWS),
+  webhook_secrets: (tx) => wipePreviousSecrets(tx, BATCH_ROWS),
+  webhooks: (tx, _, before) => sweepDeletedWebhooks(tx, before, BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }
 
@@ -69,7 +77,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   mailbox: { capacity: 4, inflightMax: 1 },
   lane: { sweep: () => 'round' },
   supervision: { onFailure: 'resume' },
-  create: ({ database, keys, clock, registry, byTimer }, life) => {
+  create: ({ database, keys, clock, registry, deliveryRetentionDays, byTimer }, life) => {
     const removedTotal = removedCounter(registry)
     let running: Promise<Record<string, number>> | undefined
 
@@ -83,11 +91,13 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       return total
     }
 
+    const deliveriesBefore = () => ago(clock.now(), deliveryRetentionDays * DAY_MS)
+
     async function round(): Promise<Record<string, number>> {
       const removed: Record<string, number> = {}
       for (const [kind, sweep] of Object.entries(SWEEPS)) {
         removed[kind] = await exhaust(() =>
-          database.system((tx) => sweep(tx, clock.now()), {
+          database.system((tx) => sweep(tx, clock.now(), deliveriesBefore()), {
             pool: 'background',
             signal: life.signal,
           }),

@@ -27,7 +27,7 @@ const fields = {
 
 const key = deriveKey(secrets[0]!)
 const signer = createSigner()
-const actor = spawnInline(deliveriesActor, {})
+const actor = spawnInline(deliveriesActor, { worker: null })
 
 await publish(
   await compare({

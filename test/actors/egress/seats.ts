@@ -7,7 +7,7 @@ import { seatActor, serveThread } from '../../../runtime/kernel/thread-serve.js'
 serveThread({
   seats: ({ data, clock }) => ({
     actors: [
-      seatActor(deliveriesActor, {}),
+      seatActor(deliveriesActor, { worker: null }),
       seatActor(egressActor, {
         settings: data as EgressSettings,
         clock,

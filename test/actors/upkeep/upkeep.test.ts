@@ -13,7 +13,14 @@ const DAY_MS = 86_400_000
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
   const { database, keys, clock, registry } = town
-  const upkeep = spawnInline(upkeepActor, { database, keys, clock, registry, byTimer: false })
+  const upkeep = spawnInline(upkeepActor, {
+    database,
+    keys,
+    clock,
+    registry,
+    deliveryRetentionDays: 30,
+    byTimer: false,
+  })
   const tenantId = await town.tenant('upkeep')
   const agent = await town.agent(tenantId)
   const old = await town.login(tenantId, agent)

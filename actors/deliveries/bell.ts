@@ -1,0 +1,27 @@
+/** Wakes whoever sleeps on it. A ring while nobody sleeps is kept: the next one wakes at once. */
+export class Bell {
+  readonly #sleepers = new Set<() => void>()
+  #rung = false
+
+  ring(): void {
+    if (this.#sleepers.size === 0) this.#rung = true
+    for (const wake of this.#sleepers) wake()
+  }
+
+  /** Until the bell rings, `withinMs` at most. */
+  rest(withinMs: number): Promise<void> {
+    if (this.#rung) {
+      this.#rung = false
+      return Promise.resolve()
+    }
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer)
+        this.#sleepers.delete(wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, withinMs)
+      this.#sleepers.add(wake)
+    })
+  }
+}

@@ -1,0 +1,61 @@
+/** From the outbox to deliveries: one row for each event and subscription that asks for it. */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { insertDeliveries, type NewDelivery } from '../../storage/deliveries.js'
+import { takeEvents } from '../../storage/outbox.js'
+import type { Database } from '../../storage/sql.js'
+import { type LaneKey, wakeLanes } from '../../storage/webhook-lanes.js'
+import { activeWebhooks } from '../../storage/webhooks.js'
+import { matchesEvent } from '../domain/event-filters.js'
+import { envelopeOf } from './envelope.js'
+
+export const FAN_OUT_BATCH = 500
+
+export type FanOutNeeds = {
+  readonly database: Pick<Database, 'system'>
+  readonly clock: Clock
+  readonly random: Random
+  /** Attempts that a delivery has. */
+  readonly maxAttempts: number
+}
+
+export type FannedOut = { readonly events: number; readonly lanes: readonly LaneKey[] }
+
+/**
+ * Dispatches a batch of waiting events. Taking them, writing their deliveries and waking the lanes
+ * is one transaction: a crash leaves all or nothing of it. Crosses tenants, as the outbox does.
+ */
+export async function fanOut(needs: FanOutNeeds): Promise<FannedOut> {
+  const { database, clock, random, maxAttempts } = needs
+  return database.system(async (tx) => {
+    const events = await takeEvents(tx, FAN_OUT_BATCH)
+    if (events.length === 0) return { events: 0, lanes: [] }
+    const tenantIds = [...new Set(events.map(({ tenantId }) => tenantId))]
+    const subscriptions = byTenant(await activeWebhooks(tx, tenantIds))
+    const lanes = new Map<string, LaneKey>()
+    const deliveries: NewDelivery[] = []
+    for (const event of events) {
+      let body: string | undefined
+      for (const { id: webhookId, eventTypes } of subscriptions.get(event.tenantId) ?? []) {
+        if (!matchesEvent(eventTypes, event.type)) continue
+        body ??= envelopeOf(event)
+        const { tenantId, id: eventId, type: eventType } = event
+        deliveries.push({ id: random.uuid(), tenantId, webhookId, eventId, eventType, body })
+        lanes.set(webhookId, { tenantId, webhookId })
+      }
+    }
+    await insertDeliveries(tx, deliveries, { maxAttempts, now: clock.now() })
+    await wakeLanes(tx, [...lanes.values()])
+    return { events: events.length, lanes: [...lanes.values()] }
+  })
+}
+
+function byTenant<Row extends { tenantId: string }>(rows: readonly Row[]): Map<string, Row[]> {
+  const found = new Map<string, Row[]>()
+  for (const row of rows) {
+    const known = found.get(row.tenantId)
+    if (known === undefined) found.set(row.tenantId, [row])
+    else known.push(row)
+  }
+  return found
+}

@@ -1,0 +1,171 @@
+/**
+ * One receiver while this worker holds its lane: a few attempts side by side, in the order in which
+ * they fell due, until nothing is due, the receiver needs a rest, or the worker stops.
+ */
+import type { Logger } from '../../runtime/kernel/log.js'
+import type { AttemptRecord, DueDelivery } from '../../storage/deliveries.js'
+import type { ClaimedLane, LaneRelease } from '../../storage/webhook-lanes.js'
+import { Bell } from './bell.js'
+import { CIRCUIT_FAILURES, GONE, isAlive, judgeAttempt, restSecs } from './ladder.js'
+import type { DeliveryOutcomes } from './metrics.js'
+import type { Sender } from './sender.js'
+
+/** Attempts at one receiver side by side. */
+export const ATTEMPTS_AT_ONCE = 4
+/** While attempts run, the lane looks for news of other processes this often. */
+const REFILL_MS = 1_000
+/** A receiver that has only failed for so long is switched off. */
+const FAILING_MS_MAX = 5 * 24 * 60 * 60_000
+/** Rest after something of ours did not work. */
+const MISHAP_REST_SECS = 5
+
+export const INACTIVE = 'subscription_inactive'
+
+/** Where a lane sends, its secrets opened. */
+export type OpenTarget = {
+  readonly url: string
+  readonly secret: string
+  readonly previousSecret: string | null
+}
+
+/** What a lane asks of its worker. */
+export interface LaneKeeper {
+  readonly sender: Sender
+  readonly schedule: readonly number[]
+  readonly outcomes: DeliveryOutcomes
+  readonly log: Logger
+  /** Aborted when attempts that still run are to be given up. */
+  readonly giveUp: AbortSignal
+  readonly stopping: () => boolean
+  /** Uniform in 0..1. */
+  readonly chance: () => number
+  record(attempt: AttemptRecord): Promise<void>
+  /** More that is due, and where to; no target for a subscription that is inactive by now. */
+  refill(
+    lane: ClaimedLane,
+    inHand: readonly string[],
+  ): Promise<{ target: OpenTarget | undefined; due: DueDelivery[] }>
+  /** Switches the subscription off and cancels what waits. */
+  deactivate(lane: ClaimedLane): Promise<void>
+  /** Cancels what waits for a subscription that is off. */
+  cancel(lane: ClaimedLane): Promise<void>
+}
+
+export class Lane {
+  readonly #keeper: LaneKeeper
+  readonly #lane: ClaimedLane
+  readonly #open: () => Promise<OpenTarget | undefined>
+  readonly #news = new Bell()
+  readonly #inHand = new Map<string, Promise<void>>()
+  #due: DueDelivery[]
+  #target: OpenTarget | undefined
+  #failures: number
+  #failingSince: Date | null
+  #wakes = 0
+  #ended = false
+  #fault: unknown
+
+  constructor(
+    keeper: LaneKeeper,
+    lane: ClaimedLane,
+    open: () => Promise<OpenTarget | undefined>,
+    due: readonly DueDelivery[],
+  ) {
+    this.#keeper = keeper
+    this.#lane = lane
+    this.#open = open
+    this.#due = [...due]
+    this.#failures = lane.failures
+    this.#failingSince = lane.failingSince
+  }
+
+  /** Something new may be due. */
+  wake(): void {
+    this.#wakes += 1
+    this.#news.ring()
+  }
+
+  /** Runs to its end. Never throws. @returns what the lane is given back with. */
+  async run(): Promise<LaneRelease> {
+    try {
+      await this.#send()
+    } catch (error) {
+      this.#fault ??= error
+    }
+    await Promise.all(this.#inHand.values())
+    const { tenantId, webhookId } = this.#lane
+    if (this.#fault !== undefined) {
+      this.#keeper.log.warn({ err: this.#fault, webhookId }, 'a webhook lane stopped early')
+    }
+    return {
+      tenantId,
+      webhookId,
+      failures: this.#failures,
+      failingSince: this.#failingSince,
+      heldSecs: this.#fault === undefined ? restSecs(this.#failures) : MISHAP_REST_SECS,
+    }
+  }
+
+  async #send(): Promise<void> {
+    this.#target = await this.#open()
+    while (!this.#ended && !this.#keeper.stopping()) {
+      if (this.#target === undefined) return this.#keeper.cancel(this.#lane)
+      // After a rest one attempt goes first: it tells whether the others may follow.
+      const room = this.#failures >= CIRCUIT_FAILURES ? 1 : ATTEMPTS_AT_ONCE
+      if (this.#inHand.size >= room) {
+        await Promise.race(this.#inHand.values())
+        continue
+      }
+      const next = this.#due.shift()
+      if (next !== undefined) this.#start(next, this.#target)
+      else if (!(await this.#more())) return
+    }
+  }
+
+  /** Fetches what else is due; false when that is nothing and nothing runs. */
+  async #more(): Promise<boolean> {
+    const wakes = this.#wakes
+    const { target, due } = await this.#keeper.refill(this.#lane, [...this.#inHand.keys()])
+    this.#target = target
+    this.#due = due
+    if (due.length > 0 || target === undefined) return true
+    if (this.#wakes !== wakes) return true
+    if (this.#inHand.size === 0) return false
+    await Promise.race([...this.#inHand.values(), this.#news.rest(REFILL_MS)])
+    return true
+  }
+
+  #start(delivery: DueDelivery, target: OpenTarget): void {
+    const done = this.#attempt(delivery, target)
+      .catch((error: unknown) => {
+        // Not written down: it will be sent again, under the same id.
+        this.#fault ??= error
+        this.#ended = true
+      })
+      .finally(() => this.#inHand.delete(delivery.id))
+    this.#inHand.set(delivery.id, done)
+  }
+
+  async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
+    const { sender, schedule, outcomes, giveUp } = this.#keeper
+    const { id: deliveryId, tenantId, eventType, body } = delivery
+    const result = await sender.send({ ...target, deliveryId, eventType, body }, giveUp)
+    if (result.error === 'cancelled') return
+    const rung = delivery.attemptCount - delivery.attemptsBefore + 1
+    const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())
+    const { attemptedAt, durationMs, responseStatus, error } = result
+    const attempt = { attemptedAt, durationMs, responseStatus, error }
+    await this.#keeper.record({ ...attempt, ...verdict, tenantId, deliveryId })
+    outcomes.count(verdict.status)
+
+    this.#failures = isAlive(result) ? 0 : this.#failures + 1
+    if (this.#failures >= CIRCUIT_FAILURES) this.#ended = true
+    if (verdict.status === 'succeeded') this.#failingSince = null
+    else this.#failingSince ??= attemptedAt
+    const failingMs = attemptedAt.getTime() - (this.#failingSince ?? attemptedAt).getTime()
+    if (responseStatus === GONE || failingMs >= FAILING_MS_MAX) {
+      this.#ended = true
+      await this.#keeper.deactivate(this.#lane)
+    }
+  }
+}

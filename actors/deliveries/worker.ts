@@ -1,0 +1,285 @@
+/**
+ * Sends what the outbox tells of. Two loops: one turns events into deliveries, the other leases
+ * lanes that have something due and runs them. Everything that matters is in the database: a worker
+ * that dies loses its leases after a few seconds, and whoever takes them goes on.
+ */
+import { setMaxListeners } from 'node:events'
+import type { Life } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Logger } from '../../runtime/kernel/log.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import {
+  type AttemptRecord,
+  cancelDeliveries,
+  type DueDelivery,
+  dueDeliveries,
+  recordAttempts,
+} from '../../storage/deliveries.js'
+import type { Listener } from '../../storage/listen.js'
+import { EVENTS_CHANNEL } from '../../storage/outbox.js'
+import type { Sealer } from '../../storage/sealer.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import {
+  claimLanes,
+  type ClaimedLane,
+  DELIVERIES_CHANNEL,
+  type LaneRelease,
+  nextLaneMs,
+  releaseLanes,
+  renewLanes,
+} from '../../storage/webhook-lanes.js'
+import {
+  deactivateWebhook,
+  type WebhookTarget,
+  webhookSecretContext,
+  webhookTargets,
+} from '../../storage/webhooks.js'
+import { inBatches } from './batches.js'
+import { Bell } from './bell.js'
+import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
+import { INACTIVE, Lane, type LaneKeeper, type OpenTarget } from './lane.js'
+import type { DeliveryOutcomes } from './metrics.js'
+import type { Sender } from './sender.js'
+
+/** Receivers served side by side. A dead one holds its place for no longer than its circuit takes. */
+const LANES_MAX = 512
+const CLAIM_MAX = 64
+const DUE_EACH = 32
+const LEASE_SECS = 10
+const RENEW_MS = 3_000
+/** Wake-ups may be lost: look without one. */
+const LOOK_MS_MAX = 1_000
+const MISHAP_MS = 1_000
+/** Attempts that still run when the worker stops are given up after this. */
+const GRACE_MS = 5_000
+
+export type WorkerNeeds = {
+  readonly database: Pick<Database, 'system' | 'tenant'>
+  readonly listener: Listener
+  readonly sealer: Sealer
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly random: Random
+  readonly outcomes: DeliveryOutcomes
+  /** `webhooks.retry_schedule_secs`. */
+  readonly schedule: readonly number[]
+}
+
+export interface DeliveryWorker {
+  /** Works until the life ends. */
+  start(life: Pick<Life, 'signal' | 'log'>): void
+  /** Resolves when nothing of it runs any more. */
+  settled(): Promise<void>
+}
+
+export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
+  let running: Promise<void> = Promise.resolve()
+  return {
+    start({ signal, log }) {
+      running = running.then(() => new Shift(needs, signal, log).work())
+    },
+    settled: () => running,
+  }
+}
+
+/** A worker from start to stop. */
+class Shift {
+  readonly #needs: WorkerNeeds
+  readonly #signal: AbortSignal
+  readonly #log: Logger
+  readonly #lease: string
+  readonly #lanes = new Map<string, { lane: Lane; done: Promise<void> }>()
+  readonly #events = new Bell()
+  readonly #due = new Bell()
+  readonly #release: (lane: LaneRelease) => Promise<void>
+  readonly #keeper: LaneKeeper
+
+  constructor(needs: WorkerNeeds, signal: AbortSignal, log: Logger) {
+    this.#needs = needs
+    this.#signal = signal
+    this.#log = log
+    this.#lease = needs.random.uuid()
+    const { database, sender, schedule, outcomes, random } = needs
+    const giveUp = new AbortController()
+    // Each running attempt listens.
+    setMaxListeners(0, giveUp.signal)
+    signal.addEventListener('abort', () => setTimeout(() => giveUp.abort(), GRACE_MS).unref(), {
+      once: true,
+    })
+    this.#release = inBatches((lanes) =>
+      database.system((tx) => releaseLanes(tx, this.#lease, lanes)),
+    )
+    this.#keeper = {
+      sender,
+      schedule,
+      outcomes,
+      log,
+      giveUp: giveUp.signal,
+      stopping: () => signal.aborted,
+      chance: () => Buffer.from(random.bytes(4)).readUInt32BE() / 2 ** 32,
+      record: inBatches<AttemptRecord>((attempts) =>
+        database.system((tx) => recordAttempts(tx, attempts)),
+      ),
+      refill: (lane, inHand) => this.#refill(lane, inHand),
+      deactivate: (lane) => this.#deactivate(lane),
+      cancel: (lane) => this.#cancel(lane),
+    }
+  }
+
+  async work(): Promise<void> {
+    this.#signal.addEventListener('abort', () => this.#ringAll(), { once: true })
+    const renewal = setInterval(() => void this.#renew(), RENEW_MS)
+    const leave = await this.#listen()
+    await Promise.all([this.#fanOutLoop(), this.#claimLoop()])
+    await Promise.all([...this.#lanes.values()].map(({ done }) => done))
+    clearInterval(renewal)
+    for (const end of leave) end()
+  }
+
+  #ringAll(): void {
+    this.#events.ring()
+    this.#due.ring()
+    for (const { lane } of this.#lanes.values()) lane.wake()
+  }
+
+  /** Without a listening connection the worker still looks by itself. */
+  async #listen(): Promise<(() => void)[]> {
+    const events = () => this.#events.ring()
+    const due = () => this.#due.ring()
+    const { listener } = this.#needs
+    try {
+      return [
+        await listener.listen(EVENTS_CHANNEL, { notified: events, caughtUp: events }),
+        await listener.listen(DELIVERIES_CHANNEL, { notified: due, caughtUp: due }),
+      ]
+    } catch (error) {
+      this.#log.warn({ err: error }, 'webhooks: no wake-ups, looking once a second')
+      return []
+    }
+  }
+
+  async #fanOutLoop(): Promise<void> {
+    const { database, clock, random, schedule } = this.#needs
+    const source = { database, clock, random, maxAttempts: schedule.length }
+    await this.#loop(async () => {
+      const { events, lanes } = await fanOut(source)
+      if (lanes.length > 0) this.#due.ring()
+      for (const { webhookId } of lanes) this.#lanes.get(webhookId)?.lane.wake()
+      if (events < FAN_OUT_BATCH) await this.#events.rest(LOOK_MS_MAX)
+    })
+  }
+
+  async #claimLoop(): Promise<void> {
+    await this.#loop(async () => {
+      const limit = Math.min(CLAIM_MAX, LANES_MAX - this.#lanes.size)
+      if (limit === 0) return this.#due.rest(LOOK_MS_MAX)
+      const { claimed, nextMs } = await this.#claim(limit)
+      for (const { lane, target, due } of claimed) this.#run(lane, target, due)
+      if (claimed.length < limit) await this.#due.rest(nextMs)
+    })
+  }
+
+  async #loop(turn: () => Promise<void>): Promise<void> {
+    while (!this.#signal.aborted) {
+      try {
+        await turn()
+      } catch (error) {
+        if (this.#signal.aborted) return
+        this.#log.warn({ err: error }, 'webhooks: cannot work, trying again')
+        await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
+      }
+    }
+  }
+
+  /** Crosses tenants, like everything here: one worker sends for all of them. */
+  async #claim(limit: number) {
+    return this.#needs.database.system(async (tx) => {
+      const lanes = await claimLanes(tx, this.#lease, limit, LEASE_SECS)
+      const nextMs = lanes.length < limit ? await nextLaneMs(tx, LOOK_MS_MAX) : 0
+      const ids = lanes.map(({ webhookId }) => webhookId)
+      const [targets, due] = await loaded(tx, ids, [])
+      const claimed = lanes.map((lane) => ({
+        lane,
+        target: targets.find(({ id }) => id === lane.webhookId),
+        due: due.filter(({ webhookId }) => webhookId === lane.webhookId),
+      }))
+      return { claimed, nextMs }
+    })
+  }
+
+  #run(claimed: ClaimedLane, target: WebhookTarget | undefined, due: readonly DueDelivery[]): void {
+    const { webhookId } = claimed
+    const lane = new Lane(this.#keeper, claimed, () => this.#open(target), due)
+    const done = lane
+      .run()
+      .then((release) => this.#release(release))
+      // The lease runs out by itself.
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
+      })
+      .finally(() => {
+        this.#lanes.delete(webhookId)
+        this.#due.ring()
+      })
+    this.#lanes.set(webhookId, { lane, done })
+  }
+
+  async #refill(lane: ClaimedLane, inHand: readonly string[]) {
+    const [[target], due] = await this.#needs.database.system((tx) =>
+      loaded(tx, [lane.webhookId], inHand),
+    )
+    return { target: await this.#open(target), due }
+  }
+
+  async #open(target: WebhookTarget | undefined): Promise<OpenTarget | undefined> {
+    if (target?.secret == null || !target.active) return undefined
+    const { tenantId, id, url, previousSecret } = target
+    const context = webhookSecretContext(id)
+    const read = async (sealed: Uint8Array) =>
+      Buffer.from(await this.#needs.sealer.open(tenantId, context, sealed)).toString('utf8')
+    return {
+      url,
+      secret: await read(target.secret),
+      previousSecret: previousSecret === null ? null : await read(previousSecret),
+    }
+  }
+
+  async #deactivate({ tenantId, webhookId }: ClaimedLane): Promise<void> {
+    const { database, clock, outcomes } = this.#needs
+    const cancelled = await database.tenant(tenantId, async (tx) => {
+      await deactivateWebhook(tx, tenantId, webhookId, clock.now())
+      return cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+    })
+    outcomes.count('cancelled', cancelled)
+    this.#log.warn({ tenantId, webhookId, cancelled }, 'a webhook subscription was switched off')
+  }
+
+  async #cancel({ tenantId, webhookId }: ClaimedLane): Promise<void> {
+    const cancelled = await this.#needs.database.tenant(tenantId, (tx) =>
+      cancelDeliveries(tx, tenantId, webhookId, INACTIVE),
+    )
+    this.#needs.outcomes.count('cancelled', cancelled)
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#lanes.size === 0) return
+    try {
+      await this.#needs.database.system((tx) => renewLanes(tx, this.#lease, LEASE_SECS))
+    } catch (error) {
+      this.#log.warn({ err: error }, 'webhooks: leases were not renewed')
+    }
+  }
+}
+
+/** Where these lanes send to, and what they have due. */
+async function loaded(
+  tx: Transaction,
+  webhookIds: readonly string[],
+  inHand: readonly string[],
+): Promise<[WebhookTarget[], DueDelivery[]]> {
+  if (webhookIds.length === 0) return [[], []]
+  return [
+    await webhookTargets(tx, webhookIds),
+    await dueDeliveries(tx, webhookIds, DUE_EACH, inHand),
+  ]
+}

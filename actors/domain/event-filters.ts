@@ -1,0 +1,28 @@
+/** Which events a subscription asks for: exact names, `prefix.*`, or `*`. decisions.md section 9. */
+import { EVENT_TYPES, type EventType } from './events.js'
+
+export const EVENT_FILTERS_MAX = 100
+
+/** Whether a filter names anything of the catalogue. A prefix ends at a dot. */
+export function isEventFilter(filter: string): boolean {
+  if (filter === '*') return true
+  if (filter.endsWith('.*')) {
+    const prefix = filter.slice(0, -1)
+    return EVENT_TYPES.some((type) => type.startsWith(prefix))
+  }
+  return (EVENT_TYPES as readonly string[]).includes(filter)
+}
+
+export function matchesEvent(filters: readonly string[], type: string): boolean {
+  return filters.some(
+    (filter) =>
+      filter === '*' ||
+      filter === type ||
+      (filter.endsWith('.*') && type.startsWith(filter.slice(0, -1))),
+  )
+}
+
+/** The types that filters select, in the order of the catalogue. */
+export function selectedTypes(filters: readonly string[]): EventType[] {
+  return EVENT_TYPES.filter((type) => matchesEvent(filters, type))
+}

@@ -1,0 +1,205 @@
+/** Webhook subscriptions of a tenant. Their deliveries are sent by the async plane. */
+import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { cancelDeliveries } from '../../storage/deliveries.js'
+import { idempotently } from '../../storage/idempotency.js'
+import type { Sealer } from '../../storage/sealer.js'
+import type { Database } from '../../storage/sql.js'
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  replaceWebhook,
+  rotateWebhookSecret,
+  webhookSecretContext,
+} from '../../storage/webhooks.js'
+import { INACTIVE } from '../deliveries/lane.js'
+import type { Sender } from '../deliveries/sender.js'
+import { isUuid } from '../domain/ids.js'
+import type { TargetRules } from '../egress/targets.js'
+import { deliveryHistory } from './history.js'
+import { type WebhooksProtocol, webhooks } from './protocol.js'
+import { draftFault, newWebhookSecret, secretFault } from './rules.js'
+import { testDeliveries } from './test-delivery.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+
+export type WebhooksNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly random: Random
+  readonly urlRules: TargetRules
+  /** `webhooks.max_subscriptions_per_tenant`. */
+  readonly subscriptionsMax: number
+  /** Attempts of a delivery that is replayed. */
+  readonly attempts: number
+  /** `webhooks.delivery_retention_days`. */
+  readonly retentionDays: number
+}
+
+export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
+  address: webhooks,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    replace: ({ webhookId }) => webhookId,
+    remove: ({ webhookId }) => webhookId,
+    rotateSecret: ({ webhookId }) => webhookId,
+    test: () => undefined,
+    deliveries: () => undefined,
+    replay: ({ webhookId }) => webhookId,
+    recover: ({ webhookId }) => webhookId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, sealer, clock, random, urlRules, subscriptionsMax } = needs
+    const history = deliveryHistory(needs)
+    const tests = testDeliveries(needs)
+
+    const seal = (tenantId: string, webhookId: string, secret: string) =>
+      sealer.seal(tenantId, webhookSecretContext(webhookId), Buffer.from(secret, 'utf8'))
+
+    return {
+      async list({ tenantId, limit, after }, { signal }) {
+        // One more than asked for tells whether there is another page.
+        const rows = await database.tenant(
+          tenantId,
+          (tx) => listWebhooks(tx, tenantId, limit + 1, after),
+          { signal },
+        )
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        return {
+          tag: 'listed',
+          webhooks: page,
+          next:
+            rows.length > limit && last !== undefined
+              ? { createdAt: last.createdAt, id: last.id }
+              : null,
+        }
+      },
+
+      async read({ tenantId, webhookId }, { signal }) {
+        if (!isUuid(webhookId)) return UNKNOWN
+        const webhook = await database.tenant(
+          tenantId,
+          (tx) => findWebhook(tx, tenantId, webhookId),
+          { signal },
+        )
+        return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
+      },
+
+      async create({ tenantId, draft, secret: supplied, idempotency }, { signal }) {
+        const fault =
+          draftFault(draft, urlRules) ?? (supplied === null ? null : secretFault(supplied))
+        if (fault !== null) return fault
+        const id = random.uuid()
+        const secret = supplied ?? newWebhookSecret(random)
+        const sealed = await seal(tenantId, id, secret)
+        const { url, description, active } = draft
+        const row = { id, tenantId, url, description, active, createdAt: clock.now() }
+        return database.tenant(
+          tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              idempotency,
+              async () => {
+                const eventTypes = [...new Set(draft.eventTypes)]
+                const inserted = { ...row, eventTypes, secret: sealed }
+                const webhook = await insertWebhook(tx, inserted, subscriptionsMax)
+                if (webhook === undefined) {
+                  return { tag: 'too_many', max: subscriptionsMax } as const
+                }
+                const shown = supplied === null ? secret : null
+                return { tag: 'created', webhook, secret: shown, replayed: false } as const
+              },
+              (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
+            ),
+          { signal },
+        )
+      },
+
+      async replace({ tenantId, webhookId, draft }, { signal }) {
+        const fault = draftFault(draft, urlRules)
+        if (fault !== null) return fault
+        if (!isUuid(webhookId)) return UNKNOWN
+        const change = {
+          tenantId,
+          id: webhookId,
+          url: draft.url,
+          eventTypes: [...new Set(draft.eventTypes)],
+          description: draft.description,
+          active: draft.active,
+          now: clock.now(),
+        }
+        const webhook = await database.tenant(
+          tenantId,
+          async (tx) => {
+            const row = await replaceWebhook(tx, change)
+            if (row?.active === false) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            return row
+          },
+          { signal },
+        )
+        return webhook === undefined ? UNKNOWN : { tag: 'replaced', webhook }
+      },
+
+      async remove({ tenantId, webhookId }, { signal }) {
+        if (!isUuid(webhookId)) return UNKNOWN
+        const removed = await database.tenant(
+          tenantId,
+          async (tx) => {
+            const known = await deleteWebhook(tx, tenantId, webhookId, clock.now())
+            if (known) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            return known
+          },
+          { signal },
+        )
+        return removed ? { tag: 'removed' } : UNKNOWN
+      },
+
+      async rotateSecret({ tenantId, webhookId, secret: supplied, overlapSecs }, { signal }) {
+        const fault = supplied === null ? null : secretFault(supplied)
+        if (fault !== null) return fault
+        if (!isUuid(webhookId)) return UNKNOWN
+        const secret = supplied ?? newWebhookSecret(random)
+        const sealed = await seal(tenantId, webhookId, secret)
+        const now = clock.now()
+        const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
+        const row = await database.tenant(
+          tenantId,
+          (tx) =>
+            rotateWebhookSecret(tx, {
+              tenantId,
+              id: webhookId,
+              secret: sealed,
+              now,
+              previousUntil,
+            }),
+          { signal },
+        )
+        if (row === undefined) return UNKNOWN
+        return {
+          tag: 'rotated',
+          webhookId,
+          secret: supplied === null ? secret : null,
+          rotatedAt: now,
+          previousExpiresAt: previousUntil,
+        }
+      },
+
+      test: tests.run,
+      deliveries: history.list,
+      replay: history.replay,
+      recover: history.recover,
+    }
+  },
+})

@@ -1,0 +1,138 @@
+/** The lanes of webhook subscriptions: who has something to send, and which worker sends it. */
+import type { Transaction } from './sql.js'
+
+/** Wakes the delivery workers for what did not come out of an event: replays. Carries nothing. */
+export const DELIVERIES_CHANNEL = 'svc_webhook_deliveries'
+
+export type LaneKey = { readonly tenantId: string; readonly webhookId: string }
+export type ClaimedLane = LaneKey & {
+  /** Attempts in a row that found nobody. */
+  failures: number
+  failingSince: Date | null
+}
+
+/** Makes lanes due: they have deliveries that may be sent at once. */
+export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Promise<void> {
+  if (lanes.length === 0) return
+  // Locked in one order, so that two transactions which wake the same lanes wait and do not tangle.
+  // Whether there is anything to change is judged by the row as it is once it is locked: the one
+  // this statement began with may have been due until its worker gave it back a moment ago.
+  await tx.query({
+    name: 'webhook_lane.wake',
+    text: `with woken as (
+             select l.tenant_id, l.webhook_id, l.due_at from webhook_lanes l
+             join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
+               using (tenant_id, webhook_id)
+             order by l.tenant_id, l.webhook_id for update of l)
+           update webhook_lanes l set due_at = least(l.due_at, statement_timestamp())
+           from woken w where l.tenant_id = w.tenant_id and l.webhook_id = w.webhook_id
+             and (w.due_at is null or w.due_at > statement_timestamp())`,
+    values: [lanes.map(({ tenantId }) => tenantId), lanes.map(({ webhookId }) => webhookId)],
+  })
+}
+
+/**
+ * Leases up to `limit` lanes that are due to one worker, the longest due first.
+ * @param lease names the worker.
+ */
+export async function claimLanes(
+  tx: Transaction,
+  lease: string,
+  limit: number,
+  leaseSecs: number,
+): Promise<ClaimedLane[]> {
+  const { rows } = await tx.query<ClaimedLane>({
+    name: 'webhook_lane.claim',
+    text: `with due as (
+             select tenant_id, webhook_id from webhook_lanes
+             where due_at <= statement_timestamp()
+               and (held_until is null or held_until <= statement_timestamp())
+               and (leased_until is null or leased_until <= statement_timestamp())
+             order by due_at limit $2
+             for update skip locked)
+           update webhook_lanes l
+           set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3)
+           from due where l.tenant_id = due.tenant_id and l.webhook_id = due.webhook_id
+           returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
+                     l.failing_since as "failingSince"`,
+    values: [lease, limit, leaseSecs],
+  })
+  return rows
+}
+
+/** Milliseconds until a lane may be claimed, at most `withinMs`. */
+export async function nextLaneMs(tx: Transaction, withinMs: number): Promise<number> {
+  const { rows } = await tx.query<{ ms: number }>({
+    name: 'webhook_lane.next',
+    text: `select coalesce(min(extract(epoch from greatest(due_at, held_until, leased_until)
+                    - clock_timestamp()) * 1000), $1)::float8 as ms
+           from webhook_lanes
+           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)`,
+    values: [withinMs],
+  })
+  return Math.min(withinMs, Math.max(0, rows[0]!.ms))
+}
+
+/** Keeps every lane of a worker for longer. */
+export async function renewLanes(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
+  await tx.query({
+    name: 'webhook_lane.renew',
+    text: `with held as (
+             select tenant_id, webhook_id from webhook_lanes where lease = $1
+             order by tenant_id, webhook_id for update)
+           update webhook_lanes l
+           set leased_until = statement_timestamp() + make_interval(secs => $2)
+           from held h where l.tenant_id = h.tenant_id and l.webhook_id = h.webhook_id`,
+    values: [lease, leaseSecs],
+  })
+}
+
+export type LaneRelease = LaneKey & {
+  readonly failures: number
+  readonly failingSince: Date | null
+  /** Rest for the receiver; 0 for none. */
+  readonly heldSecs: number
+}
+
+/**
+ * Gives lanes back and says when they are due again. Two statements: once the rows are locked, the
+ * second one sees every delivery whose writer had the lock before; those after will wake the lane.
+ * A lane that another worker holds by now is left to it.
+ */
+export async function releaseLanes(
+  tx: Transaction,
+  lease: string,
+  lanes: readonly LaneRelease[],
+): Promise<void> {
+  const keys = [lanes.map(({ tenantId }) => tenantId), lanes.map(({ webhookId }) => webhookId)]
+  await tx.query({
+    name: 'webhook_lane.lock',
+    text: `select from webhook_lanes l
+           join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
+             using (tenant_id, webhook_id)
+           order by l.tenant_id, l.webhook_id for update of l`,
+    values: keys,
+  })
+  await tx.query({
+    name: 'webhook_lane.release',
+    // Due again from now on at the earliest, so that busy lanes take turns.
+    text: `update webhook_lanes l set lease = null, leased_until = null, failures = g.failures,
+             failing_since = g.failing_since,
+             held_until = case when g.held > 0
+               then statement_timestamp() + make_interval(secs => g.held) end,
+             due_at = (select greatest(d.next_attempt_at, statement_timestamp())
+               from webhook_deliveries d
+               where d.webhook_id = l.webhook_id and d.next_attempt_at is not null
+               order by d.next_attempt_at limit 1)
+           from unnest($1::uuid[], $2::uuid[], $4::integer[], $5::timestamptz[], $6::float8[])
+             as g (tenant_id, webhook_id, failures, failing_since, held)
+           where l.tenant_id = g.tenant_id and l.webhook_id = g.webhook_id and l.lease = $3`,
+    values: [
+      ...keys,
+      lease,
+      lanes.map(({ failures }) => failures),
+      lanes.map(({ failingSince }) => failingSince),
+      lanes.map(({ heldSecs }) => heldSecs),
+    ],
+  })
+}

@@ -1,0 +1,291 @@
+/** Webhook subscriptions and their sealed secrets. interface.md, Webhook subscription. */
+import type { Transaction } from './sql.js'
+
+export type WebhookRow = {
+  id: string
+  tenantId: string
+  url: string
+  eventTypes: string[]
+  description: string
+  active: boolean
+  secretLastRotatedAt: Date
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** The secrets in force, sealed with `webhookSecretContext` as context. */
+export type SealedSecrets = {
+  secret: Uint8Array
+  /** The one before the last rotation while both are in force. */
+  previousSecret: Uint8Array | null
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", url, event_types as "eventTypes", description, active,
+  secret_last_rotated_at as "secretLastRotatedAt", created_at as "createdAt",
+  updated_at as "updatedAt"`
+
+const SECRETS = `secret,
+  case when previous_secret_expires_at > statement_timestamp() then previous_secret end
+    as "previousSecret"`
+
+/** What the seal of a secret is bound to; the same for the secret before it. */
+export function webhookSecretContext(webhookId: string): string {
+  return `webhook:${webhookId}:secret`
+}
+
+/**
+ * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant run one
+ * after another, so that the count holds.
+ * @returns undefined when the tenant has as many as it may.
+ */
+export async function insertWebhook(
+  tx: Transaction,
+  row: Omit<WebhookRow, 'secretLastRotatedAt' | 'updatedAt'> & { secret: Uint8Array },
+  max: number,
+): Promise<WebhookRow | undefined> {
+  await tx.query({
+    name: 'webhook.one_at_a_time',
+    text: `select pg_advisory_xact_lock(hashtextextended('webhooks:' || $1::text, 0))`,
+    values: [row.tenantId],
+  })
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.insert',
+    text: `with made as (
+             insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
+               secret_last_rotated_at, created_at, updated_at)
+             select $1, $2, $3, $4, $5, $6, $7, $8, $8, $8
+             where (select count(*) from webhooks where tenant_id = $1 and deleted_at is null) < $9
+             returning *),
+           lane as (
+             insert into webhook_lanes (tenant_id, webhook_id) select tenant_id, id from made)
+           select ${COLUMNS} from made`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.url,
+      row.eventTypes,
+      row.description,
+      row.active,
+      Buffer.from(row.secret),
+      row.createdAt,
+      max,
+    ],
+  })
+  return rows[0]
+}
+
+export async function findWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.find',
+    text: `select ${COLUMNS} from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** One page, newest first, after the row that `createdAt` and `id` name. */
+export async function listWebhooks(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<WebhookRow[]> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.list',
+    text: `select ${COLUMNS} from webhooks
+           where tenant_id = $1 and deleted_at is null
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export type WebhookChange = Pick<
+  WebhookRow,
+  'tenantId' | 'id' | 'url' | 'eventTypes' | 'description' | 'active'
+> & { now: Date }
+
+/** Replaces what a PUT states. A subscription that is switched on again starts with a clean slate. */
+export async function replaceWebhook(
+  tx: Transaction,
+  change: WebhookChange,
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.replace',
+    text: `with changed as (
+             update webhooks set url = $3, event_types = $4, description = $5, active = $6,
+               updated_at = $7
+             where tenant_id = $1 and id = $2 and deleted_at is null
+             returning *),
+           lane as (
+             update webhook_lanes l set held_until = null, failures = 0, failing_since = null
+             from changed c where l.tenant_id = c.tenant_id and l.webhook_id = c.id)
+           select ${COLUMNS} from changed`,
+    values: [
+      change.tenantId,
+      change.id,
+      change.url,
+      change.eventTypes,
+      change.description,
+      change.active,
+      change.now,
+    ],
+  })
+  return rows[0]
+}
+
+/** Switches a subscription off: the receiver is gone, or has failed for days. */
+export async function deactivateWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.deactivate',
+    text: `update webhooks set active = false, updated_at = $3
+           where tenant_id = $1 and id = $2 and active`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Deletes it for everybody who asks, and wipes its secrets; the history stays until it is swept. */
+export async function deleteWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.delete',
+    text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
+             previous_secret = null, previous_secret_expires_at = null
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** A new secret; the one it replaces stays in force beside it for a while. */
+export async function rotateWebhookSecret(
+  tx: Transaction,
+  rotation: {
+    tenantId: string
+    id: string
+    secret: Uint8Array
+    now: Date
+    previousUntil: Date
+  },
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.rotate_secret',
+    text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
+             secret = $3, secret_last_rotated_at = $4, updated_at = $4
+           where tenant_id = $1 and id = $2 and deleted_at is null
+           returning ${COLUMNS}`,
+    values: [
+      rotation.tenantId,
+      rotation.id,
+      Buffer.from(rotation.secret),
+      rotation.now,
+      rotation.previousUntil,
+    ],
+  })
+  return rows[0]
+}
+
+export async function findWebhookSecrets(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SealedSecrets | undefined> {
+  const { rows } = await tx.query<SealedSecrets>({
+    name: 'webhook.secrets',
+    text: `select ${SECRETS} from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Every secret in force of a tenant's active subscriptions: what opens its fulfillment lookup. */
+export async function listWebhookSecrets(
+  tx: Transaction,
+  tenantId: string,
+): Promise<(SealedSecrets & { id: string })[]> {
+  const { rows } = await tx.query<SealedSecrets & { id: string }>({
+    name: 'webhook.secrets_of_tenant',
+    text: `select id, ${SECRETS} from webhooks
+           where tenant_id = $1 and active and deleted_at is null`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/** Who of these tenants wants to hear of something. For the fan-out, which crosses tenants. */
+export async function activeWebhooks(
+  tx: Transaction,
+  tenantIds: readonly string[],
+): Promise<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>[]> {
+  const { rows } = await tx.query<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>>({
+    name: 'webhook.active',
+    text: `select tenant_id as "tenantId", id, event_types as "eventTypes" from webhooks
+           where tenant_id = any($1::uuid[]) and active and deleted_at is null`,
+    values: [tenantIds],
+  })
+  return rows
+}
+
+export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
+  secret: Uint8Array | null
+  previousSecret: Uint8Array | null
+}
+
+/** What sending needs of these subscriptions, whatever their tenants. */
+export async function webhookTargets(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<WebhookTarget[]> {
+  const { rows } = await tx.query<WebhookTarget>({
+    name: 'webhook.targets',
+    text: `select tenant_id as "tenantId", id, url, active, ${SECRETS} from webhooks
+           where id = any($1::uuid[])`,
+    values: [ids],
+  })
+  return rows
+}
+
+/** Wipes secrets whose overlap is over. Needs a crossing transaction. @returns how many. */
+export async function wipePreviousSecrets(tx: Transaction, limit: number): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.wipe_previous',
+    text: `update webhooks set previous_secret = null, previous_secret_expires_at = null
+           where id in (select id from webhooks
+             where previous_secret_expires_at <= statement_timestamp()
+             limit $1 for update skip locked)`,
+    values: [limit],
+  })
+  return rowCount
+}
+
+/** Removes deleted subscriptions with what is left of their history. Needs a crossing transaction. */
+export async function sweepDeletedWebhooks(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.sweep',
+    text: `delete from webhooks where id in (
+             select id from webhooks where deleted_at < $1 limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

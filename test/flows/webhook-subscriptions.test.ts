@@ -1,0 +1,139 @@
+/** Who may subscribe to what, over HTTP. decisions.md section 9. */
+import { randomBytes } from 'node:crypto'
+import test from 'ava'
+import { REFUSED_URLS } from '../actors/egress/corpus.js'
+import { startReceiver } from '../support/receiver.js'
+import { testService } from '../support/service.js'
+import { type Json, tenantAgent } from '../support/tenant-agent.js'
+import { subscriber } from '../support/webhooks.js'
+
+const receiver = await startReceiver()
+const running = await testService({
+  environment: {
+    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+  },
+})
+const strict = await testService({
+  environment: { SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' },
+})
+const { baseUrl } = running
+test.after.always(async () => {
+  await running.end()
+  await strict.end()
+  await receiver.close()
+})
+
+const world = () => subscriber(running, receiver)
+
+for (const [title, change, pointer] of [
+  ['http', { url: 'http://receiver.example/' }, '#/url'],
+  ['userinfo', { url: 'https://user@receiver.example/' }, '#/url'],
+  ['a fragment', { url: 'https://receiver.example/#x' }, '#/url'],
+  ['no event types', { event_types: [] }, '#/event_types'],
+  ['an unknown event', { event_types: ['auth.login.success', 'no.such'] }, '#/event_types/1'],
+  ['a prefix inside of a word', { event_types: ['auth.log*'] }, '#/event_types/0'],
+  ['a prefix of nothing', { event_types: ['nothing.*'] }, '#/event_types/0'],
+  ['101 event types', { event_types: Array(101).fill('*') }, '#/event_types'],
+  ['a secret of 15 bytes', { secret: 'x'.repeat(15) }, '#/secret'],
+  ['a secret of 257 bytes', { secret: 'é'.repeat(129) }, '#/secret'],
+] as const) {
+  test(`a subscription with ${title} is refused`, async (t) => {
+    const { ask } = await world()
+    const { status, body } = await ask('POST', '/api/v1/webhooks', {
+      url: 'https://receiver.example/hook',
+      event_types: ['*'],
+      ...change,
+    })
+    t.is(status, 400)
+    const [place] = body['errors'] as Json[]
+    t.is(place?.['pointer'], pointer)
+  })
+}
+
+test('creation honours its idempotency key without repeating the secret', async (t) => {
+  const { ask } = await world()
+  const key = { 'idempotency-key': randomBytes(9).toString('hex') }
+  const body = { url: `${receiver.origin}/idempotent`, event_types: ['wallet.tx.signed'] }
+  const first = await ask('POST', '/api/v1/webhooks', body, key)
+  const again = await ask('POST', '/api/v1/webhooks', body, key)
+  t.is(again.status, 201)
+  t.is(again.headers.get('idempotency-replayed'), 'true')
+  t.is(again.body['id'], first.body['id'])
+  t.false('secret' in again.body)
+  const other = await ask('POST', '/api/v1/webhooks', { ...body, event_types: ['*'] }, key)
+  t.is(other.status, 422)
+})
+
+test('another tenant sees nothing of a subscription, and a tenant has 50 at most', async (t) => {
+  const { subscribe } = await world()
+  const { at } = await subscribe()
+  const stranger = await tenantAgent(baseUrl)
+  for (const [method, path] of [
+    ['GET', at],
+    ['DELETE', at],
+    ['POST', `${at}/test`],
+    ['GET', `${at}/deliveries`],
+  ] as const) {
+    t.is((await stranger.ask(method, path)).status, 404, `${method} ${path}`)
+  }
+  const body = { url: 'https://receiver.example/hook', event_types: ['*'] }
+  const made = await Promise.all(
+    Array.from({ length: 52 }, () => stranger.ask('POST', '/api/v1/webhooks', body)),
+  )
+  t.is(made.filter(({ status }) => status === 201).length, 50)
+  t.is(made.filter(({ status }) => status === 409).length, 2)
+  const page = await stranger.ask('GET', '/api/v1/webhooks?limit=200')
+  t.is((page.body as unknown as Json[]).length, 50)
+})
+
+test('tokens need the scope', async (t) => {
+  const { subscribe } = await world()
+  const { at } = await subscribe()
+  const { status } = await fetch(`${baseUrl}${at}`)
+  t.is(status, 401)
+})
+
+test('the figures and the capability tell of webhooks', async (t) => {
+  const { ask, subscribe, emit } = await world()
+  const { path } = await subscribe()
+  await emit()
+  await receiver.until(path, 1)
+  const { body } = await ask('GET', '/api/v1/capabilities')
+  t.true((body['capabilities'] as string[]).includes('webhooks'))
+})
+
+test('without the switches no URL of the SSRF corpus is taken', async (t) => {
+  const { ask } = await tenantAgent(strict.baseUrl)
+  for (const [url] of REFUSED_URLS) {
+    const { status, body } = await ask('POST', '/api/v1/webhooks', { url, event_types: ['*'] })
+    t.is(status, 400, url)
+    const [place] = body['errors'] as Json[]
+    t.is(place?.['pointer'], '#/url', url)
+  }
+})
+
+test('a name that resolves into our own network is not reached when something is sent', async (t) => {
+  const { ask } = await tenantAgent(strict.baseUrl)
+  // The name is public by its looks; no resolver of a test machine gives it a public address.
+  const url = 'https://127.0.0.1.nip.example/hook'
+  const { body } = await ask('POST', '/api/v1/webhooks', { url, event_types: ['*'] })
+  const { body: tested } = await ask('POST', `/api/v1/webhooks/${body['id']}/test`)
+  t.like(tested, { status: 'failed', response_status: null })
+  t.true(
+    ['dns_error', 'dns_timeout', 'destination_ip_prohibited'].includes(String(tested['error'])),
+  )
+})
+
+test('a subscription may be tested ten times a minute', async (t) => {
+  const { ask } = await tenantAgent(strict.baseUrl)
+  const subscription = { url: 'https://receiver.invalid/hook', event_types: ['*'] }
+  const { body } = await ask('POST', '/api/v1/webhooks', subscription)
+  const statuses: number[] = []
+  for (let turn = 0; turn < 11; turn += 1) {
+    const { status } = await ask('POST', `/api/v1/webhooks/${body['id']}/test`)
+    statuses.push(status)
+  }
+  t.deepEqual(statuses, [...Array(10).fill(200), 429])
+})

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { dueDeliveries, insertDeliveries } from '../../storage/deliveries.js'
+import { insertOrganization } from '../../storage/organizations.js'
+import { insertTenant } from '../../storage/tenants.js'
+import {
+  claimLanes,
+  nextLaneMs,
+  releaseLanes,
+  renewLanes,
+  wakeLanes,
+} from '../../storage/webhook-lanes.js'
+import { insertWebhook } from '../../storage/webhooks.js'
+import { freshDatabase } from '../support/database.js'
+
+const fresh = await freshDatabase()
+const { database } = fresh
+test.after.always(() => fresh.drop())
+
+async function lane() {
+  const [tenantId, organizationId, webhookId] = [randomUUID(), randomUUID(), randomUUID()]
+  const createdAt = new Date()
+  await database.system(async (tx) => {
+    const slug = `t-${tenantId.slice(0, 8)}`
+    await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt })
+    await insertTenant(tx, {
+      id: tenantId,
+      organizationId,
+      slug,
+      name: slug,
+      environment: 'sandbox',
+      status: 'active',
+      admitAgents: true,
+      createdAt,
+    } as Parameters<typeof insertTenant>[1])
+    await insertWebhook(
+      tx,
+      {
+        id: webhookId,
+        tenantId,
+        url: 'https://receiver.example/',
+        eventTypes: ['*'],
+        description: '',
+        active: true,
+        createdAt,
+        secret: new Uint8Array(40),
+      },
+      50,
+    )
+  })
+  const key = { tenantId, webhookId }
+  const delivery = () => ({
+    ...key,
+    id: randomUUID(),
+    eventId: randomUUID(),
+    eventType: 'webhook.test',
+    body: '{}',
+  })
+  return { ...key, key, delivery }
+}
+
+const now = () => ({ maxAttempts: 3, now: new Date() })
+const given = { failures: 0, failingSince: null, heldSecs: 0 }
+
+test.serial('a lane that is woken while its worker gives it back is due again', async (t) => {
+  const { key, delivery, webhookId } = await lane()
+  const lease = randomUUID()
+  await database.system((tx) => wakeLanes(tx, [key]))
+  const claimed = await database.system((tx) => claimLanes(tx, lease, 10, 60))
+  t.deepEqual(
+    claimed.map((one) => one.webhookId),
+    [webhookId],
+  )
+  // The worker has locked the row and sees nothing that waits; the waker waits for that lock.
+  let locked!: () => void
+  const isLocked = new Promise<void>((resolve) => {
+    locked = resolve
+  })
+  const waker = database.system(async (tx) => {
+    await isLocked
+    await insertDeliveries(tx, [delivery()], now())
+    await wakeLanes(tx, [key])
+  })
+  await database.system(async (tx) => {
+    await releaseLanes(tx, lease, [{ ...key, ...given }])
+    locked()
+    await sleep(300)
+  })
+  await waker
+  const again = await database.system((tx) => claimLanes(tx, randomUUID(), 10, 60))
+  t.deepEqual(
+    again.map((one) => one.webhookId),
+    [webhookId],
+  )
+})
+
+test.serial('a lane is one worker’s until its lease runs out, and a rest is a rest', async (t) => {
+  const { key, delivery, webhookId } = await lane()
+  const [mine, theirs] = [randomUUID(), randomUUID()]
+  await database.system(async (tx) => {
+    await insertDeliveries(tx, [delivery(), delivery()], now())
+    await wakeLanes(tx, [key])
+  })
+  const claim = (lease: string, secs = 1) =>
+    database.system(async (tx) => {
+      const lanes = await claimLanes(tx, lease, 10, secs)
+      return lanes.some((one) => one.webhookId === webhookId)
+    })
+  t.true(await claim(mine))
+  t.false(await claim(theirs))
+  await database.system((tx) => renewLanes(tx, mine, 1))
+  const ms = await database.system((tx) => nextLaneMs(tx, 5_000))
+  t.true(ms > 0 && ms <= 1_000)
+  await sleep(1_100)
+  t.true(await claim(theirs, 60))
+  // The first worker is late: what it gives back is not its own any more.
+  await database.system((tx) => releaseLanes(tx, mine, [{ ...key, ...given }]))
+  t.false(await claim(mine))
+  const rest = { ...key, failures: 11, failingSince: new Date(), heldSecs: 1 }
+  await database.system((tx) => releaseLanes(tx, theirs, [rest]))
+  await database.system((tx) => wakeLanes(tx, [key]))
+  t.false(await claim(mine))
+  await sleep(1_100)
+  t.true(await claim(mine))
+})
+
+test.serial(
+  'the same event reaches a subscription once, and what is in hand is not due',
+  async (t) => {
+    const { delivery, webhookId } = await lane()
+    const [one, two] = [delivery(), delivery()]
+    const insert = (rows: (typeof one)[]) =>
+      database.system((tx) => insertDeliveries(tx, rows, now()))
+    t.is(await insert([one, two]), 2)
+    t.is(await insert([{ ...one, id: randomUUID() }]), 0)
+    const due = await database.system((tx) => dueDeliveries(tx, [webhookId], 10, [one.id]))
+    t.deepEqual(
+      due.map(({ id }) => id),
+      [two.id],
+    )
+  },
+)
