@@ -793,6 +793,97 @@ alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+create table webhook_attempts (
+  tenant_id uuid not null,
+  delivery_id uuid not null,
+  number integer not null,
+  attempted_at timestamp with time zone not null,
+  response_status integer,
+  duration_ms integer not null,
+  error text,
+  constraint webhook_attempts_pkey PRIMARY KEY (tenant_id, delivery_id, number),
+  constraint webhook_attempts_number_check CHECK ((number > 0)),
+  constraint webhook_attempts_tenant_id_delivery_id_fkey FOREIGN KEY (tenant_id, delivery_id) REFERENCES webhook_deliveries(tenant_id, id) ON DELETE CASCADE
+);
+alter table webhook_attempts enable row level security;
+alter table webhook_attempts force row level security;
+create policy tenant on webhook_attempts using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table webhook_deliveries (
+  tenant_id uuid not null,
+  id uuid not null,
+  webhook_id uuid not null,
+  event_id uuid not null,
+  event_type text not null,
+  body text not null,
+  status text default 'pending'::text not null,
+  attempt_count integer default 0 not null,
+  max_attempts integer not null,
+  attempts_before integer default 0 not null,
+  response_status integer,
+  error text,
+  duration_ms integer,
+  next_attempt_at timestamp with time zone,
+  last_attempt_at timestamp with time zone,
+  delivered_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint webhook_deliveries_pkey PRIMARY KEY (tenant_id, id),
+  constraint webhook_deliveries_tenant_id_webhook_id_event_id_key UNIQUE (tenant_id, webhook_id, event_id),
+  constraint webhook_deliveries_max_attempts_check CHECK ((max_attempts > 0)),
+  constraint webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'retrying'::text, 'succeeded'::text, 'failed'::text]))),
+  constraint webhook_deliveries_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES webhooks(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_deliveries_age ON public.webhook_deliveries USING btree (created_at);
+CREATE INDEX webhook_deliveries_listed ON public.webhook_deliveries USING btree (tenant_id, webhook_id, created_at DESC, id DESC);
+CREATE INDEX webhook_deliveries_waiting ON public.webhook_deliveries USING btree (webhook_id, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
+alter table webhook_deliveries enable row level security;
+alter table webhook_deliveries force row level security;
+create policy tenant on webhook_deliveries using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table webhook_lanes (
+  tenant_id uuid not null,
+  webhook_id uuid not null,
+  due_at timestamp with time zone,
+  held_until timestamp with time zone,
+  failures integer default 0 not null,
+  failing_since timestamp with time zone,
+  lease uuid,
+  leased_until timestamp with time zone,
+  constraint webhook_lanes_pkey PRIMARY KEY (tenant_id, webhook_id),
+  constraint webhook_lanes_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES webhooks(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_lanes_due ON public.webhook_lanes USING btree (due_at) WHERE (due_at IS NOT NULL);
+alter table webhook_lanes enable row level security;
+alter table webhook_lanes force row level security;
+create policy tenant on webhook_lanes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table webhooks (
+  tenant_id uuid not null,
+  id uuid not null,
+  url text not null,
+  event_types text[] not null,
+  description text default ''::text not null,
+  active boolean default true not null,
+  secret bytea,
+  previous_secret bytea,
+  previous_secret_expires_at timestamp with time zone,
+  secret_last_rotated_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  deleted_at timestamp with time zone,
+  constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
+  constraint webhooks_id_key UNIQUE (id),
+  constraint webhooks_check CHECK (((secret IS NULL) = (deleted_at IS NOT NULL))),
+  constraint webhooks_check1 CHECK (((previous_secret IS NULL) = (previous_secret_expires_at IS NULL))),
+  constraint webhooks_event_types_check CHECK (((cardinality(event_types) >= 1) AND (cardinality(event_types) <= 100))),
+  constraint webhooks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX webhooks_deleted ON public.webhooks USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX webhooks_listed ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+alter table webhooks enable row level security;
+alter table webhooks force row level security;
+create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

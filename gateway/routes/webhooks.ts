@@ -196,9 +196,10 @@ export const webhookRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     params: named,
-    query: z
-      .object({ status: deliveryStatus.optional(), event_type: z.enum(EVENT_TYPES).optional() })
-      .and(PageQuery),
+    query: PageQuery.safeExtend({
+      status: deliveryStatus.optional(),
+      event_type: z.enum(EVENT_TYPES).optional(),
+    }),
     message: (request) => ({
       ...target(request),
       ...readPage(request.query),
