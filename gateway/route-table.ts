@@ -2,6 +2,7 @@
 import { accountRoutes } from './routes/account.js'
 import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
+import { auditRoutes } from './routes/audit.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
@@ -10,6 +11,8 @@ import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
 import { rosterRoutes } from './routes/roster.js'
 import { webhookRoutes } from './routes/webhooks.js'
+import { tenantRoutes } from './routes/tenants.js'
+import { userRoutes } from './routes/users.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -26,4 +29,7 @@ export const routes: readonly Route[] = [
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,
+  ...userRoutes,
+  ...tenantRoutes,
+  ...auditRoutes,
 ]

@@ -8,6 +8,7 @@ import { applicationsActor } from '../actors/applications/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
+import { auditActor } from '../actors/audit/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
@@ -106,7 +107,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       await checkPasswordEngine(compute)
       return { settings: auth, compute, random }
     }),
-    furnish(usersActor, ({ ref }) => ({ passwords: ref(passwords), random })),
+    furnish(usersActor, ({ ref }) => ({ database, clock, random, passwords: ref(passwords) })),
     furnish(agentsActor, ({ ref }) => ({
       database,
       clock,
@@ -148,6 +149,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       browserSessions: ref(browserSessions),
     })),
     furnish(applicationsActor, () => ({ database, clock, random, issuer })),
+    furnish(auditActor, () => ({ database })),
     furnish(rosterActor, ({ ref }) => ({
       database,
       clock,

@@ -8,6 +8,7 @@ import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
+import { auditActor } from '../actors/audit/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
@@ -46,8 +47,8 @@ export const seats = [
   seat(tokensActor,       inline,                                                   A, C, J),
   seat(discoveryActor,    inline,                                                   A, C   ),
   seat(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
-  seat(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A      ),
-  seat(usersActor,        inline,                                                   A      ),
+  seat(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
+  seat(usersActor,        inline,                                                   A, C   ),
   seat(agentsActor,       inline,                                                   A      ),
   seat(workspacesActor,   inline,                                                   A      ),
   seat(browserSessionsActor, inline,                                                A      ),
@@ -55,6 +56,7 @@ export const seats = [
   seat(accountActor,      inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
+  seat(auditActor,        inline,                                                      C   ),
   seat(rosterActor,       inline,                                                      C   ),
   seat(webhooksActor,     inline,                                                      C   ),
   seat(deliveriesActor,   thread('webhooks'),                                             J),

@@ -31,3 +31,31 @@ export async function insertAccount(tx: Transaction, account: NewAccount): Promi
   })
   return rowCount === 1
 }
+
+/** The account of a mailbox. */
+export async function findAccountByEmail(
+  tx: Transaction,
+  email: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'account.by_email',
+    text: 'select id from accounts where email_key = lower($1)',
+    values: [email],
+  })
+  return rows[0]?.id
+}
+
+/** Replaces the password of an account. */
+export async function setAccountPassword(
+  tx: Transaction,
+  accountId: string,
+  passwordHash: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.set_password',
+    text: `update accounts set password_hash = $2, password_changed_at = $3, updated_at = $3
+           where id = $1`,
+    values: [accountId, passwordHash, now],
+  })
+}

@@ -1,5 +1,10 @@
-/** A human in one tenant: status, roles and a subject that says nothing elsewhere. */
+/**
+ * A human in one tenant: status, roles and a subject that says nothing elsewhere. The account behind
+ * it is global, so whatever shows or changes both crosses tenants and names the tenant itself.
+ */
 import type { Transaction } from './sql.js'
+
+export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
 
 export type NewTenantUser = {
   tenantId: string
@@ -11,14 +16,16 @@ export type NewTenantUser = {
   roles: readonly string[]
   fixture: boolean
   createdAt: Date
+  /** The tenant's own name for the human; without one the account's is shown. */
+  displayName?: string | null
 }
 
 export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Promise<void> {
   await tx.query({
     name: 'tenant_user.insert',
     text: `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture,
-             created_at, updated_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`,
+             created_at, updated_at, display_name)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)`,
     values: [
       user.tenantId,
       user.id,
@@ -28,6 +35,233 @@ export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Pr
       user.roles,
       user.fixture,
       user.createdAt,
+      user.displayName ?? null,
     ],
   })
+}
+
+export type TenantUserRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly accountId: string
+  readonly sub: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly status: TenantUserStatus
+  readonly roles: string[]
+  /** Of the organization of the tenant; what else the human belongs to is nobody's business here. */
+  readonly organizationIds: string[]
+  readonly fixture: boolean
+  readonly metadata: Record<string, unknown>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly lastLoginAt: Date | null
+}
+
+const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub, a.email,
+    a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
+    u.status, u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
+    u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
+    array(select m.organization_id::text from organization_members m
+      join tenants t on t.organization_id = m.organization_id
+      where t.id = u.tenant_id and m.member_type = 'account' and m.member_id = u.account_id)
+      as "organizationIds"
+  from tenant_users u join accounts a on a.id = u.account_id`
+
+export type TenantUserFilter = {
+  /** Null: everybody but those who were removed. */
+  readonly status: TenantUserStatus | null
+  readonly email: string | null
+}
+
+/** A page of a tenant's users, newest first. */
+export async function listTenantUsers(
+  tx: Transaction,
+  tenantId: string,
+  { status, email }: TenantUserFilter,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<TenantUserRow[]> {
+  const { rows } = await tx.query<TenantUserRow>({
+    name: 'tenant_user.list',
+    text: `${USER}
+           where u.tenant_id = $1
+             and case when $2::text is null then u.status <> 'removed' else u.status = $2 end
+             and ($3::text is null or a.email_key = lower($3))
+             and ($5::timestamptz is null or (u.created_at, u.id) < ($5, $6::uuid))
+           order by u.created_at desc, u.id desc limit $4`,
+    values: [tenantId, status, email, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export async function findTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<TenantUserRow | undefined> {
+  const { rows } = await tx.query<TenantUserRow>({
+    name: 'tenant_user.find',
+    text: `${USER} where u.tenant_id = $1 and u.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** What a tenant has to do with an account already. */
+export async function findTenantUserOfAccount(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<{ id: string; status: TenantUserStatus } | undefined> {
+  const { rows } = await tx.query<{ id: string; status: TenantUserStatus }>({
+    name: 'tenant_user.of_account',
+    text: `select id, status from tenant_users
+           where tenant_id = $1 and account_id = $2 for update`,
+    values: [tenantId, accountId],
+  })
+  return rows[0]
+}
+
+/** removed -> invited or pre_provisioned: the same subject comes back. */
+export async function reviveTenantUser(
+  tx: Transaction,
+  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName'>,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.revive',
+    text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5
+           where tenant_id = $1 and id = $2 and status = 'removed'`,
+    values: [user.tenantId, user.id, user.status, user.displayName ?? null, now],
+  })
+  return rowCount === 1
+}
+
+export type TenantUserChange = {
+  /** Undefined leaves it; null shows the account's again. */
+  readonly displayName: string | null | undefined
+  readonly roles: readonly string[] | undefined
+  readonly metadata: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Changes what is stated; false when the user is not there or was removed. */
+export async function updateTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  { displayName, roles, metadata }: TenantUserChange,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.update',
+    text: `update tenant_users set
+             display_name = case when $3 then $4 else display_name end,
+             roles = coalesce($5, roles), metadata = coalesce($6, metadata), updated_at = $7
+           where tenant_id = $1 and id = $2 and status <> 'removed'`,
+    values: [
+      tenantId,
+      id,
+      displayName !== undefined,
+      displayName ?? null,
+      roles ?? null,
+      metadata === undefined ? null : JSON.stringify(metadata),
+      now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** invited, pre_provisioned or active -> suspended. */
+export async function suspendTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.suspend',
+    text: `update tenant_users set status = 'suspended', suspended_from = status, updated_at = $3
+           where tenant_id = $1 and id = $2 and status in ('invited', 'pre_provisioned', 'active')`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** suspended -> what it was before. A sixth active fixture user breaks `fixture_user_limit`. */
+export async function reactivateTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.reactivate',
+    text: `update tenant_users
+           set status = coalesce(suspended_from, 'active'), suspended_from = null, updated_at = $3
+           where tenant_id = $1 and id = $2 and status = 'suspended'`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Anything -> removed; the row stays, and so does the subject. */
+export async function removeTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.remove',
+    text: `update tenant_users set status = 'removed', suspended_from = null, updated_at = $3
+           where tenant_id = $1 and id = $2 and status <> 'removed'`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Ends what a human has open in a tenant: tokens and browsers. */
+export async function endHumanSessions(
+  tx: Transaction,
+  { tenantId, sub, accountId }: Pick<TenantUserRow, 'tenantId' | 'sub' | 'accountId'>,
+  reason: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'session.end_of_human',
+    text: `with browsers as (
+             update browser_sessions set ended_at = $5, ended_reason = $4
+             where tenant_id = $1 and account_id = $3 and ended_at is null)
+           update sessions set ended_at = $5, ended_reason = $4
+           where tenant_id = $1 and subject = $2 and subject_type = 'human' and ended_at is null`,
+    values: [tenantId, sub, accountId, reason, now],
+  })
+}
+
+/** How many active fixture users a tenant has. */
+export async function countFixtures(tx: Transaction, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'tenant_user.count_fixtures',
+    text: `select count(*) from tenant_users
+           where tenant_id = $1 and fixture and status = 'active'`,
+    values: [tenantId],
+  })
+  return rows[0]!.count
+}
+
+/** The oldest active fixture user of a tenant. */
+export async function findOldestFixture(
+  tx: Transaction,
+  tenantId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'tenant_user.oldest_fixture',
+    text: `select id from tenant_users
+           where tenant_id = $1 and fixture and status = 'active'
+           order by created_at, id limit 1`,
+    values: [tenantId],
+  })
+  return rows[0]?.id
 }

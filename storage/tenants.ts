@@ -98,6 +98,42 @@ export async function listTenants(
   return rows
 }
 
+export type TenantSettingsChange = {
+  readonly admitAgents: boolean | undefined
+  readonly directAgentRegistration: boolean | undefined
+  readonly credentialIssuerEnabled: boolean | undefined
+}
+
+/** Changes what is stated of an environment; answers with the row before and after. */
+export async function updateTenantSettings(
+  tx: Transaction,
+  id: string,
+  change: TenantSettingsChange,
+  now: Date,
+): Promise<{ before: TenantRow; after: TenantRow } | undefined> {
+  const before = await tx.query<TenantRow>({
+    name: 'tenant.hold',
+    text: `select ${COLUMNS} from tenants where id = $1 and not control_plane for no key update`,
+    values: [id],
+  })
+  const after = await tx.query<TenantRow>({
+    name: 'tenant.update_settings',
+    text: `update tenants set admit_agents = coalesce($2, admit_agents),
+             direct_agent_registration = coalesce($3, direct_agent_registration),
+             credential_issuer_enabled = coalesce($4, credential_issuer_enabled), updated_at = $5
+           where id = $1 and not control_plane returning ${COLUMNS}`,
+    values: [
+      id,
+      change.admitAgents ?? null,
+      change.directAgentRegistration ?? null,
+      change.credentialIssuerEnabled ?? null,
+      now,
+    ],
+  })
+  const [was, is] = [before.rows[0], after.rows[0]]
+  return was === undefined || is === undefined ? undefined : { before: was, after: is }
+}
+
 export async function findTenantBySlug(
   tx: Transaction,
   slug: string,

@@ -15,6 +15,7 @@ import type { Tenant } from '../domain/tenancy.js'
 import { tenantCache } from './cache.js'
 import { type TenantsProtocol, tenants } from './protocol.js'
 import { nameTenant, type TenancySettings } from './rules.js'
+import { tenantSettings } from './tenant-settings.js'
 
 const UNKNOWN = { tag: 'unknown_tenant' } as const
 
@@ -32,6 +33,8 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
   lane: {
     resolve: () => undefined,
     ensureControlPlane: () => 'control_plane',
+    readSettings: () => undefined,
+    changeSettings: ({ caller }) => caller.principal.tenantId,
     forget: () => undefined,
   },
   create: ({ database, clock, random, settings }) => {
@@ -98,6 +101,8 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
         if (controlPlane === undefined) throw new Error('the control-plane tenant was not created')
         return { tag: 'control_plane', tenant: controlPlane }
       },
+
+      ...tenantSettings({ database, clock, random, changed: cache.drop }),
 
       async forget({ tenantId }) {
         if (tenantId === null) cache.clear()

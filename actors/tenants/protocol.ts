@@ -1,5 +1,7 @@
 /** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
 import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
+import type { Caller } from '../domain/audit.js'
+import type { TenantId } from '../domain/ids.js'
 import type { Tenant, TenantSelector } from '../domain/tenancy.js'
 
 export type TenantsProtocol = {
@@ -7,6 +9,9 @@ export type TenantsProtocol = {
   resolve: Ask<TenantSelector, TenantResolved | TenantUnknown | TenantConflict>
   /** Creates the control-plane tenant at the first start of all; afterwards only reads it. */
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
+  /** What those who look after a tenant may decide about it. The control plane is no such tenant. */
+  readSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
+  changeSettings: Ask<ChangeSettings, SettingsFound | NoEnvironment>
   /** Drops what is remembered of a tenant that changed, here or elsewhere; null: of all of them. */
   forget: Tell<{ tenantId: string | null }>
 }
@@ -21,7 +26,26 @@ export type TenantUnknown = { tag: 'unknown_tenant' }
 /** Both `tenant_id` and `tenant_slug` were sent. */
 export type TenantConflict = { tag: 'conflicting_tenant' }
 
+/** decisions.md 17; members appear with the features that read them. */
+export type TenantSettingsRecord = {
+  readonly admitAgents: boolean
+  readonly directAgentRegistration: boolean
+  readonly credentialIssuerEnabled: boolean
+}
+export type ChangeSettings = {
+  readonly caller: Caller
+  /** What is left out stays. */
+  readonly change: { readonly [K in keyof TenantSettingsRecord]?: boolean | undefined }
+}
+export type SettingsFound = { tag: 'found'; settings: TenantSettingsRecord }
+/** The token is one of the control plane, which belongs to all operators. */
+export type NoEnvironment = { tag: 'no_environment' }
+
 /** The database notifies it with the id of every tenant that changes, at the commit. */
 export const TENANTS_CHANNEL = 'svc_tenants'
 
-export const tenants = address<TenantsProtocol>('tenants', ['resolve', 'ensureControlPlane'])
+export const tenants = address<TenantsProtocol>('tenants', [
+  'resolve',
+  'ensureControlPlane',
+  'readSettings',
+])

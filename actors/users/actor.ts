@@ -1,33 +1,45 @@
-/** Makes up fixture users: ordinary people in every respect but that nobody reads their mail. */
+/** The people of a tenant: those it invites or provisions, and the fixture users of a sandbox. */
 import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import type { Database } from '../../storage/sql.js'
 import { type PasswordsProtocol, passwords } from '../passwords/protocol.js'
+import { fixtures } from './fixtures.js'
+import { members } from './members.js'
 import { type UsersProtocol, users } from './protocol.js'
 
-/** 144 random bits: nobody types it, a test reads it from the answer. */
-const PASSWORD_BYTES = 18
-const MAILBOX_BYTES = 5
-
-export type UsersNeeds = { passwords: ActorRef<PasswordsProtocol>; random: Random }
+export type UsersNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly passwords: ActorRef<PasswordsProtocol>
+}
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,
   asks: { passwords },
-  mailbox: { capacity: 256, inflightMax: 32 },
-  lane: { prepareFixture: () => undefined },
-  create: ({ passwords, random }) => ({
-    async prepareFixture(_message, turn) {
-      const password = random.token(PASSWORD_BYTES)
-      const hashed = await passwords.ask('hash', { password }, turn)
-      if (hashed.tag === 'busy') return { tag: 'busy' }
-      if (hashed.tag === 'unacceptable') throw new Error('a generated password was refused')
-      return {
-        tag: 'prepared',
-        mailbox: `fixture-${Buffer.from(random.bytes(MAILBOX_BYTES)).toString('hex')}`,
-        displayName: 'Fixture User',
-        password,
-        passwordHash: hashed.phc,
-      }
-    },
-  }),
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  // Mints of one tenant in turn, so that a crowd does not hash passwords for one free place.
+  lane: {
+    prepareFixture: () => undefined,
+    mintFixture: ({ caller }) => caller.principal.tenantId,
+    rotateFixture: ({ caller }) => caller.principal.tenantId,
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    update: ({ userId }) => userId,
+    suspend: ({ userId }) => userId,
+    reactivate: ({ userId }) => userId,
+    remove: ({ userId }) => userId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const made = fixtures(needs)
+    return {
+      ...members(needs),
+      prepareFixture: (_message, turn) => made.prepare(turn),
+      mintFixture: made.mint,
+      rotateFixture: made.rotate,
+    }
+  },
 })

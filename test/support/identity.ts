@@ -72,7 +72,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
         spawn,
       ),
     )
-    const users = seat(spawnInline(usersActor, { passwords, random }, spawn))
+    const users = seat(spawnInline(usersActor, { database, clock, random, passwords }, spawn))
     const agents = seat(
       spawnInline(
         agentsActor,

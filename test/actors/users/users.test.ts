@@ -6,6 +6,7 @@ import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
+import type { Database } from '../../../storage/sql.js'
 
 function spawn(outcome: HashOutcome) {
   const seen: string[] = []
@@ -17,8 +18,11 @@ function spawn(outcome: HashOutcome) {
       return outcome
     },
   } as unknown as ActorRef<PasswordsProtocol>
-  const random = systemRandom(systemClock)
-  return { ref: spawnInline(usersActor, { passwords, random }).ref, seen }
+  const clock = systemClock
+  const random = systemRandom(clock)
+  // Making up a fixture user touches no database.
+  const database = {} as Database
+  return { ref: spawnInline(usersActor, { database, clock, random, passwords }).ref, seen }
 }
 
 test('a fixture user gets a mailbox and a password of its own, hashed as it is given', async (t) => {

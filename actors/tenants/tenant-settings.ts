@@ -1,0 +1,89 @@
+/** What those who look after an environment decide about it: read, changed, told to every process. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendAudit } from '../../storage/audit.js'
+import type { Database } from '../../storage/sql.js'
+import { findTenant, type TenantRow, updateTenantSettings } from '../../storage/tenants.js'
+import { audited } from '../domain/audit.js'
+import type {
+  ChangeSettings,
+  NoEnvironment,
+  SettingsFound,
+  TenantSettingsRecord,
+} from './protocol.js'
+
+const NO_ENVIRONMENT = { tag: 'no_environment' } as const
+
+export type TenantSettingsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  /** Told of a change, so that this process knows it at once; the others hear of the commit. */
+  readonly changed: (tenantId: string) => void
+}
+
+export function tenantSettings({ database, clock, random, changed }: TenantSettingsNeeds) {
+  return {
+    async readSettings(
+      { tenantId }: { readonly tenantId: string },
+      { signal }: Turn,
+    ): Promise<SettingsFound | NoEnvironment> {
+      const row = await database.tenant(tenantId, (tx) => findTenant(tx, tenantId), { signal })
+      return row === undefined || row.controlPlane
+        ? NO_ENVIRONMENT
+        : { tag: 'found', settings: settingsOf(row) }
+    },
+
+    async changeSettings(
+      { caller, change }: ChangeSettings,
+      { signal, requestId }: Turn,
+    ): Promise<SettingsFound | NoEnvironment> {
+      const { tenantId } = caller.principal
+      const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
+      const now = clock.now()
+      const updated = await database.tenant(
+        tenantId,
+        async (tx) => {
+          const rows = await updateTenantSettings(
+            tx,
+            tenantId,
+            { admitAgents, directAgentRegistration, credentialIssuerEnabled },
+            now,
+          )
+          if (rows === undefined) return undefined
+          const settings = settingsOf(rows.after)
+          await appendAudit(tx, [
+            audited(caller, {
+              id: random.uuid(),
+              tenantId,
+              type: 'tenant.settings.changed',
+              occurredAt: now,
+              resource: { type: 'tenant', id: tenantId },
+              requestId,
+              data: { before: wire(settingsOf(rows.before)), after: wire(settings) },
+            }),
+          ])
+          return settings
+        },
+        { signal },
+      )
+      changed(tenantId)
+      return updated === undefined ? NO_ENVIRONMENT : { tag: 'found', settings: updated }
+    },
+  }
+}
+
+function settingsOf(row: TenantRow): TenantSettingsRecord {
+  const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = row
+  return { admitAgents, directAgentRegistration, credentialIssuerEnabled }
+}
+
+/** As the interface spells them: whoever reads the audit event knows them by these names. */
+function wire(settings: TenantSettingsRecord): Record<string, boolean> {
+  return {
+    admit_agents: settings.admitAgents,
+    direct_agent_registration: settings.directAgentRegistration,
+    credential_issuer_enabled: settings.credentialIssuerEnabled,
+  }
+}

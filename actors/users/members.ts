@@ -1,0 +1,274 @@
+/**
+ * Tenant users: invited or pre_provisioned -> active -> suspended -> what they were, removed from
+ * anywhere. The row of a removed user stays; who comes back is the same subject.
+ */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { findAccountByEmail, insertAccount } from '../../storage/accounts.js'
+import { appendAudit } from '../../storage/audit.js'
+import { idempotently } from '../../storage/idempotency.js'
+import { appendEvents } from '../../storage/outbox.js'
+import type { Transaction } from '../../storage/sql.js'
+import {
+  endHumanSessions,
+  findTenantUser,
+  findTenantUserOfAccount,
+  insertTenantUser,
+  listTenantUsers,
+  reactivateTenantUser,
+  removeTenantUser,
+  reviveTenantUser,
+  suspendTenantUser,
+  type TenantUserRow,
+  updateTenantUser,
+} from '../../storage/tenant-users.js'
+import { actorOf, audited, type Caller, doneBy } from '../domain/audit.js'
+import { type EventType, eventData } from '../domain/events.js'
+import { isUuid } from '../domain/ids.js'
+import type { UsersNeeds } from './actor.js'
+import { isFixtureLimit } from './fixtures.js'
+import type {
+  CreateUser,
+  ListUsers,
+  OneUser,
+  UpdateUser,
+  UserRecord,
+  UsersListed,
+  UsersProtocol,
+} from './protocol.js'
+import { rolesBeyond } from './rules.js'
+
+const SUBJECT_BYTES = 24
+const UNKNOWN_USER = { tag: 'unknown_user' } as const
+const EXISTS = { tag: 'user_exists' } as const
+/** Of the unique constraint in 0003_identity.sql. */
+const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
+
+type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
+
+export function members({ database, clock, random, passwords }: UsersNeeds) {
+  /** The user, unless it was removed: then it is nobody's but the list's. */
+  async function find(tx: Transaction, { caller, userId }: OneUser) {
+    const user = isUuid(userId)
+      ? await findTenantUser(tx, caller.principal.tenantId, userId)
+      : undefined
+    return user?.status === 'removed' ? undefined : user
+  }
+
+  async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
+    const user = await findTenantUser(tx, tenantId, id)
+    if (user === undefined) throw new Error('a tenant user that was found is there')
+    return { tag: 'found' as const, user: recordOf(user) }
+  }
+
+  /** `type` of the catalogue, about a user. */
+  function event(
+    caller: Caller,
+    user: { readonly tenantId: string; readonly id: string },
+    type: EventType,
+    fields: Readonly<Record<string, unknown>>,
+    { requestId }: Turn,
+  ) {
+    const about = {
+      actor: actorOf(caller),
+      resource: { type: 'tenant_user', id: user.id },
+      requestId,
+    }
+    return {
+      id: random.uuid(),
+      tenantId: user.tenantId,
+      type,
+      occurredAt: clock.now(),
+      audit: doneBy(caller),
+      data: eventData(about, fields),
+    }
+  }
+
+  async function insert(
+    tx: Transaction,
+    { caller, email, displayName }: CreateUser,
+    passwordHash: string | null,
+    turn: Turn,
+  ) {
+    const now = clock.now()
+    const { tenantId } = caller.principal
+    let accountId: string | undefined = random.uuid()
+    const fresh = await insertAccount(tx, {
+      id: accountId,
+      email,
+      emailVerified: false,
+      displayName: displayName ?? '',
+      passwordHash,
+      createdAt: now,
+    })
+    if (!fresh) accountId = await findAccountByEmail(tx, email)
+    if (accountId === undefined) throw new Error('an account that is in the way is there')
+    // Whoever has an account keeps its password, and has to accept: nobody is signed in here on the
+    // word of whoever made the account elsewhere.
+    const status = fresh && passwordHash !== null ? 'pre_provisioned' : 'invited'
+    const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
+    const id = known?.id ?? random.uuid()
+    if (known === undefined) {
+      await insertTenantUser(tx, {
+        tenantId,
+        id,
+        accountId,
+        sub: random.token(SUBJECT_BYTES),
+        status,
+        roles: [],
+        fixture: false,
+        createdAt: now,
+        displayName: displayName ?? null,
+      })
+    } else {
+      const back = { tenantId, id, status, displayName: displayName ?? null } as const
+      if (!(await reviveTenantUser(tx, back, now))) return EXISTS
+    }
+    const user = await findTenantUser(tx, tenantId, id)
+    if (user === undefined) throw new Error('a tenant user that was made is there')
+    const fields = { email: user.email, status, fixture: false }
+    await appendEvents(tx, [
+      event(caller, user, 'admin.user.created', fields, turn),
+      ...(status === 'invited' ? [event(caller, user, 'tenant_user.invited', fields, turn)] : []),
+    ])
+    return { tag: 'created' as const, user: recordOf(user), replayed: false }
+  }
+
+  return {
+    async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: Turn) {
+      // One more than asked for tells whether there is another page.
+      const rows = await database.system(
+        (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
+        { signal },
+      )
+      const page = rows.slice(0, limit)
+      const last = page.at(-1)
+      const next =
+        rows.length > limit && last !== undefined
+          ? { createdAt: last.createdAt, id: last.id }
+          : null
+      return { tag: 'listed', users: page.map(recordOf), next } satisfies UsersListed
+    },
+
+    async read(message: OneUser, { signal }: Turn): Outcome<'read'> {
+      const user = await database.system((tx) => find(tx, message), { signal })
+      return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
+    },
+
+    async create(message: CreateUser, turn: Turn): Outcome<'create'> {
+      let passwordHash: string | null = null
+      if (message.password !== undefined) {
+        const hashed = await passwords.ask('hash', { password: message.password }, turn)
+        if (hashed.tag === 'busy') return hashed
+        if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
+        passwordHash = hashed.phc
+      }
+      try {
+        // The account is global, the membership the tenant's: both or neither.
+        return await database.system(
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              () => insert(tx, message, passwordHash, turn),
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal: turn.signal },
+        )
+      } catch (error) {
+        // Somebody else invited the same human between our look and our insert.
+        if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
+        throw error
+      }
+    },
+
+    async update(message: UpdateUser, turn: Turn): Outcome<'update'> {
+      const { caller, roles, displayName, metadata } = message
+      return database.system(
+        async (tx) => {
+          const user = await find(tx, message)
+          if (user === undefined) return UNKNOWN_USER
+          const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
+          if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
+          const now = clock.now()
+          const change = { displayName, roles: roles && [...new Set(roles)], metadata }
+          if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
+            return UNKNOWN_USER
+          await appendAudit(tx, [
+            audited(caller, {
+              id: random.uuid(),
+              tenantId: user.tenantId,
+              type: 'admin.user.updated',
+              occurredAt: now,
+              resource: { type: 'tenant_user', id: user.id },
+              requestId: turn.requestId,
+              data: {
+                changed: Object.entries({ display_name: displayName, roles, metadata })
+                  .filter(([, value]) => value !== undefined)
+                  .map(([name]) => name),
+                ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
+              },
+            }),
+          ])
+          return present(tx, user)
+        },
+        { signal: turn.signal },
+      )
+    },
+
+    // Not cancelled with the request: it must not depend on whether the one who asked stays.
+    suspend: (message: OneUser, turn: Turn): Outcome<'suspend'> =>
+      database.system(async (tx) => {
+        const user = await find(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        const now = clock.now()
+        if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
+          await endHumanSessions(tx, user, 'user_suspended', now)
+          const fields = { status: 'suspended', fixture: user.fixture }
+          await appendEvents(tx, [
+            event(message.caller, user, 'tenant_user.suspended', fields, turn),
+          ])
+        }
+        return present(tx, user)
+      }),
+
+    async reactivate(message: OneUser, turn: Turn): Outcome<'reactivate'> {
+      try {
+        return await database.system(
+          async (tx) => {
+            const user = await find(tx, message)
+            if (user === undefined) return UNKNOWN_USER
+            const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
+            const presented = await present(tx, user)
+            if (changed) {
+              const fields = { status: presented.user.status, fixture: user.fixture }
+              await appendEvents(tx, [
+                event(message.caller, user, 'tenant_user.activated', fields, turn),
+              ])
+            }
+            return presented
+          },
+          { signal: turn.signal },
+        )
+      } catch (error) {
+        if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
+        throw error
+      }
+    },
+
+    remove: (message: OneUser, turn: Turn): Outcome<'remove'> =>
+      database.system(async (tx) => {
+        const user = await find(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        const now = clock.now()
+        if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
+        await endHumanSessions(tx, user, 'user_removed', now)
+        const fields = { status: 'removed', fixture: user.fixture }
+        await appendEvents(tx, [event(message.caller, user, 'tenant_user.removed', fields, turn)])
+        return { tag: 'removed' }
+      }),
+  }
+}
+
+function recordOf({ accountId: _account, ...user }: TenantUserRow): UserRecord {
+  return user
+}

@@ -1,0 +1,24 @@
+/** What may be given to whom, decided from scopes and roles alone. */
+import { HUMAN_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+
+const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES)
+
+/**
+ * The roles among those newly given that would let a human do more than the caller may. Roles other
+ * than owner, admin and member mean something to the tenant's own applications only.
+ */
+export function rolesBeyond(
+  roles: readonly string[],
+  before: readonly string[],
+  callerScopes: readonly string[],
+): readonly string[] {
+  return roles
+    .filter((role) => !before.includes(role))
+    .filter((role) => {
+      const scopes = (HUMAN_SCOPES as Readonly<Record<string, readonly string[]>>)[role] ?? []
+      return (
+        role !== 'member' &&
+        scopes.some((scope) => SCOPES_IN_TENANT.has(scope) && !callerScopes.includes(scope))
+      )
+    })
+}

@@ -1,0 +1,66 @@
+/** Settings of an environment. decisions.md 17. */
+import { z } from 'zod'
+import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
+import { json, problem, type Route, reply, route } from '../route.js'
+
+const PATH = '/api/v1/tenant/settings'
+const tags = ['Tenant settings'] as const
+const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
+
+const members = {
+  admit_agents: z.boolean().meta({ description: 'Agents may register by proof of work' }),
+  direct_agent_registration: z
+    .boolean()
+    .meta({ description: 'Agents may register without proof of work: for trusted contexts' }),
+  credential_issuer_enabled: z
+    .boolean()
+    .meta({ description: 'The tenant is published as a credential issuer' }),
+}
+const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
+const ChangeTenantSettings = z
+  .object(members)
+  .partial()
+  .meta({ id: 'ChangeTenantSettings', description: 'What is left out stays as it is.' })
+
+const noEnvironment = problem(403, 'forbidden', {
+  detail: 'The control plane has no settings of a tenant: use a token of one of your environments.',
+})
+const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettingsRecord }) => ({
+  admit_agents: settings.admitAgents,
+  direct_agent_registration: settings.directAgentRegistration,
+  credential_issuer_enabled: settings.credentialIssuerEnabled,
+}))
+
+export const tenantRoutes: readonly Route[] = [
+  route(tenants, 'readSettings', {
+    method: 'GET',
+    path: PATH,
+    operationId: 'readTenantSettings',
+    summary: 'Read the settings of the tenant',
+    tags,
+    exposure: 'internal',
+    security,
+    message: ({ principal }) => ({ tenantId: principal.tenantId }),
+    replies: { found, no_environment: noEnvironment },
+  }),
+  route(tenants, 'changeSettings', {
+    method: 'PATCH',
+    path: PATH,
+    operationId: 'changeTenantSettings',
+    summary: 'Change settings of the tenant; they hold in every process at once',
+    description: 'Members that this build does not know are ignored.',
+    tags,
+    exposure: 'internal',
+    security,
+    body: json(ChangeTenantSettings),
+    message: ({ body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      change: {
+        admitAgents: body.admit_agents,
+        directAgentRegistration: body.direct_agent_registration,
+        credentialIssuerEnabled: body.credential_issuer_enabled,
+      },
+    }),
+    replies: { found, no_environment: noEnvironment },
+  }),
+]

@@ -1,0 +1,353 @@
+/** People of a tenant and fixture users of a sandbox. decisions.md 2.3 and 17. */
+import { z } from 'zod'
+import { type UserRecord, users } from '../../actors/users/protocol.js'
+import { nextLink, PageQuery, readPage } from '../paging.js'
+import { empty, json, problem, type Route, reply, route } from '../route.js'
+import { DisplayName } from './agent-shapes.js'
+import { idempotencyRefusals } from './idempotency-refusals.js'
+
+const METADATA_BYTES_MAX = 8 * 1024
+const USERS = '/api/v1/tenant-users'
+const USER = `${USERS}/{user_id}`
+
+const tags = ['Tenant users'] as const
+const sandboxTags = ['Sandbox'] as const
+const readers = { scheme: 'bearer', scopes: ['users:read', 'users:manage'] } as const
+const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+
+const UserStatus = z.enum(['invited', 'pre_provisioned', 'active', 'suspended', 'removed'])
+const Email = z.email().max(254)
+
+const TenantUser = z
+  .object({
+    id: z.uuid(),
+    tenant_id: z.uuid(),
+    sub: z.string().meta({ description: 'Pairwise: the sub of tokens for this tenant' }),
+    email: z.string(),
+    email_verified: z.boolean(),
+    display_name: z.string(),
+    status: UserStatus,
+    roles: z.array(z.string()),
+    organization_ids: z.array(z.uuid()),
+    fixture: z.boolean(),
+    metadata: z.record(z.string(), z.unknown()),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    last_login_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: 'TenantUser' })
+
+const FixtureUser = z
+  .object({
+    id: z.uuid(),
+    email: z.string().meta({ description: 'Under a .test domain: mail to it goes nowhere' }),
+    password: z.string().optional().meta({ description: 'Shown once; left out of a replay' }),
+    status: z.literal('active'),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'FixtureUser' })
+
+const RotatedPassword = z
+  .object({
+    id: z.uuid(),
+    email: z.string(),
+    password: z.string().meta({ description: 'Shown once' }),
+    rotated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'RotatedFixturePassword' })
+
+const CreateTenantUser = z
+  .object({
+    email: Email,
+    display_name: DisplayName.optional(),
+    password: z.string().min(8).max(1024).optional(),
+  })
+  .meta({ id: 'CreateTenantUser' })
+
+const ChangeTenantUser = z
+  .object({
+    display_name: DisplayName.nullable()
+      .optional()
+      .meta({ description: 'The name in this tenant; null shows that of the account again' }),
+    roles: z
+      .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))
+      .max(32)
+      .optional()
+      .meta({
+        description:
+          'owner, admin and member decide what the human may be given here; others are of the ' +
+          "tenant's own making",
+      }),
+    metadata: z
+      .record(z.string(), z.unknown())
+      .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= METADATA_BYTES_MAX, {
+        message: 'must be at most 8 KiB of JSON',
+      })
+      .optional(),
+  })
+  .meta({ id: 'ChangeTenantUser' })
+
+const UserParams = z.object({ user_id: z.string().max(64) })
+
+const unknownUser = problem(404, 'not-found', { detail: 'There is no such user.' })
+const found = reply(200, TenantUser, ({ user }: { user: UserRecord }) => userJson(user))
+const fixtureLimit = problem(409, 'conflict', {
+  error: 'fixture_user_limit',
+  detail: 'Five fixture users are active, which is the most. Suspend or remove one first.',
+})
+const busy = problem(503, 'service-unavailable', {
+  detail: 'The password workers are busy. Send the request again.',
+  retryAfterSecs: 1,
+})
+const beyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
+  403,
+  'insufficient-scope',
+  ({ roles }) => ({
+    detail: `The roles would give more than the token holds: ${roles.join(' ')}.`,
+  }),
+)
+const rotated = reply(
+  200,
+  RotatedPassword,
+  (user: { id: string; email: string; password: string; rotatedAt: Date }) => ({
+    id: user.id,
+    email: user.email,
+    password: user.password,
+    rotated_at: user.rotatedAt.toISOString(),
+  }),
+)
+
+export const userRoutes: readonly Route[] = [
+  route(users, 'mintFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-users',
+    operationId: 'mintFixtureUser',
+    summary: 'Mint another fixture user of a sandbox',
+    description: 'Up to five are active at a time. The password is shown once.',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    idempotent: true,
+    onceOnly: true,
+    message: ({ principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      idempotency,
+    }),
+    replies: {
+      minted: reply(
+        201,
+        FixtureUser,
+        ({ id, email, password, status, createdAt }) => ({
+          id,
+          email,
+          ...(password === null ? {} : { password }),
+          status,
+          created_at: createdAt.toISOString(),
+        }),
+        ({ id }) => ({ location: `${USERS}/${id}` }),
+      ),
+      not_sandbox: problem(403, 'policy-denied', {
+        detail: 'Fixture users exist in sandbox environments only.',
+      }),
+      fixture_user_limit: fixtureLimit,
+      busy,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(users, 'rotateFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
+    operationId: 'rotateFixtureUserPassword',
+    summary: 'Give a fixture user a new password; its sessions end',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { rotated, unknown_user: unknownUser, busy },
+  }),
+  route(users, 'rotateFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-user/rotate-password',
+    operationId: 'recoverFixtureUserPassword',
+    summary: 'Give the oldest active fixture user a new password',
+    description: 'Recovers the password that a bootstrap showed and its caller lost.',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    message: ({ principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: null,
+    }),
+    replies: { rotated, unknown_user: unknownUser, busy },
+  }),
+  route(users, 'list', {
+    method: 'GET',
+    path: USERS,
+    operationId: 'listTenantUsers',
+    summary: 'List the users of the tenant, newest first',
+    description: 'Removed users are listed with status=removed only.',
+    tags,
+    exposure: 'public',
+    security: readers,
+    query: PageQuery.safeExtend({ status: UserStatus.optional(), email: Email.optional() }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      status: query.status ?? null,
+      email: query.email ?? null,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(TenantUser),
+        (listed) => listed.users.map(userJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(users, 'create', {
+    method: 'POST',
+    path: USERS,
+    operationId: 'createTenantUser',
+    summary: 'Invite a user, or provision one with a password',
+    description:
+      'With a password the user is pre-provisioned and may sign in at once. Somebody who has an ' +
+      'account already keeps its password and is invited, whatever was sent.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    idempotent: true,
+    body: json(CreateTenantUser),
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      email: body.email,
+      displayName: body.display_name,
+      password: body.password,
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        TenantUser,
+        ({ user }) => userJson(user),
+        ({ user }) => ({ location: `${USERS}/${user.id}` }),
+      ),
+      user_exists: problem(409, 'conflict', { detail: 'The tenant has a user of this address.' }),
+      password_unacceptable: problem(400, 'bad-request', {
+        detail: 'The password is not well-formed Unicode or longer than 1024 bytes.',
+        errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
+      }),
+      busy,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(users, 'read', {
+    method: 'GET',
+    path: USER,
+    operationId: 'readTenantUser',
+    summary: 'Read a user',
+    tags,
+    exposure: 'internal',
+    security: readers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { found, unknown_user: unknownUser },
+  }),
+  route(users, 'update', {
+    method: 'PATCH',
+    path: USER,
+    operationId: 'updateTenantUser',
+    summary: 'Change name, roles or metadata of a user in this tenant',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    body: json(ChangeTenantUser),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+      displayName: body.display_name,
+      roles: body.roles,
+      metadata: body.metadata,
+    }),
+    replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond },
+  }),
+  route(users, 'remove', {
+    method: 'DELETE',
+    path: USER,
+    operationId: 'removeTenantUser',
+    summary: 'Remove a user from the tenant; what it has open here ends at once',
+    description: 'The record stays, listed with status=removed. Inviting brings the same sub back.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { removed: empty(204), unknown_user: unknownUser },
+  }),
+  route(users, 'suspend', {
+    method: 'POST',
+    path: `${USER}/suspend`,
+    operationId: 'suspendTenantUser',
+    summary: 'Suspend a user; what it has open here ends at once',
+    description: 'Repeating it changes nothing.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { found, unknown_user: unknownUser },
+  }),
+  route(users, 'reactivate', {
+    method: 'POST',
+    path: `${USER}/reactivate`,
+    operationId: 'reactivateTenantUser',
+    summary: 'Lift a suspension: the user is again what it was before',
+    description: 'Repeating it changes nothing.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { found, unknown_user: unknownUser, fixture_user_limit: fixtureLimit },
+  }),
+]
+
+/** decisions.md 2.3; absent optional members are omitted. */
+function userJson(user: UserRecord): z.input<typeof TenantUser> {
+  const { lastLoginAt } = user
+  return {
+    id: user.id,
+    tenant_id: user.tenantId,
+    sub: user.sub,
+    email: user.email,
+    email_verified: user.emailVerified,
+    display_name: user.displayName,
+    status: user.status,
+    roles: [...user.roles],
+    organization_ids: [...user.organizationIds],
+    fixture: user.fixture,
+    metadata: { ...user.metadata },
+    created_at: user.createdAt.toISOString(),
+    updated_at: user.updatedAt.toISOString(),
+    ...(lastLoginAt === null ? {} : { last_login_at: lastLoginAt.toISOString() }),
+  }
+}
