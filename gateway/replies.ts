@@ -111,6 +111,7 @@ export type ReadyBytes = {
   /** Strong, with its quotes; answers conditional requests with 304. */
   readonly etag?: string | undefined
   readonly maxAgeSecs?: number | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 /** A body that is ready to send, with entity tag and lifetime. `schema` is for the documents. */
@@ -123,12 +124,13 @@ export function bytes<Outcome>(
   return {
     docs: [{ status, contentType, schema }],
     render: (outcome, context) => {
-      const { body, etag, maxAgeSecs } = map(outcome, context)
+      const { body, etag, maxAgeSecs, headers } = map(outcome, context)
       return {
         form: 'body',
         status,
         contentType,
         body,
+        headers,
         etag,
         cacheControl: maxAgeSecs === undefined ? undefined : `public, max-age=${maxAgeSecs}`,
       }

@@ -1,5 +1,6 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
+import { auditCommand } from './cli/audit.js'
 import { configCommand } from './cli/config.js'
 import { keysCommand } from './cli/keys.js'
 import { kmsCommand } from './cli/kms.js'
@@ -18,6 +19,7 @@ migrateCommand(program)
 configCommand(program)
 kmsCommand(program)
 keysCommand(program)
+auditCommand(program)
 tourCommand(program)
 
 await program.parseAsync(process.argv)

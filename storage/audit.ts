@@ -85,7 +85,7 @@ export type AuditFilter = {
   readonly until: Date | null
 }
 
-/** A page of a tenant's events, newest first. */
+/** A page of a tenant's events, newest first; what happened in one millisecond in chain order. */
 export async function listAuditEvents(
   tx: Transaction,
   tenantId: string,
@@ -102,8 +102,10 @@ export async function listAuditEvents(
                or actors @> jsonb_build_array(jsonb_build_object('sub', $3)))
              and ($4::timestamptz is null or occurred_at >= $4)
              and ($5::timestamptz is null or occurred_at < $5)
-             and ($7::timestamptz is null or (occurred_at, id) < ($7, $8::uuid))
-           order by occurred_at desc, id desc limit $6`,
+             and ($7::timestamptz is null or (occurred_at, sequence) < ($7, coalesce(
+               (select seen.sequence from audit_events seen
+                where seen.tenant_id = $1 and seen.occurred_at = $7 and seen.id = $8::uuid), 0)))
+           order by occurred_at desc, sequence desc limit $6`,
     values: [
       tenantId,
       type,

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { audit } from '../../actors/audit/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
-import { bytes, type Route, reply, route } from '../route.js'
+import { bytes, type ReplyContext, type Route, reply, route } from '../route.js'
 
 const PATH = '/api/v1/audit-events'
 const EXPORT_SIZE_DEFAULT = 1_000
@@ -128,8 +128,9 @@ export const auditRoutes: readonly Route[] = [
       limit: query.limit ?? EXPORT_SIZE_DEFAULT,
     }),
     replies: {
-      listed: bytes(200, 'application/x-ndjson', ({ events }) => ({
+      listed: bytes(200, 'application/x-ndjson', ({ events, nextSequence }, context) => ({
         body: events.map((event) => `${JSON.stringify(event)}\n`).join(''),
+        headers: onwards(nextSequence, context),
       })),
     },
   }),
@@ -161,3 +162,14 @@ export const auditRoutes: readonly Route[] = [
     },
   }),
 ]
+
+/** The Link header of a stretch that is not the last (RFC 8288 section 3). */
+function onwards(
+  nextSequence: number | null,
+  { baseUrl, path, query }: ReplyContext,
+): Record<string, string> {
+  if (nextSequence === null) return {}
+  const parameters = new URLSearchParams(query)
+  parameters.set('after_sequence', String(nextSequence))
+  return { link: `<${baseUrl}${path}?${parameters}>; rel="next"` }
+}

@@ -1,0 +1,83 @@
+/** `svc audit`: checks an export of an audit chain, without a service and without a database. */
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Command } from 'commander'
+import { type AuditRecord, ChainCheck } from '../../storage/audit-chain.js'
+
+/** What the command needs of the process. */
+export interface AuditCommandHost {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+}
+
+/** Adds `audit` with its sub-command to the program. */
+export function auditCommand(program: Command, host: AuditCommandHost = processHost()): void {
+  const audit = program.command('audit').description('audit chains that were exported')
+  audit
+    .command('verify')
+    .argument('<file>', 'JSON lines, as GET /api/v1/audit-events/export answers them')
+    .description('check that no event was changed, left out, put in or moved')
+    .action(async (file: string) => {
+      try {
+        host.out(await verifyExport(createReadStream(file, 'utf8')))
+      } catch (error) {
+        host.err(`svc audit: ${error instanceof Error ? error.message : String(error)}`)
+        host.exitWith(1)
+      }
+    })
+}
+
+/**
+ * Checks an export line by line, whatever its size.
+ * @returns what was found to hold, in words. @throws {Error} that says what does not.
+ */
+export async function verifyExport(input: NodeJS.ReadableStream): Promise<string> {
+  const chain = new ChainCheck()
+  let number = 0
+  let first: AuditRecord | undefined
+  for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+    number += 1
+    if (line.trim() === '') continue
+    const event = readEvent(line, number)
+    first ??= event
+    const broken = chain.add(event)
+    if (broken !== undefined) {
+      throw new Error(`line ${number}: event ${broken.sequence} ${broken.reason}`)
+    }
+  }
+  const { head } = chain
+  if (first === undefined || head === undefined) throw new Error('the file has no events')
+  return [
+    `${chain.events} events of tenant ${first.tenant_id} hold, from ${first.sequence} to ${head.sequence}.`,
+    first.sequence === 1
+      ? 'They are the chain from its beginning.'
+      : `They follow on the event with the hash ${first.previous_hash}.`,
+    `The last hash is ${head.hash}.`,
+  ].join('\n')
+}
+
+function readEvent(line: string, number: number): AuditRecord {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    throw new Error(`line ${number} is not JSON`)
+  }
+  const { sequence, hash, previous_hash, tenant_id } = (value ?? {}) as Partial<AuditRecord>
+  const whole = typeof sequence === 'number' && Number.isSafeInteger(sequence)
+  if (![hash, previous_hash, tenant_id].every((text) => typeof text === 'string') || !whole) {
+    throw new Error(`line ${number} is not an audit event`)
+  }
+  return value as AuditRecord
+}
+
+function processHost(): AuditCommandHost {
+  return {
+    out: (text) => void process.stdout.write(`${text}\n`),
+    err: (text) => void process.stderr.write(`${text}\n`),
+    exitWith: (code) => {
+      process.exitCode = code
+    },
+  }
+}

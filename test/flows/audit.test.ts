@@ -1,0 +1,244 @@
+/** The audit chain over HTTP: listed, exported, verified, and what tampering looks like. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import test from 'ava'
+import { Client } from 'pg'
+import { apiOf, type Json } from '../support/api.js'
+import { TRANSPORTS, testService } from '../support/service.js'
+
+const PATH = '/api/v1/audit-events'
+const main = fileURLToPath(new URL('../../runtime/main.js', import.meta.url))
+const running = await testService()
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+/** `svc audit verify` on a file of the given lines. */
+async function verifyOffline(lines: readonly string[]): Promise<{ code: number; out: string }> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-audit-'))
+  const file = join(folder, 'export.jsonl')
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
+  try {
+    return await new Promise((resolve) => {
+      execFile(process.execPath, [main, 'audit', 'verify', file], (error, stdout, stderr) => {
+        const code = error === null ? 0 : Number(error.code)
+        resolve({ code, out: (stdout + stderr).trim() })
+      })
+    })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Does what only somebody with the database in hand can do. */
+async function tamper(text: string, values: unknown[]): Promise<void> {
+  const client = new Client({ connectionString: running.db.superuserUrl })
+  await client.connect()
+  await client.query('alter table audit_events disable trigger user')
+  await client.query(text, values)
+  await client.query('alter table audit_events enable trigger user')
+  await client.end()
+}
+
+async function lines(
+  path: string,
+  token: string,
+  at = api,
+): Promise<{ all: string[]; next?: string }> {
+  const { status, headers, body } = await at.get(path, token)
+  if (status !== 200) throw new Error(JSON.stringify(body))
+  const next = /<([^>]+)>; rel="next"/.exec(headers['link'] ?? '')?.[1]
+  return {
+    all: String(body['text']).split('\n').slice(0, -1),
+    ...(next === undefined ? {} : { next: next.slice(at.at.baseUrl.length) }),
+  }
+}
+
+/** A tenant in which something has happened. */
+async function eventful(at = api) {
+  const owner = await at.workspace()
+  const { agentId } = await at.register(owner.tenantId)
+  await at.post(`/api/v1/agents/${agentId}/suspend`, owner.token)
+  await at.call('PATCH', '/api/v1/tenant/settings', {
+    token: owner.token,
+    json: { admit_agents: false },
+    headers: { 'x-request-id': 'settings-1' },
+  })
+  await at.post('/api/v1/tenant-users', owner.token, { email: `x.${agentId}@example.com` })
+  return { ...owner, staff: agentId }
+}
+
+for (const transport of TRANSPORTS) {
+  test(`what happened is listed, exported and verified (${transport})`, async (t) => {
+    const at = transport === 'plain_http' ? running : await testService({ transport })
+    const api = apiOf(at)
+    t.teardown(async () => {
+      await api.close()
+      if (at !== running) await at.end()
+    })
+    const { token, tenantId, agentId } = await eventful(api)
+    const { rows } = await api.list(PATH, token)
+    const types = rows.map(({ type }) => type)
+    t.deepEqual(types.slice(0, 4), [
+      'tenant_user.invited',
+      'admin.user.created',
+      'tenant.settings.changed',
+      'admin.agent.suspended',
+    ])
+    const settings = rows[2] ?? {}
+    t.deepEqual(settings, {
+      id: settings['id'],
+      sequence: settings['sequence'],
+      tenant_id: tenantId,
+      type: 'tenant.settings.changed',
+      occurred_at: settings['occurred_at'],
+      subject: { sub: agentId, subject_type: 'agent' },
+      actors: [],
+      client_id: agentId,
+      delegation_id: null,
+      grant_id: null,
+      resource: { type: 'tenant', id: tenantId },
+      outcome: 'success',
+      request_id: 'settings-1',
+      ip: '127.0.0.1',
+      data: {
+        before: {
+          admit_agents: true,
+          credential_issuer_enabled: false,
+          direct_agent_registration: false,
+        },
+        after: {
+          admit_agents: false,
+          credential_issuer_enabled: false,
+          direct_agent_registration: false,
+        },
+      },
+      previous_hash: rows[3]?.['hash'],
+      hash: settings['hash'],
+    })
+    const verified = await api.get(`${PATH}/verify`, token)
+    t.deepEqual(verified.body, {
+      valid: true,
+      events: rows.length,
+      after_sequence: 0,
+      last_sequence: rows.length,
+      last_hash: rows[0]?.['hash'],
+      broken_at: null,
+      next_after_sequence: null,
+    })
+    const { all } = await lines(`${PATH}/export`, token, api)
+    t.deepEqual(
+      all.map((line) => JSON.parse(line) as Json),
+      rows.toReversed(),
+    )
+  })
+}
+
+test('events are filtered and listed page by page', async (t) => {
+  const { token, agentId, staff } = await eventful()
+  const all = (await api.list(PATH, token)).rows
+  const first = await api.list(`${PATH}?limit=3`, token)
+  const rest = await api.list(first.next ?? '', token)
+  t.deepEqual([...first.rows, ...rest.rows], all.slice(0, 6))
+  const suspended = await api.list(`${PATH}?type=admin.agent.suspended`, token)
+  t.is(suspended.rows.length, 1)
+  t.like(suspended.rows[0], { resource: { type: 'agent', id: staff } })
+  const byStaff = await api.list(`${PATH}?actor=${staff}`, token)
+  t.deepEqual(
+    byStaff.rows.map(({ type }) => type),
+    ['admin.agent.registered'],
+  )
+  const byOwner = await api.list(`${PATH}?actor=${agentId}&type=tenant.settings.changed`, token)
+  t.is(byOwner.rows.length, 1)
+  const at = String(suspended.rows[0]?.['occurred_at'])
+  const since = await api.list(`${PATH}?since=${at}`, token)
+  const until = await api.list(`${PATH}?until=${at}`, token)
+  t.is(since.rows.length + until.rows.length, all.length)
+  t.true(since.rows.some(({ id }) => id === suspended.rows[0]?.['id']))
+  for (const bad of ['since=yesterday', 'limit=0', 'cursor_id=x', 'type=']) {
+    t.is((await api.list(`${PATH}?${bad}`, token)).status, 400, bad)
+  }
+})
+
+test('a tenant reads its own chain, with audit:read', async (t) => {
+  const mine = await eventful()
+  const theirs = await eventful()
+  const { rows } = await api.list(PATH, mine.token)
+  t.true(rows.every((row) => row['tenant_id'] === mine.tenantId))
+  t.false(JSON.stringify(rows).includes(theirs.tenantId))
+  const narrow = await api.login(
+    mine.key,
+    { agent_id: mine.agentId, tenant_id: mine.tenantId },
+    'users:read',
+  )
+  const reader = String(narrow.body['access_token'])
+  for (const path of [PATH, `${PATH}/verify`, `${PATH}/export`]) {
+    t.is((await api.get(path, reader)).body['error'], 'insufficient_scope', path)
+    t.is((await api.get(path)).status, 401, path)
+  }
+})
+
+test('an export is checked offline, in whole or in part', async (t) => {
+  const { token } = await eventful()
+  const whole = await lines(`${PATH}/export`, token)
+  const good = await verifyOffline(whole.all)
+  t.is(good.code, 0, good.out)
+  t.regex(good.out, new RegExp(`${whole.all.length} events`))
+  const first = await lines(`${PATH}/export?limit=2`, token)
+  t.is(first.all.length, 2)
+  const second = await lines(first.next ?? '', token)
+  t.deepEqual([...first.all, ...second.all], whole.all.slice(0, 4))
+  const part = await verifyOffline(second.all)
+  t.is(part.code, 0, part.out)
+  t.regex(part.out, /from 3 to 4/)
+})
+
+test('an export that was changed, cut, reordered or made up is refused offline', async (t) => {
+  const { token } = await eventful()
+  const { all } = await lines(`${PATH}/export`, token)
+  const changed = all.map((line, index) =>
+    index === 2 ? JSON.stringify({ ...(JSON.parse(line) as Json), outcome: 'denied' }) : line,
+  )
+  const cases: [lines: string[], says: RegExp][] = [
+    [changed, /3 was changed/],
+    [[...all.slice(0, 2), ...all.slice(3)], /4 follows 2/],
+    [[all[1]!, all[0]!, ...all.slice(2)], /1 follows 2/],
+    [[...all.slice(0, 2), 'not json'], /line 3/],
+    [[...all.slice(0, 2), '{}'], /line 3/],
+    [[], /no events/],
+  ]
+  for (const [given, says] of cases) {
+    const { code, out } = await verifyOffline(given)
+    t.is(code, 1)
+    t.regex(out, says)
+  }
+})
+
+test('tampering in the database is found, and so is a chain cut off at its end', async (t) => {
+  const { token, tenantId } = await eventful()
+  const verify = async () => (await api.get(`${PATH}/verify`, token)).body
+  const { events } = await verify()
+  await tamper(
+    `update audit_events set data = '{"forged":true}' where tenant_id = $1 and sequence = 3`,
+    [tenantId],
+  )
+  t.like(await verify(), { valid: false, events: 2, last_sequence: 2, next_after_sequence: null })
+  t.like((await verify())['broken_at'], { sequence: 3 })
+  const after = await api.get(`${PATH}/verify?after_sequence=3`, token)
+  t.like(after.body, { valid: true, events: Number(events) - 3 })
+
+  const other = await eventful()
+  const count = Number((await api.get(`${PATH}/verify`, other.token)).body['events'])
+  await tamper('delete from audit_events where tenant_id = $1 and sequence >= $2', [
+    other.tenantId,
+    count - 1,
+  ])
+  const cut = (await api.get(`${PATH}/verify`, other.token)).body
+  t.like(cut, { valid: false, events: count - 2 })
+  t.like(cut['broken_at'], { sequence: count - 1 })
+})
