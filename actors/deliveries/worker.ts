@@ -45,8 +45,8 @@ import type { Sender } from './sender.js'
 const LANES_MAX = 512
 const CLAIM_MAX = 64
 const DUE_EACH = 32
-const LEASE_SECS = 10
-const RENEW_MS = 3_000
+const LEASE_SECS = 6
+const RENEW_MS = 2_000
 /** Wake-ups may be lost: look without one. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
