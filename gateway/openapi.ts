@@ -7,6 +7,7 @@ import {
 } from 'zod-openapi'
 import { POLICIES } from '../actors/throttle/protocol.js'
 import { INTERFACE_VERSION } from './capabilities.js'
+import { eventDocuments } from './event-documents.js'
 import { PROBLEM_MEDIA_TYPE, PROBLEM_TYPES, type ProblemName, problemCode } from './problems.js'
 import type { BodyRule, ResponseDoc, Route, Security } from './route.js'
 
@@ -73,7 +74,10 @@ export function openapiDocument({ issuer, exposure, routes }: OpenapiOptions): o
     paths[route.path] ??= {}
     paths[route.path]![route.method.toLowerCase()] = operationOf(route)
   }
-  const tags = [...new Set(shown.flatMap(({ tags }) => tags))].toSorted()
+  const hearers = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
+  const tags = [
+    ...new Set([...shown.flatMap(({ tags }) => tags), ...(hearers ? ['Events'] : [])]),
+  ].toSorted()
   return createDocument({
     openapi: '3.1.0',
     info: {
@@ -88,6 +92,8 @@ export function openapiDocument({ issuer, exposure, routes }: OpenapiOptions): o
     servers: [{ url: issuer }],
     tags: tags.map((name) => ({ name })),
     paths,
+    // Subscriptions are served by the control plane; what they receive is described with them.
+    ...(hearers ? { webhooks: eventDocuments() } : {}),
     components: {
       headers: HEADERS as never,
       responses: Object.fromEntries(

@@ -7,9 +7,11 @@ import type { Database } from '../../storage/sql.js'
 import { type LaneKey, wakeLanes } from '../../storage/webhook-lanes.js'
 import { activeWebhooks } from '../../storage/webhooks.js'
 import { matchesEvent } from '../domain/event-filters.js'
+import { EVENT_TYPES } from '../domain/events.js'
 import { envelopeOf } from './envelope.js'
 
 export const FAN_OUT_BATCH = 500
+const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
 export type FanOutNeeds = {
   readonly database: Pick<Database, 'system'>
@@ -35,6 +37,8 @@ export async function fanOut(needs: FanOutNeeds): Promise<FannedOut> {
     const lanes = new Map<string, LaneKey>()
     const deliveries: NewDelivery[] = []
     for (const event of events) {
+      // What is not in the catalogue is nobody's to hear, whatever `*` matches.
+      if (!CATALOGUE.has(event.type)) continue
       let body: string | undefined
       for (const { id: webhookId, eventTypes } of subscriptions.get(event.tenantId) ?? []) {
         if (!matchesEvent(eventTypes, event.type)) continue

@@ -1,0 +1,194 @@
+/**
+ * The `webhooks` of the OpenAPI document: every type of the event catalogue with the schema of what
+ * is posted and an example. interface.md, Event types; decisions.md section 9, envelope and data.
+ */
+import { z } from 'zod'
+import type { ZodOpenApiPathItemObject } from 'zod-openapi'
+import { EVENT_CATALOGUE, type EventCategory, type EventType } from '../actors/domain/events.js'
+
+const EXAMPLE_TENANT = '11111111-2222-4333-8444-555555555555'
+const EXAMPLE_TIME = '2026-01-01T00:00:00.000Z'
+const EXAMPLE_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+const EXAMPLE_OTHER = '0199c5a0-9d2f-7c71-8e46-2a3b4c5d6e7f'
+
+const Party = z
+  .object({ type: z.string(), id: z.string() })
+  .meta({ id: 'EventParty', description: 'Who did something, or what it was done to.' })
+
+/** Members beside actor, resource and request_id, and what an example says in them. */
+type Fields = Readonly<Record<string, readonly [schema: z.ZodType, example: unknown]>>
+
+const text = z.string()
+const nullable = z.string().nullable()
+const email = [text, 'ada@example.com'] as const
+const ip = [text, '198.51.100.7'] as const
+const user: Fields = {
+  email: [text.optional(), email[1]],
+  status: [text.optional(), 'active'],
+  fixture: [z.boolean().optional(), false],
+}
+const access: Fields = {
+  client_id: [text.optional(), EXAMPLE_ID],
+  sub: [nullable.optional(), EXAMPLE_ID],
+  session_id: [nullable.optional(), EXAMPLE_OTHER],
+}
+const chain: Fields = {
+  chain_id: [text.optional(), 'eip155:84532'],
+  address: [text.optional(), '0x036CbD53842c5426634e7929541eC2318f3dCF7e'],
+}
+const credential: Fields = { credential_id: [text.optional(), EXAMPLE_OTHER] }
+
+/** What the events of a subsystem say beyond who, what and for which request. */
+const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
+  'auth.login.success': {
+    amr: [z.array(text).optional(), ['pwd', 'otp']],
+    acr: [text.optional(), 'aal2'],
+  },
+  'auth.login.failure': { reason: [text.optional(), 'password'], ip: [text.optional(), ip[1]] },
+  'auth.logout': { reason: [text.optional(), 'user'] },
+  'auth.token.issued': {
+    grant: [text, 'client_credentials'],
+    ...access,
+    subject_type: [text, 'agent'],
+    scope: [text, 'vault:list vault:read'],
+    audience: [z.array(text), ['https://auth.svc.example']],
+    expires_at: [z.iso.datetime(), '2026-01-01T00:05:00.000Z'],
+  },
+  'auth.token.revoked': access,
+  'auth.mfa.challenge': { methods: [z.array(text).optional(), ['totp', 'recovery_code']] },
+  'auth.mfa.verify': { outcome: [text.optional(), 'success'] },
+  'tenant_user.invited': user,
+  'tenant_user.activated': user,
+  'tenant_user.suspended': user,
+  'tenant_user.removed': user,
+  'admin.user.created': user,
+  'admin.agent.registered': {
+    name: [text, 'Buyer'],
+    did: [text, 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
+    key_id: [text, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
+  },
+  'admin.delegation.revoked': { delegation_id: [text.optional(), EXAMPLE_OTHER] },
+  'vault.credential.created': credential,
+  'vault.credential.accessed': credential,
+  'vault.grant.revoked': { ...credential, grant_id: [text.optional(), EXAMPLE_ID] },
+  'egress.stream.closed': {
+    ...credential,
+    outcome: [text.optional(), 'completed'],
+    bytes: [z.int().optional(), 1024],
+  },
+  'chain.ownership.changed': chain,
+  'chain.reputation.updated': chain,
+  'chain.metadata.changed': chain,
+  'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
+  'org.member.added': {
+    member: [Party, { type: 'agent', id: EXAMPLE_ID }],
+    role: [text, 'owner'],
+  },
+  'org.member.role_changed': {
+    member: [Party.optional(), { type: 'agent', id: EXAMPLE_ID }],
+    role: [text.optional(), 'admin'],
+  },
+  'security.brute_force.detected': {
+    subject: [text.optional(), 'password'],
+    ip: [text.optional(), ip[1]],
+  },
+  'security.refresh_token.reuse': { reason: [text.optional(), 'reused'], ...access },
+}
+
+/** Payment events have no actor: metadata is what a merchant correlates by (interface.md). */
+const PAYMENT: Fields = {
+  charge_id: [text, EXAMPLE_OTHER],
+  amount_minor: [z.int(), 1999],
+  currency: [z.string().regex(/^[A-Z]{3}$/), 'USD'],
+  metadata: [z.record(z.string(), z.unknown()), { order: '1234' }],
+  product_id: [text.optional(), EXAMPLE_ID],
+  price_id: [text.optional(), EXAMPLE_ID],
+  buyer_id: [text.optional(), EXAMPLE_ID],
+  customer_email: [text.optional(), email[1]],
+}
+const PAYMENTS: Readonly<Partial<Record<EventType, Fields>>> = {
+  'commerce.payment.pending': PAYMENT,
+  'commerce.payment.succeeded': PAYMENT,
+  'commerce.payment.failed': { ...PAYMENT, failure_code: [text.optional(), 'declined'] },
+  'commerce.payment.refunded': {
+    ...PAYMENT,
+    refunded_amount_minor: [z.int().optional(), 1999],
+  },
+}
+
+const COMMON: Fields = {
+  actor: [Party, { type: 'agent', id: EXAMPLE_ID }],
+  resource: [Party, { type: 'resource', id: EXAMPLE_OTHER }],
+  request_id: [nullable, EXAMPLE_OTHER],
+}
+
+/** The schema of what is posted for a type, and an example of it. */
+export function eventDocument(type: EventType): { schema: z.ZodType; example: object } {
+  const fields = PAYMENTS[type] ?? { ...COMMON, ...FIELDS[type] }
+  const members = Object.entries(fields)
+  const data = z
+    .looseObject(Object.fromEntries(members.map(([name, [schema]]) => [name, schema])))
+    .describe('More members may be added.')
+  const schema = z.object({
+    event_id: z.uuid(),
+    type: z.literal(type),
+    tenant_id: z.uuid(),
+    timestamp: z.iso.datetime().describe('When it happened.'),
+    data,
+  })
+  const example = {
+    event_id: EXAMPLE_ID,
+    type,
+    tenant_id: EXAMPLE_TENANT,
+    timestamp: EXAMPLE_TIME,
+    data: Object.fromEntries(members.map(([name, [, value]]) => [name, value])),
+  }
+  return { schema, example }
+}
+
+const header = (description: string) => z.string().meta({ description })
+
+const DeliveryHeaders = z.object({
+  'x-svc-signature-suite': header('`svc-webhook-v1`.'),
+  'x-svc-signature-256': header('`sha256=` and lower-case hex.'),
+  'x-svc-signature-max-age': header('Replay window of the sender, in seconds.'),
+  'x-svc-timestamp': header('Unix time at signing.'),
+  'x-svc-event': header('The type of the event.'),
+  'x-svc-delivery': header('Identifies the delivery; the same for every attempt.'),
+  'webhook-id': header('Same as x-svc-delivery (Standard Webhooks).'),
+  'webhook-timestamp': header('Same as x-svc-timestamp (Standard Webhooks).'),
+  'webhook-signature': header(
+    '`v1,` and base64, one for each secret in force (Standard Webhooks).',
+  ),
+})
+
+/** Of all types, by name. */
+export function eventDocuments(): Record<string, ZodOpenApiPathItemObject> {
+  const documents: Record<string, ZodOpenApiPathItemObject> = {}
+  for (const [category, types] of Object.entries(EVENT_CATALOGUE)) {
+    for (const type of types) documents[type] = pathItem(category as EventCategory, type)
+  }
+  return documents
+}
+
+function pathItem(category: EventCategory, type: EventType): ZodOpenApiPathItemObject {
+  const { schema, example } = eventDocument(type)
+  return {
+    post: {
+      operationId: `on.${type}`,
+      summary: `${category}: ${type}`,
+      tags: ['Events'],
+      security: [],
+      requestParams: { header: DeliveryHeaders },
+      requestBody: { required: true, content: { 'application/json': { schema, example } } },
+      responses: {
+        '2XX': { description: 'Accepted for good. Answer only once it is stored.' },
+        '4XX': {
+          description:
+            'Refused for good: no further attempt, but for 408, 425 and 429. 410 ends the subscription.',
+        },
+        '5XX': { description: 'Try again later; Retry-After is honoured.' },
+      },
+    },
+  } as ZodOpenApiPathItemObject
+}

@@ -1,0 +1,138 @@
+/** What built features tell of, as receivers get it, against the published schemas. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Ajv } from 'ajv'
+import test from 'ava'
+import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
+import { openapiDocument } from '../../gateway/openapi.js'
+import { routes } from '../../gateway/route-table.js'
+import { startReceiver } from '../support/receiver.js'
+import { testService } from '../support/service.js'
+import type { Json } from '../support/tenant-agent.js'
+import { subscriber } from '../support/webhooks.js'
+
+const require = createRequire(import.meta.url)
+const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
+
+type Hook = {
+  post: {
+    operationId: string
+    requestBody: { content: Record<string, { schema: object; example: object }> }
+  }
+}
+const document = openapiDocument({ issuer: 'https://id.test', exposure: 'public', routes }) as {
+  webhooks: Record<string, Hook>
+  components: object
+}
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+ajv.addSchema({ $id: 'https://id.test/openapi', components: document.components })
+const validators = new Map(
+  Object.entries(document.webhooks).map(([type, { post }]) => {
+    const { schema } = post.requestBody.content['application/json']!
+    const text = JSON.stringify(schema).replaceAll('"#/', '"https://id.test/openapi#/')
+    return [type, ajv.compile(JSON.parse(text) as object)] as const
+  }),
+)
+
+const receiver = await startReceiver()
+const running = await testService({
+  environment: {
+    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+  },
+})
+test.after.always(async () => {
+  await running.end()
+  await receiver.close()
+})
+
+test('the description has every type of the catalogue, with an example that fits its schema', (t) => {
+  t.deepEqual(Object.keys(document.webhooks).toSorted(), [...EVENT_TYPES].toSorted())
+  for (const [type, { post }] of Object.entries(document.webhooks)) {
+    const { example } = post.requestBody.content['application/json']!
+    const validate = validators.get(type)!
+    t.true(validate(example), `${type}: ${JSON.stringify(validate.errors)}`)
+    t.false(validate({ ...example, type: 'another.type' }), type)
+    t.false(validate({ ...example, data: null }), type)
+  }
+})
+
+test('what happens in a tenant reaches its receiver in the published shape', async (t) => {
+  const { subscribe, ask, login, settled } = await subscriber(running, receiver)
+  const { path, at } = await subscribe({ event_types: ['*'] })
+  t.is((await login()).status, 200)
+  const created = await ask('POST', '/api/v1/applications', {
+    name: 'Service',
+    grant_types: ['client_credentials'],
+    response_types: [],
+    scopes: ['vault:list'],
+  })
+  t.is(created.status, 201, created.text)
+  const { client_id: id, client_secret: secret } = created.body
+  const basic = Buffer.from(`${String(id)}:${String(secret)}`).toString('base64')
+  const issued = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ grant_type: 'client_credentials' }),
+  })
+  t.is(issued.status, 200)
+  const { access_token: token } = (await issued.json()) as Json
+  const revoked = await fetch(`${running.baseUrl}/oauth/revoke`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ token: String(token) }),
+  })
+  t.is(revoked.status, 200)
+  t.is((await ask('POST', `${at}/test`)).status, 200)
+  // Events of before the subscription may still have been on their way.
+  const types = () => new Set(receiver.at(path).map(({ headers }) => headers['x-svc-event']))
+  const expected: EventType[] = ['auth.token.issued', 'auth.token.revoked', 'webhook.test']
+  for (let turn = 0; turn < 500 && !expected.every((type) => types().has(type)); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await settled(at, 3)
+  for (const type of expected) t.true(types().has(type), type)
+  for (const { body, headers } of receiver.at(path)) {
+    const event = JSON.parse(body.toString()) as Json
+    t.is(event['type'], headers['x-svc-event'] as string)
+    const validate = validators.get(String(event['type']))
+    t.true(validate?.(event), `${body.toString()}: ${JSON.stringify(validate?.errors)}`)
+    t.false(/svcs_|whsec_|eyJ/.test(body.toString()), 'no secret in an event')
+  }
+})
+
+/** Of features that this build has; whoever builds another adds its events here. */
+const BUILT: readonly EventType[] = [
+  'auth.login.success',
+  'auth.login.failure',
+  'auth.logout',
+  'auth.token.issued',
+  'auth.token.revoked',
+  'auth.mfa.challenge',
+  'auth.mfa.verify',
+  'tenant_user.invited',
+  'tenant_user.activated',
+  'tenant_user.suspended',
+  'tenant_user.removed',
+  'admin.user.created',
+  'admin.agent.registered',
+  'org.created',
+  'org.member.added',
+  'security.brute_force.detected',
+  'security.refresh_token.reuse',
+  'webhook.test',
+]
+
+test('every event of a built feature is written by it', (t) => {
+  const text = readdirSync('actors', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && name !== join('domain', 'events.ts'))
+    .map((name) => readFileSync(join('actors', name), 'utf8'))
+    .join('\n')
+  const own = readFileSync(join('actors', 'domain', 'events.ts'), 'utf8')
+  const missing = BUILT.filter(
+    (type) => !text.includes(`'${type}'`) && !own.includes(`type: '${type}'`),
+  )
+  t.deepEqual(missing, [])
+})
