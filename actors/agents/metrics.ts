@@ -1,5 +1,5 @@
 /** Figures of registration by proof of work (decisions.md section 14, metrics). */
-import { Counter, type Registry } from 'prom-client'
+import { Counter, Histogram, type Registry } from 'prom-client'
 
 export type PowOutcome =
   | 'issued'
@@ -14,9 +14,12 @@ export type PowOutcome =
 
 export interface PowOutcomes {
   count(outcome: PowOutcome): void
+  /** The bits of a challenge that was issued. */
+  asked(bits: number): void
 }
 
 const NAME = 'svc_agent_pow_challenges_total'
+const BITS_NAME = 'svc_agent_pow_difficulty_bits'
 
 /** The counter of a registry, registered when it is asked for the first time. */
 export function powOutcomes(registry: Registry): PowOutcomes {
@@ -29,5 +32,14 @@ export function powOutcomes(registry: Registry): PowOutcomes {
       labelNames: ['outcome'],
       registers: [registry],
     })
-  return { count: (outcome) => counter.inc({ outcome }) }
+  const knownBits = registry.getSingleMetric(BITS_NAME) as Histogram | undefined
+  const bits =
+    knownBits ??
+    new Histogram({
+      name: BITS_NAME,
+      help: 'Leading zero bits that issued challenges ask for; they rise in a flood.',
+      buckets: [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
+      registers: [registry],
+    })
+  return { count: (outcome) => counter.inc({ outcome }), asked: (asked) => bits.observe(asked) }
 }

@@ -27,6 +27,7 @@ import type { OwnershipVerdict, PowProtocol } from '../pow/protocol.js'
 import type { ChallengeSettings } from '../pow/settings.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { closedChallenges } from './closed-challenges.js'
+import { type DifficultySettings, difficulty } from './difficulty.js'
 import type { PowOutcome, PowOutcomes } from './metrics.js'
 import type {
   AgentRegistered,
@@ -53,10 +54,8 @@ export type RegistrationNeeds = {
   pow: ActorRef<PowProtocol>
   outcomes: PowOutcomes
   issuer: string
-  settings: Pick<
-    ChallengeSettings,
-    'pow_difficulty_bits' | 'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid'
-  >
+  settings: Pick<ChallengeSettings, 'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid'> &
+    DifficultySettings
 }
 
 type ProvenKey = Extract<OwnershipVerdict, { tag: 'valid' }>
@@ -65,6 +64,7 @@ type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey }
 export function registration(needs: RegistrationNeeds) {
   const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
   const closed = closedChallenges()
+  const cost = difficulty(clock, settings)
 
   async function admit(
     { registration, tenant: selector }: RegisterDirectly,
@@ -160,7 +160,7 @@ export function registration(needs: RegistrationNeeds) {
         tenantId: tenant.id,
         kind,
         challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
-        difficultyBits: settings.pow_difficulty_bits,
+        difficultyBits: cost.next(tenant.id),
         minDurationSecs: settings.pow_min_duration_secs,
         name: registration.name,
         did: key.did,
@@ -179,6 +179,7 @@ export function registration(needs: RegistrationNeeds) {
       )
       if (issued === undefined) return { tag: 'fingerprint_known' }
       outcomes.count('issued')
+      outcomes.asked(challenge.difficultyBits)
       return {
         tag: 'started',
         challengeId: challenge.id,

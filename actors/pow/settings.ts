@@ -16,6 +16,12 @@ export const challengeSettings = section(
       ),
     hibp_enabled: flag(false).describe('Refuse breached passwords. Production needs it.'),
     pow_difficulty_bits: count(20, 1, 28).describe('Leading zero bits of a proof of work.'),
+    pow_trickle_per_minute: count(120, 1, 1_000_000).describe(
+      'Registration starts per minute, tenant and process up to which nothing gets dearer.',
+    ),
+    pow_flood_bits_max: count(4, 0, 8).describe(
+      'Bits added to pow_difficulty_bits at most, one for each doubling beyond the trickle.',
+    ),
     pow_min_duration_secs: count(2, 0, 60).describe('A proof that comes sooner is refused.'),
     pow_ttl_secs: seconds(300, 3_600).describe('Lifetime of a proof-of-work challenge.'),
     pow_max_invalid: count(10, 1, 1_000).describe('Wrong answers that end a challenge.'),

@@ -88,6 +88,8 @@ const defaults: Record<string, Record<string, unknown>> = {
     fail_mode: 'fail-closed',
     hibp_enabled: false,
     pow_difficulty_bits: 20,
+    pow_trickle_per_minute: 120,
+    pow_flood_bits_max: 4,
     pow_min_duration_secs: 2,
     pow_ttl_secs: 300,
     pow_max_invalid: 10,

@@ -29,6 +29,7 @@ export const ISSUER = 'https://auth.svc.example'
 export type IdentityOptions = {
   readonly difficultyBits?: number
   readonly minDurationSecs?: number
+  readonly tricklePerMinute?: number
   readonly powTtlSecs?: number
   readonly challengeTtlSecs?: number
 }
@@ -84,9 +85,14 @@ export async function identityHouse(options: IdentityOptions = {}) {
           pow,
           tokens,
           issuer: ISSUER,
-          outcomes: { count: (outcome) => void outcomes.push(outcome) },
+          outcomes: {
+            count: (outcome) => void outcomes.push(outcome),
+            asked: () => undefined,
+          },
           settings: {
             pow_difficulty_bits: options.difficultyBits ?? 4,
+            pow_trickle_per_minute: options.tricklePerMinute ?? 1_000_000,
+            pow_flood_bits_max: 4,
             pow_min_duration_secs: options.minDurationSecs ?? 0,
             pow_ttl_secs: options.powTtlSecs ?? 300,
             pow_max_invalid: 10,
