@@ -141,6 +141,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       browserSessions: ref(browserSessions),
       settings: auth,
       cookies: settings.session_cookie,
+      registry,
     })),
     furnish(accountActor, ({ ref }) => ({
       database,

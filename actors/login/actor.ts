@@ -1,19 +1,21 @@
 /** Signing in: the handlers, put together from its steps. */
-import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Registry } from 'prom-client'
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../storage/browser-sessions.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
-import type { ActorRef } from '../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import type { LoginNeeds } from './flow.js'
 import { inviteStep } from './invite.js'
 import { lockout } from './lockout.js'
+import { signInMetrics, type SignInStep } from './metrics.js'
 import { passwordStep } from './password.js'
 import { login, type LoginProtocol } from './protocol.js'
 import { secondFactorStep } from './second-factor.js'
 
 export type LoginActorNeeds = LoginNeeds & {
+  readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
 }
 
@@ -33,18 +35,31 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     signOut: () => undefined,
   },
   create: (needs) => {
-    const { database, clock, coordination, settings } = needs
+    const { database, clock, coordination, settings, registry } = needs
     const tools = { ...needs, lockout: lockout(coordination, settings, clock) }
     const first = passwordStep(tools)
     const second = secondFactorStep(tools)
+    const metrics = signInMetrics(registry)
+    /** The handler of a form, counted by what comes of it. */
+    const counted =
+      <Message, Reply extends { readonly tag: string }>(
+        step: SignInStep,
+        handle: (message: Message, turn: Turn) => Promise<Reply>,
+      ) =>
+      async (message: Message, turn: Turn): Promise<Reply> => {
+        const reply = await handle(message, turn)
+        metrics.count(step, reply.tag)
+        return reply
+      }
+
     return {
       start: first.start,
-      password: first.password,
+      password: counted('password', first.password),
       challenge: second.challenge,
-      secondFactor: second.secondFactor,
+      secondFactor: counted('second_factor', second.secondFactor),
       enrolment: second.enrolment,
-      enrol: second.enrol,
-      acceptInvite: inviteStep(tools),
+      enrol: counted('enrolment', second.enrol),
+      acceptInvite: counted('invite', inviteStep(tools)),
       async signOut({ token }, turn) {
         if (token === null) return { tag: 'signed_out' }
         // A session that owes its second factor is ended too.

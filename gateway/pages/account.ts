@@ -3,6 +3,7 @@ import type { AccountSeen } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import { failurePage } from './error.js'
 import { renderPage } from './render.js'
+import { browserName } from './user-agent.js'
 
 export function accountPage(
   { tenant, sessions, factors, recoveryCodesLeft, session }: AccountSeen,
@@ -15,7 +16,11 @@ export function accountPage(
   } as const
   const html = renderPage('account', frame, {
     session,
-    sessions: sessions.map((one) => ({ ...one, own: one.id === session.id })),
+    sessions: sessions.map((one) => ({
+      ...one,
+      browser: browserName(one.userAgent),
+      own: one.id === session.id,
+    })),
     factors,
     recoveryCodesLeft,
     csrf: browser.csrfToken,

@@ -33,11 +33,15 @@ test('an invite makes one operator, once, who owns the organization and its tena
   t.is((await browser.get(path)).status, 200, 'the invite is as it was')
 
   const password = 'correct horse battery staple'
-  const racers = await Promise.all(
+  const ready = await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
       const racer = await browsing(t)
-      const form = await racer.get(path)
       const email = `op-${workspace.tenantSlug}-${index}@harbour.test`
+      return { racer, email, form: await racer.get(path) }
+    }),
+  )
+  const racers = await Promise.all(
+    ready.map(async ({ racer, email, form }) => {
       const answer = await racer.submit(form, { name: 'Op', email, password })
       return { racer, email, answer }
     }),

@@ -115,7 +115,8 @@ export function watchContract(): void {
   watching = true
   // oxlint-disable-next-line typescript/unbound-method
   const send = Answers.prototype.send
-  Answers.prototype.send = function (visit, status, contentType, cache, pairs, body, close) {
+  Answers.prototype.send = function (...given) {
+    const [visit, status, contentType, , , body] = given
     seen += 1
     const { route, exchange } = visit
     const answer = { status, contentType, body }
@@ -127,7 +128,7 @@ export function watchContract(): void {
     } catch (error) {
       report(`${place}: ${String(error)}`)
     }
-    send.call(this, visit, status, contentType, cache, pairs, body, close)
+    send.apply(this, given)
   }
 }
 

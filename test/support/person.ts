@@ -4,7 +4,11 @@ import { nonceFor } from './identity.js'
 import { openBrowser, type Page, type TestBrowser, dataIn } from './browser.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { Agent, request } from 'undici'
-import type { TestService } from './service.js'
+import { DEFAULT_TRANSPORT, type TestService } from './service.js'
+
+/** The session cookie of services on the default transport. */
+export const SESSION_COOKIE =
+  DEFAULT_TRANSPORT === 'tls_h2_only' ? '__Host-svc_session' : 'svc_session'
 
 export type Workspace = {
   readonly tenantId: string

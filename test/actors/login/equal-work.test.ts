@@ -1,0 +1,113 @@
+/** Who is asking for an address that nobody has must not be told so by the clock. */
+import test from 'ava'
+import { Registry } from 'prom-client'
+import { browserSessionsActor } from '../../../actors/browser-sessions/actor.js'
+import { loginActor } from '../../../actors/login/actor.js'
+import type { PasswordsProtocol } from '../../../actors/passwords/protocol.js'
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../runtime/kernel/inline.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { postgresCoordination } from '../../../storage/coordination/postgres.js'
+import type { Database, Statement, Transaction } from '../../../storage/sql.js'
+import { identityHouse } from '../../support/identity.js'
+import { workspace } from '../../support/workspace.js'
+
+const house = await identityHouse()
+test.after.always(() => house.close())
+
+/** Every statement that goes through, by name, and every password check by its hash. */
+const work: string[] = []
+
+const watched = (tx: Transaction): Transaction => ({
+  tenantId: tx.tenantId,
+  query: <Row>(statement: Statement) => {
+    work.push(statement.name)
+    return tx.query<Row>(statement)
+  },
+})
+const database: Database = {
+  tenant: (tenantId, run, options) =>
+    house.database.tenant(tenantId, (tx) => run(watched(tx)), options),
+  system: (run, options) => house.database.system((tx) => run(watched(tx)), options),
+  ping: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+}
+const coordination = postgresCoordination(house.database)
+const counted = {
+  take: (...args: Parameters<typeof coordination.take>) => {
+    work.push('take')
+    return coordination.take(...args)
+  },
+  get: (key: string) => {
+    work.push('get')
+    return coordination.get(key)
+  },
+  put: coordination.put,
+}
+const passwords = {
+  name: 'passwords',
+  ask: async (kind: string) => {
+    work.push(kind)
+    return { tag: 'mismatch' }
+  },
+  tell: () => undefined,
+} as unknown as ActorRef<PasswordsProtocol>
+
+test('a wrong password and an unknown address cost the same work', async (t) => {
+  const clock = systemClock
+  const random = systemRandom(clock)
+  const options = { clock, log: silentLogger }
+  const sessions = spawnInline(browserSessionsActor, { database, clock, random }, options)
+  const login = spawnInline(
+    loginActor,
+    {
+      database,
+      coordination: counted,
+      sealer: { seal: () => Promise.reject(), open: () => Promise.reject() },
+      clock,
+      random,
+      passwords,
+      tenants: house.tenants,
+      browserSessions: sessions.ref,
+      registry: new Registry(),
+      settings: {
+        brute_force_max_attempts: 10,
+        brute_force_lockout_secs: 900,
+        password_verify_ip_max_attempts: 60,
+        password_verify_ip_window_secs: 60,
+      },
+      cookies: { idle_secs: 60, absolute_secs: 60 },
+    },
+    options,
+  )
+  t.teardown(async () => {
+    await login.stop()
+    await sessions.stop()
+  })
+  const made = await workspace(house)
+  const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
+  const page = await login.ref.ask('start', {
+    flow: null,
+    tenant: { tenantId: made.tenant.id },
+    returnTo: null,
+    visitor,
+  })
+  if (page.tag !== 'page') return t.fail(page.tag)
+  const traces = []
+  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+    work.length = 0
+    const answer = await login.ref.ask('password', {
+      flow: page.flow,
+      email,
+      password: 'wrong',
+      visitor,
+    })
+    t.is(answer.tag, 'wrong')
+    traces.push([...work])
+  }
+  t.deepEqual(traces[0], traces[1])
+  t.true(traces[0]!.includes('verify'))
+  t.true(traces[0]!.includes('outbox.append'))
+})

@@ -1,0 +1,47 @@
+/** A real browser, where one is installed; and the rules of accessibility run in its pages. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type BrowserContext, chromium, type Page } from 'playwright-core'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export type Window = {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What the browser complained of: refused styles, scripts, forms; errors. */
+  readonly complaints: string[]
+  close(): Promise<void>
+}
+
+export async function openChromium(
+  path: string,
+  options: { readonly colorScheme?: 'light' | 'dark'; readonly locale?: string } = {},
+): Promise<Window> {
+  const browser = await chromium.launch({
+    executablePath: path,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  })
+  const context = await browser.newContext({ ...options, ignoreHTTPSErrors: true })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  return { context, page, complaints, close: () => browser.close() }
+}
+
+type Violation = { readonly id: string; readonly help: string; readonly nodes: { html: string }[] }
+
+/** The violations of WCAG 2.2 A and AA that axe finds in a page, in words. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(options: object): Promise<{ violations: Violation[] }> }
+    }
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+    return (await axe.run({ runOnly: tags })).violations
+  })
+  return found.map(({ id, help, nodes }) => `${id}: ${help} ${nodes[0]?.html ?? ''}`)
+}
