@@ -74,11 +74,11 @@ export function isServed(plane: Plane, actor: string): boolean {
 }
 
 /** Actors that only work by themselves: absent where background tasks are off. */
-const BACKGROUND: readonly string[] = [deliveriesActor.address.name]
+const BACKGROUND: ReadonlySet<string> = new Set([deliveriesActor.address.name])
 
 /** The seats that are filled, by deployment.background_tasks_enabled. */
 export function seatsWith(backgroundTasks: boolean): typeof seats {
   return backgroundTasks
     ? seats
-    : seats.filter(({ definition }) => !BACKGROUND.includes(definition.address.name))
+    : seats.filter(({ definition }) => !BACKGROUND.has(definition.address.name))
 }

@@ -1,0 +1,82 @@
+/** The receivers of docs/webhooks.md, run over the shared table in the languages that are here. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { program } from '../support/programs.js'
+import { body, type Case, CASES, good, webhook } from '../vectors/webhook-cases.js'
+import { verify } from './receiver.js'
+
+const PAGE = readFileSync('docs/webhooks.md', 'utf8')
+const NAMES = [
+  'x-svc-signature-suite',
+  'x-svc-signature-256',
+  'x-svc-signature-max-age',
+  'x-svc-timestamp',
+  'x-svc-event',
+  'x-svc-delivery',
+]
+/** The receivers know one secret. */
+const TABLE = CASES.filter(({ secrets }) => secrets === undefined || secrets.length === 1)
+
+function given({ headers, without, secrets, ageSecs = 0, ...one }: Case) {
+  const all: Record<string, string | undefined> = { ...good(), ...headers }
+  if (without !== undefined) delete all[without]
+  const now = webhook.timestamp + ageSecs
+  return { headers: all, secret: secrets?.[0] ?? webhook.secret, now, body: one.body ?? body }
+}
+
+const base64 = (value: string | Uint8Array) => Buffer.from(value).toString('base64')
+
+function lineOf(one: Case): string {
+  const { headers, secret, now, body: sent } = given(one)
+  const named = NAMES.map((name) => headers[name])
+  const fields = named.map((value) => (value === undefined ? '-' : base64(value)))
+  return [...fields, base64(secret), base64(String(now)), base64(sent)].join('\t')
+}
+
+function agrees(t: ExecutionContext, command: string, args: readonly string[]): void {
+  const input = `${TABLE.map(lineOf).join('\n')}\n`
+  const output = execFileSync(command, args, { input, encoding: 'utf8' })
+  const verdicts = output.trim().split('\n')
+  t.is(verdicts.length, TABLE.length)
+  for (const [at, { title, verdict }] of TABLE.entries()) {
+    t.is(verdicts[at], String(verdict === 'genuine'), title)
+  }
+}
+
+for (const file of ['receiver.ts', 'receiver.py', 'receiver.sh', 'Receiver.java']) {
+  test(`docs/webhooks.md shows ${file} as it is tested`, (t) => {
+    t.true(PAGE.includes(readFileSync(join('test', 'receivers', file), 'utf8').trim()))
+  })
+}
+
+test('the receiver in TypeScript agrees with the table', (t) => {
+  for (const one of TABLE) {
+    const { headers, body: sent, secret, now } = given(one)
+    t.is(verify(headers, sent, secret, now), one.verdict === 'genuine', one.title)
+  }
+})
+
+function where(programs: readonly string[], title: string, run: (t: ExecutionContext) => void) {
+  const absent = programs.filter((name) => program(name) === undefined)
+  if (absent.length === 0) test(title, run)
+  else test.skip(`${title} (skipped: ${absent.join(', ')} not installed)`, () => undefined)
+}
+
+where(['python3'], 'the receiver in Python agrees with the table', (t) => {
+  agrees(t, 'python3', ['-B', 'test/receivers/judge.py'])
+})
+
+where(['bash', 'openssl', 'od'], 'the receiver in shell agrees with the table', (t) => {
+  agrees(t, 'bash', ['test/receivers/judge.sh'])
+})
+
+where(['java', 'javac'], 'the receiver in Java agrees with the table', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-java-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const sources = ['Receiver.java', 'Judge.java'].map((name) => join('test', 'receivers', name))
+  execFileSync('javac', ['-d', folder, ...sources])
+  agrees(t, 'java', ['-cp', folder, 'Judge'])
+})
