@@ -3,7 +3,7 @@
  * this way; what a route does not need is skipped, not done otherwise.
  */
 import { ActorUnavailable, type UnavailableReason } from '../runtime/kernel/actor.js'
-import type { Clock } from '../runtime/kernel/clock.js'
+import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Answers } from './answers.js'
@@ -59,7 +59,9 @@ export class Pipeline {
   handle(exchange: Exchange): void {
     const { clock, requestTimeoutMs, answers, hosts, router } = this.needs
     const now = clock.monotonicMs()
-    const deadlineMs = requestTimeoutMs > 0 ? now + requestTimeoutMs : undefined
+    // Real time, like the deadlines of the actors behind, even where a test holds the clock.
+    const realMs = clock === systemClock ? now : systemClock.monotonicMs()
+    const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
     const visit = new Visit(exchange, requestId, now, deadlineMs)
     try {

@@ -123,7 +123,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     quotas,
     authenticator: authenticator(tokens, issuer),
     pages: new PageDoor({ browsers, sessions: browserSessions }),
-    input: new InputReader(clock),
+    input: new InputReader(),
     publicOrigin: new URL(issuer),
     baseUrl: issuer,
     requestTimeoutMs: server.request_timeout_secs * 1000,

@@ -1,6 +1,6 @@
 /** Reads and checks the declared parts of a request, in the order in which refusing is cheapest. */
 import type { Principal } from '../actors/domain/principal.js'
-import type { Clock } from '../runtime/kernel/clock.js'
+import { systemClock } from '../runtime/kernel/clock.js'
 import {
   checked,
   fingerprintOf,
@@ -31,12 +31,6 @@ const NO_BYTES = new Uint8Array(0)
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
 export class InputReader {
-  private readonly clock: Clock
-
-  constructor(clock: Clock) {
-    this.clock = clock
-  }
-
   async read(
     visit: Visit,
     compiled: CompiledRoute,
@@ -117,7 +111,7 @@ export class InputReader {
   private bodyMs({ deadlineMs }: Visit): number {
     return deadlineMs === undefined
       ? BODY_MS_MAX
-      : Math.max(1, deadlineMs - this.clock.monotonicMs())
+      : Math.max(1, deadlineMs - systemClock.monotonicMs())
   }
 }
 

@@ -37,8 +37,8 @@ export function svc(
     env: {
       PATH: process.env['PATH'],
       HOME: '/nonexistent',
-      // Another user cannot write where coverage is collected.
-      ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '' } : {}),
+      // Another user cannot write where coverage is collected; unset, Node would pass it on.
+      ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '/tmp/svc-coverage-of-others' } : {}),
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

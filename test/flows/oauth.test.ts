@@ -33,12 +33,10 @@ test.before(async () => {
   tenantId = await town.tenant('flows')
   const { database, clock, random, keys } = town
   const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never, {
-    clock,
-  })
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
   const facts = { issuer: ISSUER, baseUrl: ISSUER, dpopEnabled: true, documentation: null }
-  const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts }, { clock })
-  const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER }, { clock })
+  const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts })
+  const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
   const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)
   const open = (tokens: unknown) =>

@@ -165,7 +165,7 @@ test('a feature that is not built is refused when it is turned on, whichever it 
   const switches = every
     .map(({ key }) => key)
     .filter((key) => /(^|\.)(enabled|x402_enabled|embedded_chain_monitor)$/.test(key))
-    .filter((key) => !['openapi.enabled', 'dpop.enabled'].includes(key))
+    .filter((key) => !['openapi.enabled', 'dpop.enabled', 'session_cookie.enabled'].includes(key))
     .filter((key) => key !== 'server.endpoint_throttle.enabled')
   t.true(switches.length > 30)
   for (const key of [...switches, 'oidc.dynamic_registration_enabled']) {
