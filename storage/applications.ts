@@ -21,6 +21,8 @@ export type ApplicationRow = {
   dpopBoundAccessTokens: boolean
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  requirePkce: boolean
+  authorizationDetailsTypes: string[]
   logoUri: string | null
   createdAt: Date
   updatedAt: Date
@@ -72,13 +74,13 @@ export async function insertApplication(
                audience, redirect_uris, post_logout_redirect_uris, allowed_origins, grant_types,
                response_types, scopes, jwks, dpop_bound_access_tokens,
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
-               created_at, updated_at)
+               require_pkce, authorization_details_types, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $18)
+               $18, $19, $20, $20)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $19, $18 where $19::bytea is not null)
+             select $1, $2, $2, $21, $20 where $21::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -122,7 +124,8 @@ export async function replaceApplication(
              allowed_origins = $9, grant_types = $10, response_types = $11, scopes = $12,
              jwks = $13, dpop_bound_access_tokens = $14,
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
-             logo_uri = $17, updated_at = $18, status = $19
+             logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
+             updated_at = $20, status = $21
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -230,6 +233,7 @@ export type ClientRow = Pick<
   | 'scopes'
   | 'jwks'
   | 'dpopBoundAccessTokens'
+  | 'idTokenSignedResponseAlg'
 > & { tenantStatus: string; secrets: { sha256: string; expiresAt: string | null }[] }
 
 /** Finds a client by its id before its tenant is known; needs a transaction that crosses tenants. */
@@ -242,13 +246,38 @@ export async function findClient(
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
              a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
              a.grant_types as "grantTypes", a.scopes, a.jwks,
-             a.dpop_bound_access_tokens as "dpopBoundAccessTokens", t.status as "tenantStatus",
+             a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
+             a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
+             t.status as "tenantStatus",
              (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
                 'expiresAt', s.expires_at)), '[]')
               from application_secrets s
               where s.tenant_id = a.tenant_id and s.application_id = a.id) as secrets
            from applications a join tenants t on t.id = a.tenant_id
            where a.id = $1`,
+    values: [clientId],
+  })
+  return rows[0]
+}
+
+/** An application as an authorization request meets it. */
+export type AuthorizingClientRow = ApplicationRow & {
+  readonly tenantName: string
+  readonly tenantSlug: string
+  readonly tenantActive: boolean
+}
+
+/** Finds an application before its tenant is known; needs a transaction that crosses tenants. */
+export async function findAuthorizingClient(
+  tx: Transaction,
+  clientId: string,
+): Promise<AuthorizingClientRow | undefined> {
+  const { rows } = await tx.query<AuthorizingClientRow>({
+    name: 'application.authorizing',
+    text: `select a.*, t.name as "tenantName", t.slug as "tenantSlug",
+             t.status = 'active' as "tenantActive"
+           from (select ${COLUMNS} from applications where id = $1) a
+           join tenants t on t.id = a."tenantId"`,
     values: [clientId],
   })
   return rows[0]
@@ -285,7 +314,7 @@ export async function originListed(
   return rows[0]!.listed
 }
 
-/** The values of $1 to $17, with the defaults of decisions.md 7.4. */
+/** The values of $1 to $19, with the defaults of decisions.md 7.4. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -305,6 +334,8 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.requirePushedAuthorizationRequests ?? false,
     a.idTokenSignedResponseAlg ?? 'ES256',
     a.logoUri ?? null,
+    a.requirePkce ?? false,
+    a.authorizationDetailsTypes ?? [],
   ]
 }
 
@@ -316,4 +347,5 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   dpop_bound_access_tokens as "dpopBoundAccessTokens",
   require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
+  require_pkce as "requirePkce", authorization_details_types as "authorizationDetailsTypes",
   created_at as "createdAt", updated_at as "updatedAt"`

@@ -1,4 +1,5 @@
 /** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
+import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
 import type { Transaction } from './sql.js'
 
 export type RefreshTokenRow = {
@@ -12,8 +13,8 @@ export type RefreshTokenRow = {
   /** The next generation exists and was itself rotated. */
   readonly successorUsed: boolean
   readonly clientId: string
-  readonly scopes: string[]
-  readonly audience: string[]
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
   readonly jkt: string | null
   readonly expiresAt: Date
   readonly revokedAt: Date | null
@@ -24,9 +25,13 @@ export type RefreshTokenRow = {
   readonly organizationId: string | null
   readonly amr: string[]
   readonly authTime: Date
+  /** Level of assurance of a person when they allowed it; null for agents. */
+  readonly level: number | null
+  readonly authorizationDetails: AuthorizationDetails | null
+  readonly claims: AskedClaims | null
   readonly sessionEndedAt: Date | null
   readonly tenantActive: boolean
-  /** The agent or application it was issued to exists and is active, and so is what it began with. */
+  /** The agent or application exists and is active, so is the person, and what it began with. */
   readonly clientActive: boolean
 }
 
@@ -48,7 +53,9 @@ export async function findRefreshToken(
              f.client_id as "clientId", f.scopes, f.audience, f.jkt, f.expires_at as "expiresAt",
              f.revoked_at as "revokedAt", s.id as "sessionId", s.subject,
              s.subject_type as "subjectType", s.agent_id as "agentId",
-             s.organization_id as "organizationId", s.amr, s.auth_time as "authTime",
+             s.organization_id as "organizationId", coalesce(f.amr, s.amr) as amr,
+             coalesce(f.auth_time, s.auth_time) as "authTime", f.level,
+             f.authorization_details as "authorizationDetails", f.claims,
              s.ended_at as "sessionEndedAt",
              exists (select from tenants where id = t.tenant_id and status = 'active')
                as "tenantActive",
@@ -58,7 +65,10 @@ export async function findRefreshToken(
                and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
                  and k.agent_id = s.agent_id and k.status = 'revoked'))
                or exists (select from applications where tenant_id = t.tenant_id
-                 and id = f.client_id and status = 'active') as "clientActive"
+                 and id = f.client_id and status = 'active'))
+             and (s.subject_type <> 'human' or exists (select from tenant_users
+               where tenant_id = t.tenant_id and sub = s.subject and status = 'active'))
+               as "clientActive"
            from refresh_tokens t
            cross join lateral (select * from refresh_families
              where tenant_id = t.tenant_id and id = t.family_id offset 0) f

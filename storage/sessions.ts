@@ -53,6 +53,42 @@ export async function openAgentSession(tx: Transaction, session: NewAgentSession
   })
 }
 
+export type NewPersonSession = {
+  readonly tenantId: string
+  /** Of the browser session. */
+  readonly sessionId: string
+  readonly subject: string
+  /** The first application that it gives tokens to. */
+  readonly clientId: string
+  readonly organizationId: string | null
+  /** No token of it lives longer. */
+  readonly expiresAt: Date
+}
+
+/**
+ * Lets tokens hang on a browser session that is open; false when it is not. It ends with the browser
+ * session (0007_authorization), and outlives one that merely ran out.
+ */
+export async function openPersonSession(
+  tx: Transaction,
+  session: NewPersonSession,
+): Promise<boolean> {
+  const s = session
+  const { rowCount } = await tx.query({
+    name: 'session.open_person',
+    text: `insert into sessions as s (tenant_id, id, subject, subject_type, client_id,
+             organization_id, amr, auth_time, created_at, expires_at)
+           select tenant_id, id, $3, 'human', $4, $5, amr, auth_time, created_at, $6
+           from browser_sessions where tenant_id = $1 and id = $2 and ended_at is null
+           for share
+           on conflict (tenant_id, id) do update
+             set expires_at = greatest(s.expires_at, excluded.expires_at)
+             where s.ended_at is null`,
+    values: [s.tenantId, s.sessionId, s.subject, s.clientId, s.organizationId, s.expiresAt],
+  })
+  return rowCount === 1
+}
+
 /** Whoever a token speaks for, as far as a token of theirs may still be used. */
 export type Standing = {
   /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */
@@ -67,13 +103,15 @@ export type Standing = {
 export type StandingOf = {
   readonly tenantId: string
   readonly sessionId: string | null
-  /** The `sub` of an agent or service token; null for a human. */
+  /** The agent behind the token; null for people and services. */
   readonly agentId: string | null
   readonly applicationId: string | null
   /** The `jti`. */
   readonly tokenId: string
   /** The family that the token came with; null for a token without one. */
   readonly grantId: string | null
+  /** The `sub` of a person; null for tokens of nobody. */
+  readonly personSub: string | null
 }
 
 /** Reads a standing; an agent may be at home in another tenant, so the transaction crosses tenants. */
@@ -91,11 +129,21 @@ export async function readStanding(tx: Transaction, of: StandingOf): Promise<Sta
                and not exists (select from agent_suspensions
                  where tenant_id = $1 and agent_id = $3)))
              and ($4::uuid is null or exists (select from applications
-               where tenant_id = $1 and id = $4 and status = 'active')) as "subjectActive",
+               where tenant_id = $1 and id = $4 and status = 'active'))
+             and ($7::text is null or exists (select from tenant_users
+               where tenant_id = $1 and sub = $7 and status = 'active')) as "subjectActive",
              not exists (select from revoked_tokens where tenant_id = $1 and id = $5::uuid)
              and ($6::uuid is null or exists (select from refresh_families
                where tenant_id = $1 and id = $6 and revoked_at is null)) as "tokenKept"`,
-    values: [of.tenantId, of.sessionId, of.agentId, of.applicationId, of.tokenId, of.grantId],
+    values: [
+      of.tenantId,
+      of.sessionId,
+      of.agentId,
+      of.applicationId,
+      of.tokenId,
+      of.grantId,
+      of.personSub,
+    ],
   })
   return rows[0]!
 }

@@ -265,3 +265,33 @@ export async function findOldestFixture(
   })
   return rows[0]?.id
 }
+/** What an application may learn of a person, as far as it was allowed to. */
+export type PersonRow = {
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly updatedAt: Date
+  readonly organizationId: string | null
+  readonly organizationName: string | null
+}
+
+/** Finds an active person by their subject. Accounts belong to no tenant: it crosses tenants. */
+export async function findPerson(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<PersonRow | undefined> {
+  const { rows } = await tx.query<PersonRow>({
+    name: 'tenant_user.person',
+    text: `select a.email, a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
+             greatest(a.updated_at, u.updated_at) as "updatedAt",
+             o.id as "organizationId", o.name as "organizationName"
+           from tenant_users u
+           join accounts a on a.id = u.account_id
+           join tenants t on t.id = u.tenant_id
+           left join organizations o on o.id = t.organization_id
+           where u.tenant_id = $1 and u.sub = $2 and u.status = 'active' and a.status = 'active'`,
+    values: [tenantId, sub],
+  })
+  return rows[0]
+}

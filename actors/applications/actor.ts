@@ -267,6 +267,8 @@ function optionalMembers(draft: ApplicationDraft) {
     requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
     logoUri: draft.logoUri,
+    requirePkce: draft.requirePkce,
+    authorizationDetailsTypes: copy(draft.authorizationDetailsTypes),
   })
 }
 

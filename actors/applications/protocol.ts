@@ -64,6 +64,10 @@ export type Application = {
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
   readonly logoUri: string | null
+  /** PKCE also for a confidential client (RFC 7636). */
+  readonly requirePkce: boolean
+  /** Types it may ask for in authorization_details (RFC 9396 section 10). */
+  readonly authorizationDetailsTypes: readonly string[]
   readonly createdAt: Date
   readonly updatedAt: Date
 }
@@ -105,6 +109,8 @@ export type ApplicationDraft = {
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined
   readonly logoUri?: string | undefined
+  readonly requirePkce?: boolean | undefined
+  readonly authorizationDetailsTypes?: readonly string[] | undefined
 }
 export type CreateApplication = {
   readonly principal: Principal

@@ -20,6 +20,8 @@ export type Principal = {
   readonly actors: readonly ActingParty[]
   readonly delegationId: DelegationId | null
   readonly sessionId: SessionId | null
+  /** What a person allowed an application, as one: revoking it ends the token. */
+  readonly grantId?: string | null | undefined
   /** aal1, aal2 or aal3 for humans. */
   readonly acr: string | null
   readonly authTimeSecs: number | null

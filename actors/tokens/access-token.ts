@@ -1,4 +1,5 @@
 /** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
+import type { AuthorizationDetails } from '../../storage/authorization-codes.js'
 import type { ActingParty, Principal, SubjectType } from '../domain/principal.js'
 
 /** RFC 9068 section 2.1. */
@@ -6,7 +7,7 @@ export const ACCESS_TOKEN_TYPE = 'at+jwt'
 
 export type AccessGrant = {
   readonly subject: string
-  readonly subjectType: 'agent' | 'service'
+  readonly subjectType: SubjectType
   readonly tenantId: string
   readonly organizationId: string | null
   readonly clientId: string
@@ -15,9 +16,13 @@ export type AccessGrant = {
   readonly sessionId: string | null
   /** The refresh family of the same authorization: revoking it revokes the token. */
   readonly grantId: string | null
+  /** Level of assurance of a person: 1, 2 or 3; null for everybody else. */
+  readonly level: number | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
   readonly jkt: string | null
+  /** As granted (RFC 9396 section 9.1); null when there are none. */
+  readonly authorizationDetails: AuthorizationDetails | null
 }
 
 export type IssueContext = {
@@ -47,9 +52,13 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     subject_type: grant.subjectType,
     ...(grant.sessionId === null ? {} : { sid: grant.sessionId }),
     ...(grant.grantId === null ? {} : { grant_id: grant.grantId }),
+    ...(grant.level === null ? {} : { acr: `aal${grant.level}`, aal: grant.level }),
     ...(grant.amr.length === 0 ? {} : { amr: grant.amr }),
     ...(grant.authTimeSecs === null ? {} : { auth_time: grant.authTimeSecs }),
     ...(grant.jkt === null ? {} : { cnf: { jkt: grant.jkt } }),
+    ...(grant.authorizationDetails === null
+      ? {}
+      : { authorization_details: grant.authorizationDetails }),
   }
 }
 
@@ -60,7 +69,6 @@ export type ReadToken = {
   readonly issuedAtSecs: number
   readonly notBeforeSecs: number
   readonly amr: readonly string[]
-  readonly grantId: string | null
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
@@ -89,6 +97,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       actors,
       delegationId: textOrNull(claims['delegation_id']),
       sessionId: textOrNull(claims['sid']),
+      grantId: textOrNull(claims['grant_id']),
       acr: textOrNull(claims['acr']),
       authTimeSecs: isTime(claims['auth_time']) ? claims['auth_time'] : null,
       jkt: readJkt(claims['cnf']),
@@ -99,7 +108,6 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
     issuedAtSecs: iat,
     notBeforeSecs: nbf,
     amr: Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : [],
-    grantId: textOrNull(claims['grant_id']),
   }
 }
 

@@ -9,6 +9,7 @@ import type { Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { grantAgent } from './agent-login.js'
+import { grantCode } from './authorization-code.js'
 import { createBearer } from './bearer.js'
 import { briefMemory } from './brief-memory.js'
 import { readClient, triesBasic } from './client-authentication.js'
@@ -67,8 +68,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     authenticate: () => undefined,
     proveKey: () => undefined,
     grantAgent: () => undefined,
-    // Two uses of one refresh token take turns here; across processes the row decides.
-    exchange: ({ form }) => form.find(([name]) => name === 'refresh_token')?.[1],
+    // Two uses of one refresh token or code take turns here; across processes the row decides.
+    exchange: ({ form }) => form.find(([name]) => name === 'refresh_token' || name === 'code')?.[1],
+    identifyClient: () => undefined,
     introspect: () => undefined,
     revoke: () => undefined,
     originListed: () => undefined,
@@ -95,6 +97,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const issuing = { ...needs, signer, metrics, commits: tenantCommits(database) }
 
     const grants: Record<GrantType, Grant> = {
+      authorization_code: (client, form, jkt, turn) =>
+        grantCode(
+          { ...issuing, standingChanged: forget },
+          client,
+          form,
+          { jkt, refusal: proofs.missing },
+          turn,
+        ),
       client_credentials: (client, form, jkt, turn) =>
         grantClientCredentials(issuing, client, form, jkt, turn),
       refresh_token: (client, form, jkt, turn) =>
@@ -157,6 +167,28 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const proof = await keyOf(request, client)
         if ('tag' in proof) return proof
         return grants[grantType](client, form, proof.jkt, turn)
+      },
+
+      async identifyClient(request) {
+        const form = readForm(request.form)
+        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        const client = await clientOf(request, form)
+        if ('tag' in client) return client
+        const { dpopProof, httpMethod, httpUrl } = request
+        let jkt: string | null = null
+        if (dpopProof !== null) {
+          const judged = await proofs.judge({
+            proof: dpopProof,
+            httpMethod,
+            httpUrl,
+            accessToken: null,
+            boundTo: null,
+          })
+          if (judged.tag !== 'proven') return judged
+          jkt = judged.jkt
+        }
+        const { kind, confidential, row } = client
+        return { tag: 'identified', kind, clientId: row.id, confidential, jkt }
       },
 
       async introspect(request, turn) {

@@ -45,9 +45,11 @@ export async function grantAgent(
     sessionId,
     // The session of an agent is its one grant: it ends with it.
     grantId: null,
+    level: null,
     amr: AGENT_AMR,
     authTimeSecs: Math.floor(now.getTime() / 1000),
     jkt,
+    authorizationDetails: null,
   }
   const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
   const event = issuedEvent(random, grant, signed, 'agent_login', turn.requestId)

@@ -88,14 +88,16 @@ export function createBearer({
   }
 
   async function standingOf(
-    { principal, grantId }: ReadToken,
+    { principal }: ReadToken,
     how: 'remembered' | 'fresh',
   ): Promise<Standing> {
     const { tenantId, sessionId, clientId, subjectType, actors, tokenId } = principal
+    const grantId = principal.grantId ?? null
     const isAgent = subjectType === 'agent' || actors[0]?.subjectType === 'agent'
     const agentId = isAgent ? (actors[0]?.sub ?? principal.subject) : null
     const applicationId = isAgent ? null : clientId
-    const of = { tenantId, sessionId, agentId, applicationId, tokenId, grantId }
+    const personSub = subjectType === 'human' ? principal.subject : null
+    const of = { tenantId, sessionId, agentId, applicationId, tokenId, grantId, personSub }
     const ids = Object.values(of).filter((id) => id !== null)
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
     const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
@@ -130,7 +132,7 @@ export function createBearer({
       if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
       const { principal } = found.token
       // A token for an application's own API is not one for ours (RFC 9068 section 4).
-      if (!principal.audience.includes(issuer))
+      if (presented.anyAudience !== true && !principal.audience.includes(issuer))
         return refused('unauthorized', 'the token is for another audience')
       if (principal.jkt === null) {
         return scheme === 'Bearer'

@@ -61,9 +61,11 @@ export async function grantClientCredentials(
     audience: tokenAudience(asked.asked, { own: row.audience, issuer, scopes }),
     sessionId: null,
     grantId: null,
+    level: null,
     amr: [],
     authTimeSecs: null,
     jkt,
+    authorizationDetails: null,
   }
   const signed = await needs.signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
   const event = issuedEvent(needs.random, grant, signed, 'client_credentials', turn.requestId)
@@ -73,7 +75,16 @@ export async function grantClientCredentials(
   })
   needs.metrics.issued('client_credentials', 'service')
   const { accessToken, tokenType, expiresInSecs } = signed
-  return { tag: 'issued', accessToken, tokenType, expiresInSecs, scopes, refreshToken: null }
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken: null,
+    idToken: null,
+    authorizationDetails: null,
+  }
 }
 
 /** Nothing asked for is everything the application has; null when something else was asked for. */

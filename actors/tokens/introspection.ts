@@ -80,6 +80,7 @@ function describe({ principal, issuer, issuedAtSecs, notBeforeSecs, amr }: ReadT
     jkt: principal.jkt,
     amr,
     authTimeSecs: principal.authTimeSecs,
+    acr: principal.acr,
   }
 }
 
@@ -115,5 +116,6 @@ async function refreshToken(
     jkt: row.jkt,
     amr: row.amr,
     authTimeSecs: seconds(row.authTime),
+    acr: row.level === null ? null : `aal${row.level}`,
   }
 }

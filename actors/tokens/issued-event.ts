@@ -6,7 +6,7 @@ import type { AccessGrant } from './access-token.js'
 import type { IssuedFor } from './metrics.js'
 import type { SignedAccess } from './token-signer.js'
 
-const ACTOR_TYPES = { agent: 'agent', service: 'application' } as const
+const ACTOR_TYPES = { agent: 'agent', service: 'application', human: 'user' } as const
 
 /** `auth.token.issued`: to whom, for what, until when; never the token. */
 export function issuedEvent(
@@ -17,7 +17,9 @@ export function issuedEvent(
   requestId: string | undefined,
 ): NewEvent {
   const type: EventType = 'auth.token.issued'
-  const actor = { type: ACTOR_TYPES[grant.subjectType], id: grant.clientId }
+  const { subjectType, clientId, subject } = grant
+  const id = subjectType === 'human' ? subject : clientId
+  const actor = { type: ACTOR_TYPES[subjectType], id }
   const expiresAt = new Date(signed.issuedAt.getTime() + signed.expiresInSecs * 1000)
   return {
     id: random.uuid(),

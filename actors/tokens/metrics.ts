@@ -3,7 +3,11 @@ import { Counter, type Registry } from 'prom-client'
 import type { SubjectType } from '../domain/principal.js'
 
 /** What a token was issued for: the grants of the token endpoint, and an agent's login. */
-export type IssuedFor = 'client_credentials' | 'refresh_token' | 'agent_login'
+export type IssuedFor =
+  | 'authorization_code'
+  | 'client_credentials'
+  | 'refresh_token'
+  | 'agent_login'
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void

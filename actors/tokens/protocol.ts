@@ -12,6 +12,8 @@ export type TokensProtocol = {
   grantAgent: Ask<GrantAgent, Granted>
   /** Runs one request of the token endpoint, whatever its grant. */
   exchange: Ask<TokenRequest, Issued | ProofRefused | OAuthRefused>
+  /** Authenticates a client for another endpoint that takes client authentication. */
+  identifyClient: Ask<TokenRequest, ClientIdentified | ProofRefused | OAuthRefused>
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
   /** Whether a web page of this origin may read the answers of the token endpoint (CORS). */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
@@ -22,7 +24,7 @@ export type TokensProtocol = {
 }
 
 /** The grants that the token endpoint answers in this build; discovery lists exactly these. */
-export const GRANT_TYPES = ['client_credentials', 'refresh_token'] as const
+export const GRANT_TYPES = ['authorization_code', 'client_credentials', 'refresh_token'] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
 
 /** How a client may authenticate; discovery lists exactly these (RFC 8414 section 2). */
@@ -45,6 +47,8 @@ export type Authenticate = {
   readonly httpMethod: string
   /** Absolute public URL of the request; its query and fragment do not count (RFC 9449 section 4.3). */
   readonly httpUrl: string
+  /** A token for any audience will do: for /userinfo, which every application asks with its own. */
+  readonly anyAudience?: boolean | undefined
 }
 export type Authenticated = { readonly tag: 'authenticated'; readonly principal: Principal }
 export type Unauthenticated = {
@@ -113,6 +117,9 @@ export type Issued = {
   readonly expiresInSecs: number
   readonly scopes: readonly string[]
   readonly refreshToken: string | null
+  readonly idToken: string | null
+  /** As granted (RFC 9396 section 7). */
+  readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
 }
 /** A refusal in the words of RFC 6749 section 5.2; the status is in the error map of decisions.md 7.3. */
 export type OAuthRefused = {
@@ -131,6 +138,17 @@ export type OAuthError =
   | 'invalid_scope'
   | 'invalid_target'
   | 'insufficient_scope'
+
+export type ClientIdentified = {
+  readonly tag: 'identified'
+  /** An application, or an agent with its own id. */
+  readonly kind: 'application' | 'agent'
+  readonly clientId: string
+  /** It showed a secret or signed; otherwise it only said who it is. */
+  readonly confidential: boolean
+  /** Of the DPoP proof that came along; null without one. */
+  readonly jkt: string | null
+}
 
 export type IntrospectRequest = TokenRequest
 export type Introspected = { readonly tag: 'introspected'; readonly answer: Introspection }
@@ -155,6 +173,7 @@ export type ActiveToken = {
   readonly jkt: string | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
+  readonly acr: string | null
 }
 
 export type OriginListed = {

@@ -4,7 +4,8 @@
  *
  * A live token is rotated. The token rotated last, from the same client and key, within 10 s of its
  * rotation and before its successor was used, gets the same answer again: it got lost on its way.
- * Anything else that was rotated is a replay: the family is revoked and its session ended.
+ * Anything else that was rotated is a replay: the family is revoked. The session of an agent ends with
+ * it; that of a person goes on, with other applications in it.
  */
 import { createHash } from 'node:crypto'
 import type { Turn } from '../../runtime/kernel/actor.js'
@@ -19,31 +20,26 @@ import {
 } from '../../storage/refresh-tokens.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { endSession } from '../../storage/sessions.js'
-import type { Database } from '../../storage/sql.js'
 import type { AccessGrant } from './access-token.js'
 import { readAskedAudience } from './audience.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent, reuseEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
+import { type PersonTokens, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { refuse } from './refusals.js'
-import type { JwtSettings } from './settings.js'
 import type { TenantCommits } from './tenant-commits.js'
-import type { TokenSigner } from './token-signer.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
 
-export type RefreshNeeds = {
-  readonly database: Database
+export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: TenantCommits
   readonly sealer: Sealer
-  readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  readonly jwt: JwtSettings
   /** Told what was ended, so that this process refuses it from now on. */
   readonly standingChanged: (ids: readonly string[]) => void
 }
@@ -129,25 +125,19 @@ async function rotate(
   if (!asked.asked.every((audience) => row.audience.includes(audience)))
     return refuse('invalid_target', 'the grant was not for this audience')
 
-  const { commits, sealer, signer, metrics, random, jwt } = needs
-  const grant: AccessGrant = {
-    subject: row.subject,
-    subjectType: 'agent',
-    tenantId: row.tenantId,
-    organizationId: row.organizationId,
-    clientId: row.clientId,
-    scopes,
-    audience: asked.asked.length === 0 ? row.audience : asked.asked,
-    sessionId: row.sessionId,
-    grantId: row.subjectType === 'human' ? row.familyId : null,
-    amr: row.amr,
-    authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
-    // A family without a key may still get a bound access token (RFC 9449 section 5).
-    jkt: row.jkt ?? proof.jkt,
-  }
+  const { commits, sealer, metrics, random } = needs
+  const audience = asked.asked.length === 0 ? row.audience : asked.asked
+  // A family without a key may still get a bound access token (RFC 9449 section 5).
+  const jkt = row.jkt ?? proof.jkt
   // Everything that can fail comes before the turn: a token is never spent for nothing.
-  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
-  const { accessToken, tokenType, expiresInSecs } = signed
+  const { access, grant, idToken } = await sign(
+    needs,
+    { ...row, scopes, audience, jkt },
+    client,
+    turn,
+  )
+  const { accessToken, tokenType, expiresInSecs } = access
+  const { authorizationDetails } = row
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
   const answer: Issued = {
     tag: 'issued',
@@ -156,13 +146,15 @@ async function rotate(
     expiresInSecs,
     scopes,
     refreshToken,
+    idToken,
+    authorizationDetails,
   }
   const successorAnswer = await sealer.seal(
     row.tenantId,
     answerContext(row),
     Buffer.from(JSON.stringify(answer)),
   )
-  const event = issuedEvent(random, grant, signed, 'refresh_token', turn.requestId)
+  const event = issuedEvent(random, grant, access, 'refresh_token', turn.requestId)
   const rotated = await commits.commit(row.tenantId, {
     row: row.familyId,
     apply: async (tx) => {
@@ -172,17 +164,49 @@ async function rotate(
         generation: row.generation,
         successorSha256: hashRefreshToken(refreshToken),
         successorAnswer,
-        now: signed.issuedAt,
+        now: access.issuedAt,
       })
       return { result: won, events: won ? [event] : [] }
     },
   })
   if (rotated) {
-    metrics.issued('refresh_token', 'agent')
+    metrics.issued('refresh_token', row.subjectType)
     return answer
   }
   // Another process was faster. Its row now says what this request is: a repetition, or too late.
   return afterLostRace(needs, row, client, proof, turn)
+}
+
+async function sign(
+  needs: RefreshNeeds,
+  row: RefreshTokenRow,
+  client: Client,
+  turn: Turn,
+): Promise<PersonTokens> {
+  const { level } = row
+  if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
+    // OpenID Connect Core section 12.2: without the nonce of the first one.
+    const of = { ...row, level, grantId: row.familyId, nonce: null }
+    return signPersonTokens(needs, of, client.row.idTokenSignedResponseAlg, turn)
+  }
+  const grant: AccessGrant = {
+    subject: row.subject,
+    subjectType: 'agent',
+    tenantId: row.tenantId,
+    organizationId: row.organizationId,
+    clientId: row.clientId,
+    scopes: row.scopes,
+    audience: row.audience,
+    sessionId: row.sessionId,
+    grantId: null,
+    level: null,
+    amr: row.amr,
+    authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
+    jkt: row.jkt,
+    authorizationDetails: null,
+  }
+  const access = await needs.signer.sign(grant, needs.jwt.access_token_lifetime_agent_secs, turn)
+  return { access, grant, idToken: null }
 }
 
 async function afterLostRace(
@@ -221,12 +245,13 @@ async function revoke(
   turn: Turn,
 ): Promise<OAuthRefused> {
   const now = clock.now()
-  const { tenantId, familyId, sessionId, clientId, subject } = row
+  const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
   // Not cancelled with the request: a thief who hangs up must not save the family.
   await database.tenant(tenantId, async (tx) => {
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
     if (!revoked) return
-    await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
+    if (subjectType === 'agent')
+      await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
     await appendEvents(tx, [
       reuseEvent(
         random,
@@ -236,7 +261,7 @@ async function revoke(
       ),
     ])
   })
-  standingChanged([sessionId])
+  standingChanged([sessionId, familyId])
   turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
   return invalidGrant()
 }

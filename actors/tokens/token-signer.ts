@@ -3,8 +3,9 @@ import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { Claims, KeysProtocol } from '../keys/protocol.js'
+import type { Claims, KeysProtocol, SigningAlgorithm } from '../keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims } from './access-token.js'
+import { ID_TOKEN_TYPE } from './id-token.js'
 
 export type SignedAccess = {
   readonly accessToken: string
@@ -17,6 +18,12 @@ export type SignedAccess = {
 export interface TokenSigner {
   /** @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then. */
   sign(grant: AccessGrant, lifetimeSecs: number, options?: AskOptions): Promise<SignedAccess>
+  /** @throws as `sign` does. */
+  signIdToken(
+    claims: Readonly<Record<string, unknown>>,
+    algorithm: SigningAlgorithm,
+    options?: AskOptions,
+  ): Promise<string>
 }
 
 export type TokenSignerNeeds = {
@@ -46,6 +53,12 @@ export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): 
         expiresInSecs: lifetimeSecs,
         issuedAt,
       }
+    },
+    async signIdToken(claims, algorithm, options) {
+      const message = { typ: ID_TOKEN_TYPE, claims: claims as Claims, algorithm }
+      const signed = await keys.ask('sign', message, options)
+      if (signed.tag !== 'signed') throw new Error('no signing key is available')
+      return signed.token
     },
   }
 }

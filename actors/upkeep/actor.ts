@@ -15,6 +15,8 @@ import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
 import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
+import { removeEndedCodes } from '../../storage/authorization-codes.js'
+import { removeEndedAuthorizationRequests } from '../../storage/authorization-requests.js'
 import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
@@ -34,6 +36,8 @@ const CHALLENGE_RETENTION_SECS = 3_600
 const SESSION_RETENTION_MS = 2 * 86_400_000
 /** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
 const ANSWER_RETENTION_MS = 30_000
+/** A code that comes a second time within a day still revokes what the first use gave. */
+const CODE_RETENTION_MS = 86_400_000
 /** What deliveries can be made of again. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
@@ -59,6 +63,9 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   agent_challenges: (tx) => deleteEndedAgentChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
   refresh_answers: (tx, now) => wipeOldAnswers(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   sessions: (tx, now) => removeExpiredSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  authorization_requests: (tx, now) =>
+    removeEndedAuthorizationRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  authorization_codes: (tx, now) => removeEndedCodes(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

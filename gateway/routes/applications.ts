@@ -42,6 +42,8 @@ const ApplicationRecord = z
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
     logo_uri: z.string().optional(),
+    require_pkce: z.boolean(),
+    authorization_details_types: z.array(z.string()),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -64,6 +66,8 @@ const CreateApplication = z
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
     logo_uri: uri.optional(),
+    require_pkce: z.boolean().optional(),
+    authorization_details_types: z.array(z.string().min(1).max(128)).max(LIST_MAX).optional(),
   })
   .meta({ id: 'CreateApplication' })
 
@@ -303,6 +307,8 @@ function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
     requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
     idTokenSignedResponseAlg: body.id_token_signed_response_alg,
     logoUri: body.logo_uri,
+    requirePkce: body.require_pkce,
+    authorizationDetailsTypes: body.authorization_details_types,
   }
 }
 
@@ -341,6 +347,8 @@ function record(application: Application): z.input<typeof ApplicationRecord> {
     require_pushed_authorization_requests: application.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: application.idTokenSignedResponseAlg,
     ...(logoUri === null ? {} : { logo_uri: logoUri }),
+    require_pkce: application.requirePkce,
+    authorization_details_types: [...application.authorizationDetailsTypes],
     created_at: application.createdAt.toISOString(),
     updated_at: application.updatedAt.toISOString(),
   }

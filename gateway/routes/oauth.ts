@@ -24,6 +24,9 @@ const TokenForm = z
     scope: z.string().max(4096).optional(),
     audience: z.string().max(2048).optional(),
     resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    code: z.string().max(1024).optional(),
+    redirect_uri: z.string().max(2048).optional(),
+    code_verifier: z.string().max(128).optional(),
     refresh_token: z.string().max(1024).optional(),
     ...ClientFields,
   })
@@ -36,6 +39,8 @@ const TokenResponse = z
     expires_in: z.int().min(1),
     scope: z.string(),
     refresh_token: z.string().optional(),
+    id_token: z.string().optional(),
+    authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),
   })
   .meta({ id: 'TokenResponse' })
 
@@ -172,6 +177,10 @@ export const oauthRoutes: readonly Route[] = [
         expires_in: issued.expiresInSecs,
         scope: issued.scopes.join(' '),
         ...(issued.refreshToken === null ? {} : { refresh_token: issued.refreshToken }),
+        ...(issued.idToken === null ? {} : { id_token: issued.idToken }),
+        ...(issued.authorizationDetails === null
+          ? {}
+          : { authorization_details: issued.authorizationDetails.map((one) => ({ ...one })) }),
       })),
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,
@@ -246,6 +255,7 @@ function introspectionBody(answer: Introspection): z.input<typeof IntrospectionR
     subject_type: answer.subjectType,
     ...(answer.organizationId === null ? {} : { organization_id: answer.organizationId }),
     ...(answer.sessionId === null ? {} : { sid: answer.sessionId }),
+    ...(answer.acr === null ? {} : { acr: answer.acr }),
     ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
     ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
     ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),

@@ -53,6 +53,9 @@ const live: RefreshTokenRow = {
   sessionEndedAt: null,
   tenantActive: true,
   clientActive: true,
+  level: null,
+  authorizationDetails: null,
+  claims: null,
 }
 const rotated = { rotatedAt: at(20), successorAnswer: new Uint8Array(1) }
 for (const [title, change, clientId, jkt, verdict] of [

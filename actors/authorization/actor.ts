@@ -1,0 +1,238 @@
+/** The authorization endpoint and what belongs to it. decisions.md 7.3, 7.6; RFC 6749, 9126. */
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import { type AuthorizingClientRow, findAuthorizingClient } from '../../storage/applications.js'
+import {
+  consumeAuthorizationRequests,
+  findAuthorizationRequest,
+} from '../../storage/authorization-requests.js'
+import { listConsents, withdrawConsent } from '../../storage/consents.js'
+import { browserSessions } from '../browser-sessions/protocol.js'
+import { isUuid } from '../domain/ids.js'
+import { keys } from '../keys/protocol.js'
+import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import { type OAuthForm, readForm } from '../tokens/form.js'
+import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import type { OidcSettings } from '../tokens/settings.js'
+import { handleSha256, type InteractionNeeds, type Outcome, proceed } from './interaction.js'
+import { isRegistered, judge } from './judge.js'
+import { errorLocation } from './locations.js'
+import { endSession } from './logout.js'
+import type { AuthorizationRequest } from './parameters.js'
+import {
+  type AuthorizationProtocol,
+  authorization,
+  type Refused,
+  type RefusedError,
+  REQUEST_URI_PREFIX,
+} from './protocol.js'
+import { push } from './push.js'
+import { userinfo } from './userinfo.js'
+
+export type AuthorizationNeeds = InteractionNeeds & {
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly oidc: Pick<OidcSettings, 'code_ttl_secs' | 'par_ttl_secs'>
+}
+
+export const authorizationActor = defineActor<AuthorizationProtocol, AuthorizationNeeds>({
+  address: authorization,
+  asks: { sessions: browserSessions, keys, tenants, tokens },
+  mailbox: { capacity: 4096, inflightMax: 512 },
+  lane: {
+    begin: () => undefined,
+    // Two answers to one question take turns here; across processes the row decides.
+    resume: ({ handle }) => handle,
+    decide: ({ handle }) => handle,
+    push: () => undefined,
+    listConsents: () => undefined,
+    withdrawConsent: () => undefined,
+    userinfo: () => undefined,
+    endSession: () => undefined,
+  },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock, issuer, tokens, tenants } = needs
+
+    /** An active application of an active tenant. */
+    async function clientOf(clientId: string, turn: Turn): Promise<AuthorizingClientRow | null> {
+      if (!isUuid(clientId)) return null
+      // The tenant of an application is not known before the application is: it crosses tenants.
+      const row = await database.system((tx) => findAuthorizingClient(tx, clientId), {
+        pool: 'identity',
+        signal: turn.signal,
+      })
+      return row !== undefined && row.status === 'active' && row.tenantActive ? row : null
+    }
+
+    /** The client that a form names, in the tenant that it names. */
+    async function namedClient(
+      form: OAuthForm,
+      turn: Turn,
+    ): Promise<AuthorizingClientRow | Refused> {
+      const clientId = form.get('client_id')
+      if (clientId === null) return refused('invalid_request', 'client_id is missing')
+      const client = await clientOf(clientId, turn)
+      if (client === null) return refused('invalid_client', 'there is no such application')
+      const tenantId = form.get('tenant_id') ?? undefined
+      const tenantSlug = form.get('tenant_slug') ?? undefined
+      if (tenantId === undefined && tenantSlug === undefined) return client
+      const named = await tenants.ask('resolve', { tenantId, tenantSlug }, turn)
+      if (named.tag === 'conflicting_tenant')
+        return refused('invalid_request', 'tenant_id and tenant_slug exclude one another')
+      return named.tag === 'resolved' && named.tenant.id === client.tenantId
+        ? client
+        : refused('invalid_client', 'the application is not one of this tenant')
+    }
+
+    /** By the handle of a way back, or by a whole request_uri: the two are never taken for each other. */
+    async function kept(handle: string, turn: Turn) {
+      // The tenant of a request is not known before the request is: it crosses tenants.
+      return database.system(
+        (tx) =>
+          findAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle), clock.now()),
+        { signal: turn.signal },
+      )
+    }
+
+    /** A pushed request, opened by the client that pushed it. Nothing else in the form counts. */
+    async function opened(
+      requestUri: string,
+      client: AuthorizingClientRow,
+      sessionToken: string | null,
+      turn: Turn,
+    ): Promise<Outcome> {
+      const row = await kept(requestUri, turn)
+      if (row === undefined || row.clientId !== client.id)
+        return refused('invalid_request_uri', 'the request is unknown, expired or was used')
+      const { request } = row
+      if (!isRegistered(request.redirectUri, client.redirectUris))
+        return refused('invalid_redirect_uri', 'redirect_uri is not one of this application')
+      const requestedAt = clock.now()
+      return proceed(
+        needs,
+        {
+          client,
+          request,
+          requestedAt,
+          pushedId: row.id,
+          kept: null,
+          sessionToken,
+          allowedIn: null,
+        },
+        turn,
+      )
+    }
+
+    /** A request that waits, with its client as it is now. */
+    async function waiting(handle: string, turn: Turn) {
+      if (!HANDLE.test(handle)) return null
+      const row = await kept(handle, turn)
+      const client = row === undefined ? null : await clientOf(row.clientId, turn)
+      if (row === undefined || client === null) return null
+      return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
+    }
+
+    return {
+      async begin({ parameters, sessionToken }, turn) {
+        const form = readForm(parameters)
+        if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
+        if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
+          return refused('invalid_request', 'tenant_id and tenant_slug exclude one another')
+        const client = await namedClient(form, turn)
+        if ('tag' in client) return client
+        const requestUri = form.get('request_uri')
+        if (requestUri?.startsWith(REQUEST_URI_PREFIX))
+          return opened(requestUri, client, sessionToken, turn)
+        const verdict = judge({ form, client, pushed: false })
+        if (verdict.tag === 'refused') return verdict
+        if (verdict.tag === 'returned') {
+          const { error, description } = verdict
+          const location = errorLocation({ ...verdict, issuer }, error, description)
+          return { tag: 'answered', location }
+        }
+        const { request } = verdict
+        const requestedAt = clock.now()
+        const none = { pushedId: null, kept: null, allowedIn: null }
+        return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, turn)
+      },
+
+      async resume({ handle, sessionToken }, turn) {
+        const found = await waiting(handle, turn)
+        if (found === null) return OVER
+        return proceed(needs, { ...underway(found, handle), sessionToken, allowedIn: null }, turn)
+      },
+
+      async decide({ handle, sessionToken, sessionId, action }, turn) {
+        const found = await waiting(handle, turn)
+        if (found === null) return OVER
+        const { row } = found
+        if (action === 'allow')
+          return proceed(
+            needs,
+            { ...underway(found, handle), sessionToken, allowedIn: sessionId },
+            turn,
+          )
+        const ids = [row.id, row.pushedId].filter((id) => id !== null)
+        const denied = await database.tenant(row.tenantId, (tx) =>
+          consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now()),
+        )
+        if (!denied) return OVER
+        const answer = { ...row.request, issuer }
+        const location = errorLocation(answer, 'access_denied', 'the person said no')
+        return { tag: 'answered', location }
+      },
+
+      push: (request, turn) => push({ ...needs, clientOf }, request, turn),
+
+      async listConsents({ tenantId, subject }, { signal }) {
+        const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {
+          signal,
+        })
+        return { tag: 'listed', consents: rows }
+      },
+
+      async withdrawConsent({ tenantId, subject, clientId }) {
+        if (!isUuid(clientId)) return { tag: 'unknown_consent' }
+        const ended = await database.tenant(tenantId, (tx) =>
+          withdrawConsent(tx, { tenantId, subject, clientId }, clock.now()),
+        )
+        if (ended === undefined) return { tag: 'unknown_consent' }
+        tokens.tell('standingChanged', { ids: ended })
+        return { tag: 'withdrawn' }
+      },
+
+      userinfo: (request, turn) => userinfo({ database, tokens }, request, turn),
+
+      endSession: (request, turn) => endSession(needs, request, turn),
+    }
+  },
+})
+
+/** 32 bytes, base64url: not a request_uri. */
+const HANDLE = /^[A-Za-z0-9_-]{43}$/
+
+type Waiting = {
+  readonly row: {
+    readonly id: string
+    readonly pushedId: string | null
+    readonly request: AuthorizationRequest
+    readonly createdAt: Date
+  }
+  readonly client: AuthorizingClientRow
+}
+
+function underway({ row, client }: Waiting, handle: string) {
+  const { id, pushedId, request, createdAt } = row
+  return { client, request, requestedAt: createdAt, pushedId, kept: { id, handle } }
+}
+
+const OVER: Refused = {
+  tag: 'refused',
+  error: 'invalid_request_uri',
+  description: 'the request is unknown, expired or was answered',
+}
+
+function refused(error: RefusedError, description: string): Refused {
+  return { tag: 'refused', error, description }
+}

@@ -1,0 +1,46 @@
+/** Where a browser is sent with an answer. RFC 6749 section 4.1.2, RFC 9207. */
+import type { ReturnedError } from './protocol.js'
+
+export type Answer = {
+  readonly redirectUri: string
+  readonly state: string | null
+  readonly issuer: string
+}
+
+/** The redirect URI with parameters added; what it has of its own stays as it is. */
+export function withParameters(
+  uri: string,
+  parameters: Readonly<Record<string, string | null>>,
+): string {
+  const added = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== null) added.set(name, value)
+  const text = added.toString()
+  if (text === '') return uri
+  if (!uri.includes('?')) return `${uri}?${text}`
+  return /[?&]$/.test(uri) ? uri + text : `${uri}&${text}`
+}
+
+export function codeLocation({ redirectUri, state, issuer }: Answer, code: string): string {
+  return withParameters(redirectUri, { code, state, iss: issuer })
+}
+
+export function errorLocation(
+  { redirectUri, state, issuer }: Answer,
+  error: ReturnedError,
+  description: string,
+): string {
+  const parameters = { error, error_description: description, state, iss: issuer }
+  return withParameters(redirectUri, parameters)
+}
+
+/** The CSP source that a form leads to when its answer goes to this URI. */
+export function formTarget(redirectUri: string): string {
+  const { protocol, origin } = new URL(redirectUri)
+  return protocol === 'https:' || protocol === 'http:' ? origin : protocol
+}
+
+/** What a person may recognise of where the answer goes. */
+export function hostOf(redirectUri: string): string {
+  const { host, protocol } = new URL(redirectUri)
+  return protocol === 'https:' || protocol === 'http:' ? host : protocol.slice(0, -1)
+}

@@ -1,0 +1,63 @@
+/** OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3; decisions.md 7.6, end-session. */
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import { findAuthorizingClient } from '../../storage/applications.js'
+import type { Database } from '../../storage/sql.js'
+import type { BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
+import type { KeysProtocol } from '../keys/protocol.js'
+import { readForm } from '../tokens/form.js'
+import { readIdTokenHint } from './id-token-hint.js'
+import { isRegistered } from './judge.js'
+import { withParameters } from './locations.js'
+import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
+
+const STATE_CHARACTERS_MAX = 2048
+
+export type LogoutNeeds = {
+  readonly database: Database
+  readonly keys: ActorRef<KeysProtocol>
+  readonly sessions: ActorRef<BrowserSessionsProtocol>
+  readonly issuer: string
+}
+
+/**
+ * Ends the session that the hint names, whichever browser brings it. Where to go afterwards is the
+ * application's to register: an address that is not, or the application gone, leads to a page.
+ */
+export async function endSession(
+  { database, keys, sessions, issuer }: LogoutNeeds,
+  { parameters, sessionToken }: EndSessionRequest,
+  turn: Turn,
+): Promise<SessionEnded | Refused> {
+  const form = readForm(parameters)
+  if ('repeated' in form) return refused('a parameter is repeated')
+  const token = form.get('id_token_hint')
+  if (token === null) return refused('id_token_hint is missing')
+  const hint = await readIdTokenHint(keys, issuer, token, turn)
+  if (hint === null) return refused('id_token_hint is not an ID token of ours')
+  const clientId = form.get('client_id')
+  if (clientId !== null && clientId !== hint.clientId)
+    return refused('client_id is not the one that the ID token is for')
+
+  const { tenantId, sessionId } = hint
+  const own = await sessions.ask('read', { token: sessionToken }, turn)
+  const session = { tenantId, id: sessionId }
+  await sessions.ask('end', { session, reason: 'client_logout' }, turn)
+  const ownSession = own.tag === 'open' && own.session.id === sessionId
+
+  const redirectUri = form.get('post_logout_redirect_uri')
+  if (redirectUri === null) return { tag: 'ended', location: null, ownSession }
+  // The tenant of an application is not known before the application is: it crosses tenants.
+  const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
+    signal: turn.signal,
+  })
+  const known = client !== undefined && client.tenantId === tenantId
+  const registered = known && isRegistered(redirectUri, client.postLogoutRedirectUris)
+  const state = form.get('state')
+  const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
+  const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null
+  return { tag: 'ended', location, ownSession }
+}
+
+function refused(description: string): Refused {
+  return { tag: 'refused', error: 'invalid_request', description }
+}

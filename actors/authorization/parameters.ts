@@ -1,0 +1,103 @@
+/** What is stored of an authorization request, and how its parameters are read. */
+import type { AskedClaims, AuthorizationDetails } from '../../storage/authorization-codes.js'
+import { personClaims } from '../domain/person-claims.js'
+import type { AssuranceLevel } from '../domain/assurance.js'
+
+/** A request that was judged, as plain JSON: times and keys are those of whoever stores it. */
+export type AuthorizationRequest = {
+  readonly redirectUri: string
+  readonly state: string | null
+  /** Asked for, every one of the catalogue. */
+  readonly scopes: readonly string[]
+  readonly nonce: string | null
+  readonly codeChallenge: string | null
+  readonly jkt: string | null
+  readonly prompt: { readonly none: boolean; readonly login: boolean; readonly consent: boolean }
+  readonly maxAgeSecs: number | null
+  readonly level: AssuranceLevel
+  /** `audience` or `resource`; empty: that of the application. */
+  readonly audience: readonly string[]
+  readonly details: AuthorizationDetails | null
+  readonly claims: AskedClaims | null
+  /** Only this person will do: `sub` of the claims parameter. */
+  readonly sub: string | null
+  readonly idTokenHint: string | null
+  readonly loginHint: string | null
+  readonly uiLocales: string | null
+}
+
+const DETAILS_MAX = 10
+const JSON_CHARACTERS_MAX = 8192
+
+/** `acr_values`: the least of the levels named; others are ignored, they are voluntary. */
+export function readLevel(acrValues: string | null): AssuranceLevel {
+  const named = (acrValues ?? '')
+    .split(' ')
+    .map((value) => /^aal([123])$/.exec(value)?.[1])
+    .filter((level) => level !== undefined)
+    .map((level) => Number(level) as AssuranceLevel)
+  return named.length === 0 ? 1 : (Math.min(...named) as AssuranceLevel)
+}
+
+export type ReadClaims = {
+  readonly claims: AskedClaims | null
+  readonly sub: string | null
+  /** Null unless the level of assurance is an essential claim (section 5.5.1.1). */
+  readonly level: AssuranceLevel | null
+}
+
+/** The `claims` parameter (OpenID Connect Core section 5.5); null when it is malformed. */
+export function readClaims(text: string | null): ReadClaims | null {
+  if (text === null) return { claims: null, sub: null, level: null }
+  const parsed = readJson(text)
+  if (!isObject(parsed)) return null
+  const { id_token: idToken = {}, userinfo = {} } = parsed
+  if (!isObject(idToken) || !isObject(userinfo)) return null
+  for (const wish of [...Object.values(idToken), ...Object.values(userinfo)])
+    if (wish !== null && !isObject(wish)) return null
+  const asked = {
+    idToken: personClaims(Object.keys(idToken)),
+    userinfo: personClaims(Object.keys(userinfo)),
+  }
+  const none = asked.idToken.length + asked.userinfo.length === 0
+  const sub = valueOf(idToken['sub']) ?? valueOf(userinfo['sub'])
+  return { claims: none ? null : asked, sub, level: essentialLevel(idToken['acr']) }
+}
+
+/** `authorization_details` (RFC 9396 section 2) of the given types; undefined when there are none. */
+export function readDetails(
+  text: string | null,
+  types: readonly string[],
+): AuthorizationDetails | null | { readonly fault: string } {
+  if (text === null) return null
+  const parsed = readJson(text)
+  if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > DETAILS_MAX)
+    return { fault: `authorization_details must be an array of 1 to ${DETAILS_MAX} objects` }
+  if (!parsed.every(isObject)) return { fault: 'authorization_details must hold objects' }
+  const known = parsed.every(({ type }) => typeof type === 'string' && types.includes(type))
+  return known ? parsed : { fault: 'a type is missing or not one of the application' }
+}
+
+function readJson(text: string): unknown {
+  if (text.length > JSON_CHARACTERS_MAX) return undefined
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function essentialLevel(wish: unknown): AssuranceLevel | null {
+  if (!isObject(wish) || wish['essential'] !== true) return null
+  const values = Array.isArray(wish['values']) ? wish['values'] : [wish['value']]
+  const named = values.filter((value): value is string => typeof value === 'string')
+  return named.length === 0 ? null : readLevel(named.join(' '))
+}
+
+function valueOf(wish: unknown): string | null {
+  return isObject(wish) && typeof wish['value'] === 'string' ? wish['value'] : null
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,62 @@
+/** The UserInfo endpoint. OpenID Connect Core section 5.3, RFC 6750; decisions.md 7.3. */
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import type { Database } from '../../storage/sql.js'
+import { findGrantClaims } from '../../storage/authorization-codes.js'
+import { findPerson } from '../../storage/tenant-users.js'
+import { claimsOf } from '../domain/person-claims.js'
+import { readForm } from '../tokens/form.js'
+import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
+import type { Userinfo, UserinfoRefused, UserinfoRequest } from './protocol.js'
+
+const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
+
+export type UserinfoNeeds = {
+  readonly database: Database
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+export async function userinfo(
+  { database, tokens }: UserinfoNeeds,
+  { authorization, form: fields, ...request }: UserinfoRequest,
+  turn: Turn,
+): Promise<Userinfo | UserinfoRefused | Unauthenticated> {
+  const form = readForm(fields)
+  const inBody = 'repeated' in form ? null : form.get('access_token')
+  if ('repeated' in form || (inBody !== null && authorization !== null))
+    return refused('invalid_request', 'the token must come once, in one place')
+  const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
+  const token = inBody ?? inHeader
+  if (token === undefined)
+    return { tag: 'refused', error: 'unauthorized', description: 'an access token is needed' }
+  const judged = await tokens.ask(
+    'authenticate',
+    {
+      ...request,
+      token,
+      scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',
+      // The token is for the application's own API: here it shows what the person allowed.
+      anyAudience: true,
+    },
+    turn,
+  )
+  if (judged.tag === 'refused') return judged
+  const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
+  if (subjectType !== 'human' || !scopes.includes('openid'))
+    return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
+  // Accounts belong to no tenant: the look-up crosses tenants.
+  const [facts, asked] = await database.system(
+    async (tx) => [
+      await findPerson(tx, tenantId, subject),
+      grantId == null ? null : await findGrantClaims(tx, tenantId, grantId),
+    ],
+    { signal: turn.signal },
+  )
+  if (facts === undefined)
+    return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }
+  const claims = claimsOf(facts, scopes, asked?.userinfo ?? [])
+  return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
+}
+
+function refused(error: UserinfoRefused['error'], description: string): UserinfoRefused {
+  return { tag: 'userinfo_refused', error, description }
+}

@@ -1,0 +1,70 @@
+/** What an application learns of a person: scopes and single claims. decisions.md 7.3, userinfo. */
+
+export type PersonFacts = {
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly updatedAt: Date
+  readonly organizationId: string | null
+  readonly organizationName: string | null
+}
+
+/** The scope that opens each claim (OpenID Connect Core section 5.4); what we do not know is absent. */
+const SCOPE_OF = {
+  name: 'profile',
+  preferred_username: 'profile',
+  updated_at: 'profile',
+  email: 'email',
+  email_verified: 'email',
+  organization_id: 'org:read',
+  organizations: 'org:read',
+} as const
+export type PersonClaim = keyof typeof SCOPE_OF
+
+export const PERSON_CLAIMS = Object.keys(SCOPE_OF) as readonly PersonClaim[]
+
+/** Which of these names are claims of a person, in catalogue order. */
+export function personClaims(names: readonly string[]): readonly PersonClaim[] {
+  return PERSON_CLAIMS.filter((claim) => names.includes(claim))
+}
+
+/** The scopes that the named claims would need: what a person is asked to allow for them. */
+export function scopesOfClaims(names: readonly string[]): readonly string[] {
+  return [...new Set(personClaims(names).map((claim) => SCOPE_OF[claim]))]
+}
+
+/** The values of everything that the scopes open, and of the claims that are named besides. */
+export function claimsOf(
+  facts: PersonFacts,
+  scopes: readonly string[],
+  names: readonly string[],
+): Readonly<Record<string, unknown>> {
+  const wanted = PERSON_CLAIMS.filter(
+    (claim) => scopes.includes(SCOPE_OF[claim]) || names.includes(claim),
+  )
+  return Object.fromEntries(
+    wanted
+      .map((claim) => [claim, valueOf(facts, claim)] as const)
+      .filter(([, value]) => value !== null && value !== ''),
+  )
+}
+
+function valueOf(facts: PersonFacts, claim: PersonClaim): unknown {
+  switch (claim) {
+    case 'name':
+      return facts.displayName
+    case 'preferred_username':
+    case 'email':
+      return facts.email
+    case 'email_verified':
+      return facts.emailVerified
+    case 'updated_at':
+      return Math.floor(facts.updatedAt.getTime() / 1000)
+    case 'organization_id':
+      return facts.organizationId
+    case 'organizations':
+      return facts.organizationId === null
+        ? []
+        : [{ id: facts.organizationId, name: facts.organizationName }]
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * grant_type=authorization_code: a code becomes tokens, once. RFC 6749 section 4.1.3, RFC 7636
+ * section 4.6, RFC 9449 section 10; decisions.md 7.3 and 7.6.
+ *
+ * Everything that can fail comes first, then one statement redeems the code and opens its family.
+ * A code that comes again, from its own client with a proof that fits, revokes the family: of many
+ * uses at the same time one succeeds, and the tokens it gave end with the first of the others
+ * (RFC 6749 section 4.1.2). A use that could not have succeeded (another client, another verifier)
+ * changes nothing.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { type CodeRow, findCode, redeemCode } from '../../storage/authorization-codes.js'
+import { appendEvents } from '../../storage/outbox.js'
+import { revokeRefreshFamily } from '../../storage/refresh-tokens.js'
+import type { Client } from './clients.js'
+import type { OAuthForm } from './form.js'
+import { issuedEvent, revokedEvent } from './issued-event.js'
+import type { TokenMetrics } from './metrics.js'
+import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
+import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh.js'
+import { refuse } from './refusals.js'
+import type { TenantCommits } from './tenant-commits.js'
+
+/** RFC 7636 section 4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
+
+export type CodeNeeds = PersonTokensNeeds & {
+  readonly commits: TenantCommits
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  /** Told what was ended, so that this process refuses it from now on. */
+  readonly standingChanged: (ids: readonly string[]) => void
+}
+
+export async function grantCode(
+  needs: CodeNeeds,
+  client: Client,
+  form: OAuthForm,
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  if (client.kind !== 'application' || !client.row.grantTypes.includes('authorization_code'))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+  const code = form.get('code')
+  if (code === null) return refuse('invalid_request', 'code is missing')
+  const { database, clock } = needs
+  // The tenant of a code is not known before the code is: the look-up crosses tenants.
+  const row = await database.system((tx) => findCode(tx, hashRefreshToken(code)), {
+    signal: turn.signal,
+  })
+  if (row === undefined || !belongs(row, client.row.id, form)) return invalidGrant()
+  if (row.jkt !== null && proof.jkt === null)
+    return proof.refusal('the code is bound to a key: a proof of it is needed')
+  if (row.jkt !== null && row.jkt !== proof.jkt) return invalidGrant()
+  if (row.redeemedAt !== null) return revoke(needs, row, turn)
+  if (row.expiresAt <= clock.now() || !row.standing) return invalidGrant()
+  return redeem(needs, row, client, proof, turn)
+}
+
+/** Same client, same redirect URI, and the verifier of the challenge, or neither of both. */
+export function belongs(
+  row: Pick<CodeRow, 'clientId' | 'redirectUri' | 'codeChallenge'>,
+  clientId: string,
+  form: OAuthForm,
+): boolean {
+  if (row.clientId !== clientId || form.get('redirect_uri') !== row.redirectUri) return false
+  const verifier = form.get('code_verifier')
+  if (row.codeChallenge === null) return verifier === null
+  if (verifier === null || !VERIFIER.test(verifier)) return false
+  const computed = createHash('sha256').update(verifier, 'ascii').digest()
+  const expected = Buffer.from(row.codeChallenge, 'base64url')
+  return computed.length === expected.length && timingSafeEqual(computed, expected)
+}
+
+async function redeem(
+  needs: CodeNeeds,
+  row: CodeRow,
+  client: Client & { readonly kind: 'application' },
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  const { commits, random, jwt, metrics } = needs
+  const refreshes = client.row.grantTypes.includes('refresh_token')
+  const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
+  const { access, grant, idToken } = await signPersonTokens(
+    needs,
+    { ...row, grantId: row.id, jkt: proof.jkt },
+    client.row.idTokenSignedResponseAlg,
+    turn,
+  )
+  const now = access.issuedAt
+  const event = issuedEvent(random, grant, access, 'authorization_code', turn.requestId)
+  const redeemed = await commits.commit(row.tenantId, {
+    row: row.id,
+    apply: async (tx) => {
+      const won = await redeemCode(tx, {
+        tenantId: row.tenantId,
+        id: row.id,
+        // A confidential client may change its key: its refresh tokens are bound to the client
+        // (RFC 9449 section 5).
+        jkt: client.confidential ? null : proof.jkt,
+        refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+        now,
+        expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
+      })
+      return { result: won, events: won ? [event] : [] }
+    },
+  })
+  // Another process was faster: this is the second use.
+  if (!redeemed) return revoke(needs, row, turn)
+  metrics.issued('authorization_code', 'human')
+  const { accessToken, tokenType, expiresInSecs } = access
+  const { authorizationDetails } = row
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes: row.scopes,
+    refreshToken,
+    idToken,
+    authorizationDetails,
+  }
+}
+
+async function revoke(
+  { database, random, clock, standingChanged }: CodeNeeds,
+  { tenantId, id, clientId, subject, sessionId }: CodeRow,
+  turn: Turn,
+): Promise<OAuthRefused> {
+  const now = clock.now()
+  // Not cancelled with the request: a thief who hangs up must not save the tokens.
+  await database.tenant(tenantId, async (tx) => {
+    if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
+    const resource = { type: 'refresh_family', id } as const
+    const ended = { tenantId, resource, clientId, subject, sessionId }
+    await appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+  })
+  standingChanged([id])
+  turn.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
+  return invalidGrant()
+}
+
+function invalidGrant(): OAuthRefused {
+  return refuse(
+    'invalid_grant',
+    'the code is invalid, expired, was used or is not for this request',
+  )
+}
