@@ -74,7 +74,8 @@ export class Answers {
 
   problem(visit: Visit, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
-    const oauth = visit.route?.route.errors === 'oauth'
+    const errors = errorsOf(visit)
+    const oauth = errors === 'oauth'
     if (oauth && status < 500 && !BEYOND_OAUTH.has(status)) {
       const code = problem.error ?? oauthCode(problem)
       const description = problem.errorDescription ?? problem.detail ?? title
@@ -82,7 +83,7 @@ export class Answers {
       return
     }
     const pairs = Object.entries(problemHeaders(problem))
-    if (visit.route?.route.errors === 'page') {
+    if (errors === 'page') {
       const html = errorPage(
         problem,
         visit.exchange.headers.get('accept-language'),
@@ -173,6 +174,13 @@ export class Answers {
       'request',
     )
   }
+}
+
+/** What a route's failures look like to this client. */
+function errorsOf({ route, browser }: Visit): 'problem' | 'oauth' | 'page' {
+  const errors = route?.route.errors ?? 'problem'
+  if (errors !== 'negotiated') return errors
+  return browser.wantsPage ? 'page' : 'oauth'
 }
 
 function isSafe(method: string): boolean {

@@ -21,6 +21,8 @@ export type Browser = {
   readonly languages: string
   /** The value of `csrf_token` in the forms of this answer. */
   readonly csrfToken: string
+  /** It asks for HTML: a person looks at what comes back. */
+  readonly wantsPage: boolean
 }
 
 /** For routes that are no pages. */
@@ -29,6 +31,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   userAgent: '',
   languages: '',
   csrfToken: '',
+  wantsPage: false,
 })
 
 /** Session and browser tokens: 32 random bytes. */
@@ -72,6 +75,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
         languages: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
+        wantsPage: /\btext\/html\b/i.test(headers.get('accept') ?? ''),
       }
       const setCookie =
         known === null ? `${prefix}svc_browser=${browserToken}; ${attributes}` : null

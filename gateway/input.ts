@@ -16,7 +16,12 @@ import {
 import type { CompiledRoute } from './compile.js'
 import { accepts } from './headers/accept.js'
 import type { Problem } from './problems.js'
-import type { AnyRouteRequest, FormFields, IdempotencyClaim } from './route.js'
+import {
+  type AnyRouteRequest,
+  type FormFields,
+  type IdempotencyClaim,
+  isQueryFields,
+} from './route.js'
 import { decodeParams } from './router.js'
 import { EMPTY, type Parts, type Visit } from './visit.js'
 
@@ -42,6 +47,8 @@ export class InputReader {
     if (
       accept !== undefined &&
       offers.length > 0 &&
+      // A client that wants no page is answered all the same, with a redirect or an error.
+      route.errors !== 'negotiated' &&
       !offers.some((type) => accepts(accept, type))
     ) {
       return refused({
@@ -61,10 +68,13 @@ export class InputReader {
     if (route.query !== undefined) {
       const fields = parseFields(exchange.query)
       if (!fields.ok) return fields
-      const object = objectOf(fields.value, 'query:')
-      if (!object.ok) return object
-      query = checked(route.query, object.value, queryPointer)
-      if (!query.ok) return query
+      if (isQueryFields(route.query)) query = KEPT(fields.value)
+      else {
+        const object = objectOf(fields.value, 'query:')
+        if (!object.ok) return object
+        query = checked(route.query, object.value, queryPointer)
+        if (!query.ok) return query
+      }
     }
     let headers: ReturnType<typeof checked> = KEPT(EMPTY)
     if (route.headers !== undefined) {

@@ -302,6 +302,7 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   )
   const { scheme } = route.security
   if (route.errors === 'page') return scheme === 'session' ? [...PAGE_ERRORS, SIGN_IN] : PAGE_ERRORS
+  if (route.errors === 'negotiated') return PAGE_ERRORS
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   if (route.security.scheme === 'bearer' || route.security.scheme === 'metrics') {
     names.push('unauthorized', 'token-expired', 'token-revoked')

@@ -3,6 +3,7 @@ import { accountRoutes } from './routes/account.js'
 import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
+import { authorizeRoutes } from './routes/authorize.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
@@ -13,6 +14,7 @@ import { rosterRoutes } from './routes/roster.js'
 import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
 import { userRoutes } from './routes/users.js'
+import { userinfoRoutes } from './routes/userinfo.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -20,6 +22,8 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
   ...discoveryRoutes,
   ...oauthRoutes,
+  ...authorizeRoutes,
+  ...userinfoRoutes,
   ...workspaceRoutes,
   ...agentRoutes,
   ...applicationRoutes,

@@ -154,6 +154,18 @@ export function formFields(
   return { kind: 'fields', schema, maxBytes }
 }
 
+const fieldQueries = new WeakSet<z.ZodType>()
+
+/** A query as fields in order, repeated ones included, judged by the actor; for the documents too. */
+export function queryFields(schema: z.ZodType): z.ZodType<FormFields> {
+  fieldQueries.add(schema)
+  return schema as z.ZodType<FormFields>
+}
+
+export function isQueryFields(schema: z.ZodType): boolean {
+  return fieldQueries.has(schema)
+}
+
 /** Bytes as they come. An empty list of content types accepts any. */
 export function raw(
   contentTypes: readonly string[],
@@ -229,9 +241,10 @@ export interface RouteSpec<
   readonly capabilities?: readonly string[] | undefined
   /**
    * `oauth`: plain error bodies, repeated parameters refused, errors never cached. `page`: an HTML
-   * page with the status and the request id.
+   * page with the status and the request id. `negotiated`: a page for whoever asks for HTML, plain
+   * error bodies for everybody else.
    */
-  readonly errors?: 'problem' | 'oauth' | 'page' | undefined
+  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | undefined
   /** The answer may hold a secret that is shown once. For the documents. */
   readonly onceOnly?: boolean | undefined
   readonly deprecated?:

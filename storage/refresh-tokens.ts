@@ -59,7 +59,7 @@ export async function findRefreshToken(
              s.ended_at as "sessionEndedAt",
              exists (select from tenants where id = t.tenant_id and status = 'active')
                as "tenantActive",
-             (exists (select from agents where id = f.client_id and status = 'active')
+             ((exists (select from agents where id = f.client_id and status = 'active')
                and not exists (select from agent_suspensions
                  where tenant_id = t.tenant_id and agent_id = s.agent_id)
                and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint

@@ -1,7 +1,32 @@
 /** The metadata documents, as functions of what this build does. decisions.md 8; RFC 8414, 9728. */
+import {
+  ACR_VALUES,
+  CODE_CHALLENGE_METHODS,
+  PROMPTS,
+  RESPONSE_MODES,
+  RESPONSE_TYPES,
+} from '../authorization/protocol.js'
+import { PERSON_CLAIMS } from '../domain/person-claims.js'
 import { SCOPES } from '../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../keys/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
+
+/** What every ID token says besides the claims of its person. */
+const TOKEN_CLAIMS = [
+  'iss',
+  'sub',
+  'aud',
+  'azp',
+  'exp',
+  'iat',
+  'auth_time',
+  'nonce',
+  'acr',
+  'amr',
+  'at_hash',
+  'sid',
+  'tenant_id',
+]
 
 export type IssuerFacts = {
   /** `oidc.issuer_url`, as it stands in tokens. */
@@ -20,12 +45,17 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
   const { issuer, baseUrl, dpopEnabled, documentation } = facts
   return {
     issuer,
+    authorization_endpoint: `${baseUrl}/oauth/authorize`,
+    pushed_authorization_request_endpoint: `${baseUrl}/oauth/par`,
     token_endpoint: `${baseUrl}/oauth/token`,
     introspection_endpoint: `${baseUrl}/oauth/introspect`,
     revocation_endpoint: `${baseUrl}/oauth/revoke`,
     jwks_uri: jwksUri(facts),
-    // The member is required; there is no authorization endpoint to answer a response type.
-    response_types_supported: [],
+    response_types_supported: RESPONSE_TYPES,
+    response_modes_supported: RESPONSE_MODES,
+    code_challenge_methods_supported: CODE_CHALLENGE_METHODS,
+    authorization_response_iss_parameter_supported: true,
+    require_pushed_authorization_requests: false,
     grant_types_supported: GRANT_TYPES,
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
@@ -46,8 +76,14 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
 export function openidConfiguration(facts: IssuerFacts): Metadata {
   return {
     ...authorizationServer(facts),
+    userinfo_endpoint: `${baseUrl}/userinfo`,
+    end_session_endpoint: `${baseUrl}/oauth/end-session`,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    acr_values_supported: ACR_VALUES,
+    prompt_values_supported: PROMPTS,
+    claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
+    claims_parameter_supported: true,
     request_parameter_supported: false,
     // Absent would mean true (OpenID Connect Discovery section 3).
     request_uri_parameter_supported: false,

@@ -11,7 +11,7 @@ import {
 import { presentedClient } from '../presented-client.js'
 import { choice, empty, formFields, oauthError, type Route, reply, route } from '../route.js'
 
-const ClientFields = {
+export const ClientFields = {
   client_id: z.string().max(255).optional(),
   client_secret: z.string().max(1024).optional(),
   client_assertion_type: z.string().max(255).optional(),
@@ -100,12 +100,12 @@ const describeProof = (refused: ProofRefused) => ({
   headers: proofHeaders(refused),
 })
 
-const proofRefused = choice<ProofRefused, ProofRefused['error']>(({ error }) => error, {
+export const proofRefused = choice<ProofRefused, ProofRefused['error']>(({ error }) => error, {
   invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeProof),
   use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeProof),
 })
 
-const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error }) => error, {
+export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error }) => error, {
   invalid_request: oauthError(400, 'invalid_request', describe),
   invalid_grant: oauthError(400, 'invalid_grant', describe),
   unsupported_grant_type: oauthError(400, 'unsupported_grant_type', describe),

@@ -1,0 +1,39 @@
+/** The pages of an authorization request: the question to the person, and what went wrong. */
+import type { ConsentAsked, Refused } from '../../actors/authorization/protocol.js'
+import type { ReplyContext } from '../replies.js'
+import { renderPage } from './render.js'
+
+/** decisions.md 20, consent: who asks, what for in words, two buttons. */
+export function consentPage(
+  asked: ConsentAsked,
+  action: string,
+  { browser: { csrfToken, languages } }: ReplyContext,
+): string {
+  const { tenantName, uiLocales } = asked
+  const branding = { name: tenantName, color: null, logo: null }
+  return renderPage(
+    'consent',
+    { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },
+    { ...asked, action, csrfToken },
+  )
+}
+
+/** What cannot be told to the client, told to the person and to whoever helps them. */
+export function refusedPage(
+  { error, description }: Refused,
+  { browser: { languages }, requestId }: ReplyContext,
+): string {
+  return renderPage(
+    'refused',
+    { titleKey: 'error.title', branding: null, acceptLanguage: languages },
+    { key: 'authorize.refused', error, description, requestId },
+  )
+}
+
+export function signedOutPage({ browser: { languages } }: ReplyContext): string {
+  return renderPage(
+    'signed-out',
+    { titleKey: 'signedout.title', branding: null, acceptLanguage: languages },
+    {},
+  )
+}

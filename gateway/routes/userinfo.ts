@@ -1,0 +1,171 @@
+/** Pushed requests and userinfo: what applications ask directly. decisions.md 7.3. */
+import { z } from 'zod'
+import {
+  authorization,
+  type PushRefused,
+  type UserinfoRefused,
+} from '../../actors/authorization/protocol.js'
+import type { Unauthenticated } from '../../actors/tokens/protocol.js'
+import { presentedClient } from '../presented-client.js'
+import { choice, formFields, oauthError, problem, type Route, reply, route } from '../route.js'
+import { AuthorizationParameters } from './authorize.js'
+import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+
+const PushForm = z
+  .object({ ...AuthorizationParameters.shape, ...ClientFields })
+  .omit({ request_uri: true })
+  .meta({ id: 'PushedAuthorizationRequest' })
+
+const PushedResponse = z
+  .object({ request_uri: z.string(), expires_in: z.int().min(1) })
+  .meta({ id: 'PushedAuthorizationResponse' })
+
+const UserinfoForm = z.object({ access_token: z.string().max(16_384).optional() })
+
+const UserinfoResponse = z
+  .looseObject({
+    sub: z.string(),
+    tenant_id: z.uuid(),
+    name: z.string().optional(),
+    preferred_username: z.string().optional(),
+    updated_at: z.int().optional(),
+    email: z.string().optional(),
+    email_verified: z.boolean().optional(),
+    organization_id: z.uuid().optional(),
+    organizations: z.array(z.object({ id: z.uuid(), name: z.string() })).optional(),
+  })
+  .meta({ id: 'Userinfo' })
+
+const describe = ({ description }: { description: string }) => ({ description })
+const bad = (code: PushRefused['error']) => oauthError<PushRefused>(400, code, describe)
+
+const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => error, {
+  invalid_request: bad('invalid_request'),
+  invalid_request_uri: bad('invalid_request_uri'),
+  invalid_client: bad('invalid_client'),
+  invalid_redirect_uri: bad('invalid_redirect_uri'),
+  pkce_required: bad('pkce_required'),
+  unsupported_response_type: bad('unsupported_response_type'),
+  invalid_scope: bad('invalid_scope'),
+  invalid_target: bad('invalid_target'),
+  invalid_authorization_details: bad('invalid_authorization_details'),
+  access_denied: bad('access_denied'),
+  login_required: bad('login_required'),
+  consent_required: bad('consent_required'),
+  unmet_authentication_requirements: bad('unmet_authentication_requirements'),
+  request_not_supported: bad('request_not_supported'),
+  request_uri_not_supported: bad('request_uri_not_supported'),
+  registration_not_supported: bad('registration_not_supported'),
+  // decisions.md 7.6: 403 also here.
+  unauthorized_client: oauthError(403, 'unauthorized_client', describe),
+})
+
+/** RFC 6750 section 3: the challenge, with the error where a token was sent. */
+const challenged = (scheme: string, error: string) => (outcome: { description: string }) => ({
+  error,
+  detail: outcome.description,
+  errorDescription: outcome.description,
+  headers: { 'www-authenticate': `${scheme} error="${error}"` },
+})
+const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', (outcome) => {
+  const { error, description, dpopNonce } = outcome
+  const dpop = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
+  const challenge = dpop
+    ? `DPoP error="${error}", algs="ES256 EdDSA"`
+    : `Bearer error="invalid_token", error_description="${description}"`
+  return {
+    error,
+    detail: description,
+    errorDescription: description,
+    headers: {
+      'www-authenticate': challenge,
+      ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
+    },
+  }
+})
+const userinfoReplies = {
+  userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
+    return claims as z.input<typeof UserinfoResponse>
+  }),
+  userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
+    invalid_request: problem(400, 'bad-request', challenged('Bearer', 'invalid_request')),
+    insufficient_scope: problem(403, 'insufficient-scope', (outcome) => ({
+      ...challenged('Bearer', 'insufficient_scope')(outcome),
+      headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
+    })),
+  }),
+  refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
+    unauthorized,
+    invalid_dpop_proof: unauthorized,
+    use_dpop_nonce: unauthorized,
+    token_expired: problem(401, 'token-expired', (outcome) => ({
+      ...challenged('Bearer', 'token_expired')(outcome),
+      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    })),
+    token_revoked: problem(401, 'token-revoked', (outcome) => ({
+      ...challenged('Bearer', 'token_revoked')(outcome),
+      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    })),
+  }),
+}
+
+export const userinfoRoutes: readonly Route[] = [
+  route(authorization, 'push', {
+    method: 'POST',
+    path: '/oauth/par',
+    operationId: 'pushAuthorizationRequest',
+    summary: 'Push an authorization request',
+    description:
+      'RFC 9126. The answer names the request for 90 seconds; the authorization endpoint then needs ' +
+      'client_id and request_uri alone. A DPoP header binds the code to its key.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    capabilities: ['oauth.par'],
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(PushForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      pushed: reply(201, PushedResponse, ({ requestUri, expiresInSecs }) => ({
+        request_uri: requestUri,
+        expires_in: expiresInSecs,
+      })),
+      push_refused: pushRefused,
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+    },
+  }),
+  route(authorization, 'userinfo', {
+    method: 'GET',
+    path: '/userinfo',
+    operationId: 'getUserinfo',
+    summary: 'What the token may know of its person',
+    description: 'For access tokens of people with the scope openid, of any audience.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    cors: 'application-origins',
+    message: ({ credentials }) => ({ form: [], ...credentials }),
+    replies: userinfoReplies,
+  }),
+  route(authorization, 'userinfo', {
+    method: 'POST',
+    path: '/userinfo',
+    operationId: 'postUserinfo',
+    summary: 'The same, the token in the header or in a form',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    cors: 'application-origins',
+    body: formFields(UserinfoForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: userinfoReplies,
+  }),
+]
