@@ -103,7 +103,8 @@ create trigger tenant_users_standing after update of status or delete on tenant_
   for each row execute function svc_announce_person();
 
 -- The tokens of a person hang on a row of `sessions` with the id of their browser session: it lives
--- as long as the tokens may, and ends with the browser session.
+-- as long as the tokens may, and ends with the browser session, unless a new sign-in of the browser
+-- merely took its place.
 create function svc_end_tokens_of_session() returns trigger language plpgsql as $$
 begin
   update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
@@ -112,5 +113,6 @@ begin
 end
 $$;
 create trigger browser_sessions_tokens after update of ended_at on browser_sessions
-  for each row when (new.ended_at is not null and old.ended_at is null)
+  for each row
+  when (new.ended_at is not null and old.ended_at is null and new.ended_reason <> 'replaced')
   execute function svc_end_tokens_of_session();

@@ -16,8 +16,10 @@ export function withParameters(
   for (const [name, value] of Object.entries(parameters)) if (value !== null) added.set(name, value)
   const text = added.toString()
   if (text === '') return uri
-  if (!uri.includes('?')) return `${uri}?${text}`
-  return /[?&]$/.test(uri) ? uri + text : `${uri}&${text}`
+  const question = uri.indexOf('?')
+  if (question < 0) return `${uri}?${text}`
+  const joined = question === uri.length - 1 || uri.endsWith('&')
+  return joined ? uri + text : `${uri}&${text}`
 }
 
 export function codeLocation({ redirectUri, state, issuer }: Answer, code: string): string {

@@ -1,10 +1,13 @@
 /** OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3; decisions.md 7.6, end-session. */
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
 import { findAuthorizingClient } from '../../storage/applications.js'
+import { endSession as endTokens } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import { readForm } from '../tokens/form.js'
+import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { isRegistered } from './judge.js'
 import { withParameters } from './locations.js'
@@ -16,6 +19,8 @@ export type LogoutNeeds = {
   readonly database: Database
   readonly keys: ActorRef<KeysProtocol>
   readonly sessions: ActorRef<BrowserSessionsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly clock: Clock
   readonly issuer: string
 }
 
@@ -24,7 +29,7 @@ export type LogoutNeeds = {
  * application's to register: an address that is not, or the application gone, leads to a page.
  */
 export async function endSession(
-  { database, keys, sessions, issuer }: LogoutNeeds,
+  { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
   { parameters, sessionToken }: EndSessionRequest,
   turn: Turn,
 ): Promise<SessionEnded | Refused> {
@@ -40,9 +45,17 @@ export async function endSession(
 
   const { tenantId, sessionId } = hint
   const own = await sessions.ask('read', { token: sessionToken }, turn)
-  const session = { tenantId, id: sessionId }
-  await sessions.ask('end', { session, reason: 'client_logout' }, turn)
-  const ownSession = own.tag === 'open' && own.session.id === sessionId
+  // A sign-in may have replaced the session since: the one of the same person here ends with it.
+  const ownSession =
+    own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
+  const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
+  for (const id of ids) {
+    await sessions.ask('end', { session: { tenantId, id }, reason: 'client_logout' }, turn)
+    await database.tenant(tenantId, (tx) =>
+      endTokens(tx, tenantId, id, 'client_logout', clock.now()),
+    )
+  }
+  tokens.tell('standingChanged', { ids: [...ids] })
 
   const redirectUri = form.get('post_logout_redirect_uri')
   if (redirectUri === null) return { tag: 'ended', location: null, ownSession }

@@ -76,8 +76,8 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
 export function openidConfiguration(facts: IssuerFacts): Metadata {
   return {
     ...authorizationServer(facts),
-    userinfo_endpoint: `${baseUrl}/userinfo`,
-    end_session_endpoint: `${baseUrl}/oauth/end-session`,
+    userinfo_endpoint: `${facts.baseUrl}/userinfo`,
+    end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: ACR_VALUES,
