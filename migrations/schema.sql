@@ -10,6 +10,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_announce_person()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.sub, old.sub));
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -129,6 +139,17 @@ begin
 exception
   when lock_not_available then
     return query select 'in_progress', null::bytea;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_session()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
+  where tenant_id = new.tenant_id and id = new.id and ended_at is null;
+  return null;
 end
 $function$;
 
@@ -317,6 +338,8 @@ create table applications (
   logo_uri text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  require_pkce boolean default false not null,
+  authorization_details_types text[] default '{}'::text[] not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -364,6 +387,59 @@ alter table audit_events enable row level security;
 alter table audit_events force row level security;
 create policy tenant on audit_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table authorization_codes (
+  tenant_id uuid not null,
+  id uuid not null,
+  code_sha256 bytea not null,
+  client_id uuid not null,
+  session_id uuid not null,
+  subject text not null,
+  organization_id uuid,
+  redirect_uri text not null,
+  code_challenge text,
+  jkt text,
+  scopes text[] not null,
+  audience text[] not null,
+  nonce text,
+  level smallint not null,
+  amr text[] not null,
+  auth_time timestamp with time zone not null,
+  authorization_details jsonb,
+  claims jsonb,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  redeemed_at timestamp with time zone,
+  constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
+  constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
+  constraint authorization_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint authorization_codes_level_check CHECK (((level >= 1) AND (level <= 3))),
+  constraint authorization_codes_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX authorization_codes_expired ON public.authorization_codes USING btree (expires_at);
+alter table authorization_codes enable row level security;
+alter table authorization_codes force row level security;
+create policy tenant on authorization_codes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table authorization_requests (
+  tenant_id uuid not null,
+  id uuid not null,
+  handle_sha256 bytea not null,
+  client_id uuid not null,
+  pushed_id uuid,
+  request jsonb not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  consumed_at timestamp with time zone,
+  constraint authorization_requests_pkey PRIMARY KEY (tenant_id, id),
+  constraint authorization_requests_handle_sha256_key UNIQUE (handle_sha256),
+  constraint authorization_requests_handle_sha256_check CHECK ((length(handle_sha256) = 32)),
+  constraint authorization_requests_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX authorization_requests_expired ON public.authorization_requests USING btree (expires_at);
+alter table authorization_requests enable row level security;
+alter table authorization_requests force row level security;
+create policy tenant on authorization_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table browser_sessions (
   tenant_id uuid not null,
   id uuid not null,
@@ -396,6 +472,21 @@ CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree 
 alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table consents (
+  tenant_id uuid not null,
+  subject text not null,
+  client_id uuid not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint consents_pkey PRIMARY KEY (tenant_id, subject, client_id),
+  constraint consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+alter table consents enable row level security;
+alter table consents force row level security;
+create policy tenant on consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create unlogged table coordination_counters (
   key text not null,
@@ -589,7 +680,14 @@ create table refresh_families (
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   revoked_reason text,
+  subject text,
+  level smallint,
+  amr text[],
+  auth_time timestamp with time zone,
+  authorization_details jsonb,
+  claims jsonb,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
+  constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
@@ -891,10 +989,12 @@ CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON 
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
+CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
+CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
 CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

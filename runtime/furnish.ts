@@ -5,6 +5,7 @@ import { agentsActor } from '../actors/agents/actor.js'
 import { powOutcomes } from '../actors/agents/metrics.js'
 import { agents } from '../actors/agents/protocol.js'
 import { applicationsActor } from '../actors/applications/actor.js'
+import { authorizationActor } from '../actors/authorization/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
@@ -142,6 +143,19 @@ export function furnishings(house: House): readonly Furnishing[] {
       settings: auth,
       cookies: settings.session_cookie,
       registry,
+    })),
+    furnish(authorizationActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      keys: ref(keys),
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      issuer,
+      oidc: settings.oidc,
+      // Until the last refresh token of the last code would have ended.
+      sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
     furnish(accountActor, ({ ref }) => ({
       database,

@@ -6,6 +6,7 @@
 import { accountActor } from '../actors/account/actor.js'
 import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
+import { authorizationActor } from '../actors/authorization/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
@@ -53,6 +54,7 @@ export const seats = [
   seat(workspacesActor,   inline,                                                   A      ),
   seat(browserSessionsActor, inline,                                                A      ),
   seat(loginActor,        inline,                                                   A      ),
+  seat(authorizationActor, inline,                                                  A      ),
   seat(accountActor,      inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),

@@ -170,8 +170,8 @@ async function isKnownAudience(
   { client, request }: Underway,
   { signal }: Turn,
 ): Promise<boolean> {
-  const own = [issuer, client.audience]
-  const others = request.audience.filter((audience) => !own.includes(audience))
+  const own = new Set([issuer, client.audience])
+  const others = request.audience.filter((audience) => !own.has(audience))
   if (others.length === 0) return true
   const { tenantId } = client
   const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {

@@ -152,12 +152,12 @@ for (const binding of ['dpop_jkt', 'par'] as const) {
 }
 
 test('a client authenticates with its key', async (t) => {
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'EdDSA' }]
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'ES256' }]
   const key = await crypto.subtle.importKey(
     'pkcs8',
     privateKey.export({ format: 'der', type: 'pkcs8' }),
-    'Ed25519',
+    { name: 'ECDSA', namedCurve: 'P-256' },
     false,
     ['sign'],
   )

@@ -73,6 +73,8 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',
     logoUri: null,
+    requirePkce: false,
+    authorizationDetailsTypes: [],
   })
   t.like(await actor.ref.ask('read', { tenantId, applicationId: id }), {
     tag: 'found',

@@ -269,7 +269,7 @@ for (const [fields, error] of [
   [{}, 'invalid_request'],
   [{ grant_type: '' }, 'invalid_request'],
   [{ grant_type: 'password' }, 'unsupported_grant_type'],
-  [{ grant_type: 'authorization_code' }, 'unsupported_grant_type'],
+  [{ grant_type: 'authorization_code' }, 'unauthorized_client'],
   [{ grant_type: '__proto__' }, 'unsupported_grant_type'],
   [{ ...GRANT, scope: 'tenant:manage' }, 'invalid_scope'],
   [{ ...GRANT, scope: 'users:read  openid' }, 'invalid_scope'],
