@@ -67,7 +67,7 @@ export type NewPersonSession = {
 
 /**
  * Lets tokens hang on a browser session that is open; false when it is not. It ends with the browser
- * session (0008_authorization), and outlives one that merely ran out.
+ * session (0009_authorization), and outlives one that merely ran out.
  */
 export async function openPersonSession(
   tx: Transaction,
