@@ -148,8 +148,11 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   for (const family of actorFamilies) {
     registry.registerMetric({
       ...family,
+      // Nothing but data: it crosses threads.
       get: async () => ({
-        ...family,
+        name: family.name,
+        help: family.help,
+        type: family.type,
         aggregator: 'sum',
         values: meters.flatMap((meter) => family.read(meter)),
       }),
