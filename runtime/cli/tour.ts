@@ -192,6 +192,19 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
+    'Subscribe a receiver to events; the secret is shown once, and its history begins',
+    async (journey) => {
+      const token = fact(journey, 'workspaceToken')
+      const path = '/api/v1/webhooks'
+      const json = { url: 'https://receiver.example/svc', event_types: ['commerce.payment.*'] }
+      const { body } = await expect(journey, 201, { method: 'POST', path, token, json })
+      keep(journey, body, { webhook: 'id' })
+      const at = `${path}/${fact(journey, 'webhook')}`
+      await expect(journey, 200, { method: 'GET', path: `${at}/deliveries`, token })
+      await expect(journey, 204, { method: 'DELETE', path: at, token })
+    },
+  ],
+  [
     'A second agent registers into the new tenant',
     async (journey) => {
       const second: Journey = { ...journey, key: createAgentKey() }

@@ -1,15 +1,19 @@
 /** Who may subscribe to what, over HTTP. decisions.md section 9. */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { REFUSED_URLS } from '../actors/egress/corpus.js'
 import { startReceiver } from '../support/receiver.js'
 import { testService } from '../support/service.js'
-import { type Json, tenantAgent } from '../support/tenant-agent.js'
+import { callAt, type Json, tenantAgent } from '../support/tenant-agent.js'
 import { subscriber } from '../support/webhooks.js'
 
+const METRICS_TOKEN = 'metrics-token-of-some-length'
+const FIGURE = /svc_webhook_deliveries_total\{[^}]*outcome="succeeded"[^}]*\} [1-9]/
 const receiver = await startReceiver()
 const running = await testService({
   environment: {
+    SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
     SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
     SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
     SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -88,11 +92,20 @@ test('another tenant sees nothing of a subscription, and a tenant has 50 at most
   t.is((page.body as unknown as Json[]).length, 50)
 })
 
-test('tokens need the scope', async (t) => {
-  const { subscribe } = await world()
+test('a token needs webhooks:read to look and webhooks:manage to change', async (t) => {
+  const { subscribe, login } = await world()
   const { at } = await subscribe()
-  const { status } = await fetch(`${baseUrl}${at}`)
-  t.is(status, 401)
+  t.is((await callAt(baseUrl, at)).status, 401)
+  const status = async (scope: string, method: string) => {
+    const { body } = await login(scope)
+    const headers = { authorization: `Bearer ${String(body['access_token'])}` }
+    return (await callAt(baseUrl, at, { method, headers })).status
+  }
+  t.is(await status('vault:list', 'GET'), 403)
+  t.is(await status('webhooks:read', 'GET'), 200)
+  t.is(await status('webhooks:read', 'DELETE'), 403)
+  t.is(await status('webhooks:manage', 'GET'), 200)
+  t.is(await status('webhooks:manage', 'DELETE'), 204)
 })
 
 test('the figures and the capability tell of webhooks', async (t) => {
@@ -102,6 +115,28 @@ test('the figures and the capability tell of webhooks', async (t) => {
   await receiver.until(path, 1)
   const { body } = await ask('GET', '/api/v1/capabilities')
   t.true((body['capabilities'] as string[]).includes('webhooks'))
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  let figures = ''
+  for (let turn = 0; turn < 100 && !FIGURE.test(figures); turn += 1) {
+    figures = (await callAt(baseUrl, '/metrics', { headers })).text
+  }
+  t.regex(figures, FIGURE)
+  t.regex(figures, /svc_thread_up\{[^}]*thread="webhooks"[^}]*\} 1/)
+})
+
+test('without background tasks nothing is sent, and everything else works', async (t) => {
+  const quiet = await testService({
+    environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+  })
+  t.teardown(() => quiet.end())
+  const { subscribe, emit, deliveriesOf } = await subscriber(quiet, {
+    ...receiver,
+    origin: 'https://receiver.example',
+  })
+  const { at } = await subscribe()
+  await emit()
+  await sleep(1_500)
+  t.deepEqual(await deliveriesOf(at), [])
 })
 
 test('without the switches no URL of the SSRF corpus is taken', async (t) => {

@@ -29,7 +29,7 @@ export interface TenantAgent {
     headers?: Record<string, string>,
   ): Promise<Answer>
   /** Gets another token of the tenant: an event `auth.token.issued`. */
-  login(): Promise<Answer>
+  login(scope?: string): Promise<Answer>
 }
 
 export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
@@ -74,7 +74,7 @@ export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-  async function login() {
+  async function login(scope?: string) {
     const challenge = await post('/api/v1/agents/auth/challenge', {
       tenant_id: tenantId,
       agent_id: agentId,
@@ -82,6 +82,7 @@ export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
     return post('/api/v1/agents/auth/verify', {
       challenge_id: challenge.body['challenge_id'],
       signature: key.signChallenge(String(challenge.body['payload'])),
+      ...(scope === undefined ? {} : { scope }),
     })
   }
   return { token, tenantId, agentId, ask, login }
