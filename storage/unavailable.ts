@@ -24,12 +24,13 @@ export function isSerializationFailure(error: unknown): boolean {
 /**
  * Whether the session ended under the statement: socket errors, class 08, and the server's own
  * goodbyes (57P01 administrator, 57P02 crash, 57P03 starting up, 57P05 idle session; 53300: it has no
- * connection left).
+ * connection left). 25006 too, which says that it takes no writes: we never ask for that, so it has
+ * become a standby, and another connection may find its successor.
  */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as CodedError
-  if (code !== undefined && /^(08...|57P0[1235]|25P03|53300)$/.test(code)) return true
+  if (code !== undefined && /^(08...|57P0[1235]|25P03|25006|53300)$/.test(code)) return true
   if (code !== undefined && /^E[A-Z]+$/.test(code)) return true
   return /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout e)/.test(
     error.message,

@@ -175,6 +175,12 @@ test.serial(
     })
     await t.throwsAsync(killed, { instanceOf: DatabaseUnavailable })
     await t.notThrowsAsync(fresh.database.ping())
+    // What a client sees of a server that has become a standby.
+    const demoted = fresh.database.system(async (tx) => {
+      await tx.query({ name: 'demote', text: 'set transaction read only' })
+      await tx.query({ name: 'write', text: 'delete from coordination_values' })
+    })
+    await t.throwsAsync(demoted, { instanceOf: DatabaseUnavailable })
     const suicide = fresh.database.single({
       name: 'suicide',
       text: 'select pg_terminate_backend(pg_backend_pid())',

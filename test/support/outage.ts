@@ -12,6 +12,8 @@ export interface OwnPostgres {
   readonly url: string
   stop(): Promise<void>
   start(): Promise<void>
+  /** Everything stands still: nothing is refused, nothing is answered. The answer ends it. */
+  freeze(): Promise<() => void>
   /** One statement of a superuser, in the database of the service. */
   ask<Row extends object>(text: string): Promise<Row[]>
   /** Stops it and removes its files. */
@@ -27,20 +29,38 @@ export async function ownPostgres(): Promise<OwnPostgres> {
   await runMigrations({ url, log: silentLogger })
   const inside = new URL(superuserUrl)
   inside.pathname = new URL(url).pathname
+  async function ask<Row extends object>(text: string) {
+    const client = new Client({ connectionString: inside.href, application_name: 'test' })
+    await client.connect()
+    try {
+      return (await client.query<Row>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
   return {
     url,
     stop: () => server.stop(),
     async start() {
       server = await run()
     },
-    async ask<Row extends object>(text: string) {
-      const client = new Client({ connectionString: inside.href, application_name: 'test' })
-      await client.connect()
-      try {
-        return (await client.query<Row>(text)).rows
-      } finally {
-        await client.end()
+    ask,
+    async freeze() {
+      const rows = await ask<{ pid: number }>(
+        'select pid from pg_stat_activity where pid <> pg_backend_pid()',
+      )
+      const pids = [server.pid, ...rows.map(({ pid }) => pid)]
+      const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+        for (const pid of pids) {
+          try {
+            process.kill(pid, name)
+          } catch {
+            // A worker of the moment that has ended since.
+          }
+        }
       }
+      signal('SIGSTOP')
+      return () => signal('SIGCONT')
     },
     async end() {
       await server.stop()
