@@ -99,8 +99,8 @@ export interface Listener {
   readonly port: number
   /** Name of the transport in use: uws, http1 (the fallback) or http2. */
   readonly transport: 'uws' | 'http1' | 'http2'
-  /** Stops accepting; resolves when the last open exchange was answered or the deadline passed. */
-  drain(deadlineMs: number): Promise<void>
+  /** Stops accepting; resolves when the last open exchange was answered, or with false at the deadline. */
+  drain(deadlineMs: number): Promise<boolean>
   /** Cuts every connection. */
   close(): Promise<void>
 }

@@ -66,8 +66,8 @@ export interface Gateway {
   listen(): Promise<{ readonly url: string; readonly port: number; readonly transport: string }>
   /** Lets requests in. */
   started(): void
-  /** Stops accepting and waits for open requests, at most this long. */
-  drain(withinMs: number): Promise<void>
+  /** Stops accepting and waits for open requests; false when that was not long enough. */
+  drain(withinMs: number): Promise<boolean>
   close(): Promise<void>
   /** The routes that exist here, the gateway's own included. */
   readonly routes: readonly Route[]
@@ -151,7 +151,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       isStarted = true
     },
     async drain(withinMs) {
-      await listener?.drain(withinMs)
+      return (await listener?.drain(withinMs)) ?? true
     },
     async close() {
       quotas.close()

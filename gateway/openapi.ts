@@ -297,9 +297,10 @@ const SIGN_IN: ResponseDoc = { status: 303, contentType: null, schema: null }
 /** What any such route may answer before its actor is asked. */
 function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const names: ProblemName[] = []
-  const hasInput = [route.params, route.query, route.headers, route.body].some(
-    (p) => p !== undefined,
-  )
+  // An Idempotency-Key is input too.
+  const hasInput =
+    route.idempotent === true ||
+    [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)
   const { scheme } = route.security
   if (route.errors === 'page') return scheme === 'session' ? [...PAGE_ERRORS, SIGN_IN] : PAGE_ERRORS
   if (route.errors === 'negotiated') return PAGE_ERRORS

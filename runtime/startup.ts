@@ -218,8 +218,9 @@ async function openListener(site: Site): Promise<Undo> {
     throw error
   }
   return async (withinMs) => {
-    await gateway.drain(withinMs)
+    const drained = await gateway.drain(withinMs)
     await gateway.close()
+    return drained
   }
 }
 

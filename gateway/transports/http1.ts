@@ -182,7 +182,7 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
     async drain(deadlineMs) {
       if (!shared.draining) server.close()
       shared.draining = true
-      await shared.open.none(deadlineMs)
+      return shared.open.none(deadlineMs)
     },
     async close() {
       shared.draining = true

@@ -216,7 +216,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       if (!shared.draining) server.close()
       shared.draining = true
       for (const session of sessions) session.close()
-      await shared.open.none(deadlineMs)
+      return shared.open.none(deadlineMs)
     },
     async close() {
       shared.draining = true

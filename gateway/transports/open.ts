@@ -32,14 +32,14 @@ export class OpenExchanges {
     for (const wake of this.waiting.splice(0)) wake()
   }
 
-  /** Resolves when no exchange is open or the time is over. */
-  async none(withinMs: number): Promise<void> {
-    if (this.open === 0) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, withinMs)
+  /** Resolves when no exchange is open, or with false when the time is over. */
+  async none(withinMs: number): Promise<boolean> {
+    if (this.open === 0) return true
+    return new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(false), withinMs)
       this.waiting.push(() => {
         clearTimeout(timer)
-        resolve()
+        resolve(true)
       })
     })
   }

@@ -173,7 +173,7 @@ export async function openUws(uws: Uws, { host, port, handler }: ListenOptions):
     async drain(deadlineMs) {
       if (!shared.draining) uws.us_listen_socket_close(socket)
       shared.draining = true
-      await shared.open.none(deadlineMs)
+      return shared.open.none(deadlineMs)
     },
     async close() {
       shared.draining = true

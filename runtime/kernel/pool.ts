@@ -9,8 +9,8 @@
  *     const verdict = await pool.run('verify', { challenge, nonce }, turn)
  *
  * Calls of one tick travel together, and what queues up while all threads are busy makes the next
- * batches larger. A batch whose thread died is run again call by call, which purity allows, so only
- * the call that kills is lost.
+ * batches larger. A batch whose thread died is run again call by call, which purity allows, and a call
+ * whose thread died is run once more, so only the call that kills is lost.
  */
 import { Piscina } from 'piscina'
 import { ActorUnavailable, type AskOptions, type UnavailableReason } from './actor.js'
@@ -26,6 +26,9 @@ type Functions<M> = {
     ? { input: I[0]; output: Awaited<O> }
     : never
 }
+
+/** A thread may die of something else than the call it had in hand, but hardly twice. */
+const ATTEMPTS_ALONE_MAX = 2
 
 /** The functions of a compute module, wherever they run. */
 export interface Compute<M> {
@@ -99,6 +102,8 @@ class Work {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
   settled = false
+  /** How often it has been sent by itself. */
+  alone = 0
 
   constructor(
     name: string,
@@ -238,6 +243,7 @@ class PiscinaPool {
   }
 
   async #send(batch: readonly Work[]): Promise<void> {
+    if (batch.length === 1) batch[0]!.alone += 1
     const hung = new AbortController()
     const timer = setTimeout(() => hung.abort(), this.#batchMsMax)
     try {
@@ -245,16 +251,17 @@ class PiscinaPool {
       const results = await this.#piscina.run(calls, { signal: hung.signal })
       for (const [index, work] of batch.entries()) this.#settle(work, results[index]!)
     } catch (error) {
-      await this.#recover(batch, error as Error)
+      await this.#recover(batch, error as Error, hung.signal.aborted)
     } finally {
       clearTimeout(timer)
     }
   }
 
   /** The thread is gone, or an input could not be cloned: find out whose fault it was. */
-  async #recover(batch: readonly Work[], error: Error): Promise<void> {
+  async #recover(batch: readonly Work[], error: Error, hung: boolean): Promise<void> {
     const [only] = batch
-    if (batch.length > 1 && !this.#closed) {
+    const again = batch.length > 1 || (!hung && only!.alone < ATTEMPTS_ALONE_MAX)
+    if (again && !this.#closed) {
       for (const work of batch) if (!work.settled) await this.#send([work])
       return
     }
