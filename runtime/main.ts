@@ -5,6 +5,7 @@ import { configCommand } from './cli/config.js'
 import { keysCommand } from './cli/keys.js'
 import { kmsCommand } from './cli/kms.js'
 import { migrateCommand } from './cli/migrate.js'
+import { operatorCommand } from './cli/operator.js'
 import { serveCommand } from './cli/serve.js'
 import { tourCommand } from './cli/tour.js'
 import { INTERFACE_VERSION } from '../gateway/capabilities.js'
@@ -20,6 +21,7 @@ configCommand(program)
 kmsCommand(program)
 keysCommand(program)
 auditCommand(program)
+operatorCommand(program)
 tourCommand(program)
 
 await program.parseAsync(process.argv)

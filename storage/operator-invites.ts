@@ -6,7 +6,8 @@ export type NewOperatorInvite = {
   id: string
   organizationId: string
   tokenSha256: Uint8Array
-  invitedByAgentId: string
+  /** Null: made by whoever holds the deployment. */
+  invitedByAgentId: string | null
   createdAt: Date
   expiresAt: Date
 }

@@ -117,7 +117,7 @@ export function tenantRecord(row: TenantRow): TenantRecord {
 }
 
 /** The one slug that was asked for, or several made from the name. */
-function slugsFor(
+export function slugsFor(
   name: string,
   wished: string | undefined,
   suffix: string,
@@ -128,7 +128,8 @@ function slugsFor(
   return slugCandidates(name, { suffix, unique })
 }
 
-async function firstFree<Row>(
+/** Inserts under the first slug that nobody has; undefined when all are taken. */
+export async function firstFree<Row>(
   slugs: readonly string[],
   insert: (slug: string) => Promise<Row | undefined>,
 ): Promise<Row | undefined> {

@@ -49,6 +49,28 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
   }
 }
 
+export interface DatabaseHouse {
+  readonly database: Database
+  readonly settings: LoadedSettings['settings']
+  close(): Promise<void>
+}
+
+/** The database alone, for commands that need no keys. @throws as `openKeyHouse`. */
+export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
+  const loaded = loadSettings(input)
+  if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  const undo: Undo = []
+  const close = async () => {
+    for (const step of undo.splice(0).toReversed()) await step()
+  }
+  try {
+    return { database: await databaseOf(loaded, undo), settings: loaded.settings, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
 type Undo = (() => Promise<void>)[]
 
 async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Undo) {

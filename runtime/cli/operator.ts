@@ -1,0 +1,98 @@
+/** `svc operator`: the first human who may look after anything, by a link that works once. */
+import { type Command, Option } from 'commander'
+import { createFirstOperator } from '../../actors/organizations/first-operator.js'
+import type { Environment } from '../../actors/domain/tenancy.js'
+import { systemClock } from '../kernel/clock.js'
+import { readEnvironment } from '../kernel/config/environment.js'
+import { systemRandom } from '../kernel/random.js'
+import { type DatabaseHouse, openDatabaseHouse } from './key-house.js'
+
+const NAME = /^\P{Cc}{1,120}$/u
+
+/** What the command needs of the process. */
+export interface OperatorCommandHost {
+  readonly open: () => Promise<DatabaseHouse>
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+}
+
+type Wishes = { organization: string; environment: Environment; json?: boolean }
+
+/** Adds `operator` with its sub-command to the program. */
+export function operatorCommand(program: Command, host: OperatorCommandHost = processHost()): void {
+  const operator = program.command('operator').description('people who look after this deployment')
+  operator
+    .command('create')
+    .description('make an organization, and a sign-in link for its owner that works once')
+    .option('--organization <name>', 'name of the organization', 'Operators')
+    .addOption(
+      new Option('--environment <kind>', 'kind of its first environment')
+        .choices(['sandbox', 'production'])
+        .default('sandbox'),
+    )
+    .option('--json', 'as JSON')
+    .action(async (wishes: Wishes) => {
+      try {
+        if (!NAME.test(wishes.organization)) {
+          throw new Error('a name has 1 to 120 characters, none of them a control character')
+        }
+        const house = await host.open()
+        try {
+          host.out(await create(house, wishes))
+        } finally {
+          await house.close()
+        }
+      } catch (error) {
+        host.err(`svc operator: ${error instanceof Error ? error.message : String(error)}`)
+        host.exitWith(1)
+      }
+    })
+}
+
+async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {
+  const { organization: name, environment, json = false } = wishes
+  const means = { clock: systemClock, random: systemRandom(systemClock) }
+  // Organization, tenant and invite come to be together: none of them is there yet to be bound to.
+  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, means))
+  const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
+  const expiresAt = made.expiresAt.toISOString()
+  if (json) {
+    return JSON.stringify(
+      {
+        url,
+        expires_at: expiresAt,
+        organization_id: made.organizationId,
+        organization_slug: made.organizationSlug,
+        tenant_id: made.tenantId,
+        tenant_slug: made.tenantSlug,
+      },
+      null,
+      2,
+    )
+  }
+  return [
+    `Organization ${made.organizationSlug}, environment ${made.tenantSlug}.`,
+    'Open this link to choose a password and become its owner. It works once:',
+    '',
+    `  ${url}`,
+    '',
+    `Until ${expiresAt}.`,
+  ].join('\n')
+}
+
+function processHost(): OperatorCommandHost {
+  return {
+    open: () =>
+      openDatabaseHouse({
+        environment: readEnvironment(),
+        cwd: process.cwd(),
+        uid: process.getuid?.(),
+      }),
+    out: (text) => void process.stdout.write(`${text}\n`),
+    err: (text) => void process.stderr.write(`${text}\n`),
+    exitWith: (code) => {
+      process.exitCode = code
+    },
+  }
+}
