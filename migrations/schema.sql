@@ -572,7 +572,7 @@ create table operator_invites (
   organization_id uuid not null,
   token_sha256 bytea not null,
   role text default 'owner'::text not null,
-  invited_by_agent_id uuid not null,
+  invited_by_agent_id uuid,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
