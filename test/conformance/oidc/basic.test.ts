@@ -1,0 +1,419 @@
+/**
+ * Modules of the OpenID conformance suite that fit this service, under their names
+ * (oidcc-basic-certification-test-plan). RS256, which that plan takes for granted, is not offered.
+ */
+import test from 'ava'
+import { decodeJwt } from 'jose'
+import * as oidc from 'openid-client'
+import { openBrowser, type TestBrowser } from '../../support/browser.js'
+import { bootstrapped, type Workspace } from '../../support/person.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  isConsent,
+  journey,
+  pathOf,
+  type RelyingParty,
+  relyingParty,
+  signedIn,
+} from '../../support/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+let running: TestService
+let person: Workspace
+let party: RelyingParty
+/** Signed in, and `party` is allowed everything it asks for. */
+let browser: TestBrowser
+let first: Awaited<ReturnType<typeof signedIn>>
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person)
+  first = await signedIn(running, party, person)
+  browser = first.browser
+})
+test.after.always(async () => {
+  await browser?.close()
+  await running?.end()
+})
+
+type Parameters = Readonly<Record<string, string>>
+/** The answer of a browser whose person is signed in and has allowed it. */
+const silently = async (parameters: Parameters = {}, of = browser) => {
+  const begun = await journey(party, parameters)
+  return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
+}
+const redeem = ({ callback, verifier, state, nonce }: Awaited<ReturnType<typeof silently>>) =>
+  oidc.authorizationCodeGrant(party.config, callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+  })
+const errorOf = async (parameters: Parameters, of = browser) => {
+  const { url } = await journey(party, parameters)
+  return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
+}
+const tokenForm = (fields: Parameters) =>
+  fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,
+    },
+    body: new URLSearchParams(fields),
+  })
+const userinfo = (init: RequestInit) => fetch(`${running.baseUrl}/userinfo`, init)
+
+test('oidcc-server', (t) => {
+  t.like(first.claims, { iss: running.baseUrl, aud: party.clientId, nonce: first.nonce })
+  t.is(first.callback.searchParams.get('state'), first.state)
+})
+
+test('oidcc-discovery-endpoint-verification', async (t) => {
+  const answer = await fetch(`${running.baseUrl}/.well-known/openid-configuration`)
+  const metadata = (await answer.json()) as Record<string, unknown>
+  t.like(metadata, {
+    issuer: running.baseUrl,
+    authorization_endpoint: `${running.baseUrl}/oauth/authorize`,
+    userinfo_endpoint: `${running.baseUrl}/userinfo`,
+    end_session_endpoint: `${running.baseUrl}/oauth/end-session`,
+    pushed_authorization_request_endpoint: `${running.baseUrl}/oauth/par`,
+    authorization_response_iss_parameter_supported: true,
+    claims_parameter_supported: true,
+    request_parameter_supported: false,
+  })
+  t.deepEqual(metadata['response_types_supported'], ['code'])
+  t.deepEqual(metadata['response_modes_supported'], ['query'])
+  t.deepEqual(metadata['code_challenge_methods_supported'], ['S256'])
+  t.deepEqual(metadata['prompt_values_supported'], ['none', 'login', 'consent'])
+  const capabilities = (await (await fetch(`${running.baseUrl}/api/v1/capabilities`)).json()) as {
+    capabilities: string[]
+  }
+  for (const name of ['oauth.authorization_code', 'oauth.par', 'oauth.rar', 'oidc.end_session'])
+    t.true(capabilities.capabilities.includes(name), name)
+})
+
+test('oidcc-response-type-missing', async (t) => {
+  const { url } = await journey(party)
+  url.searchParams.delete('response_type')
+  const answer = callbackOf(await browser.get(pathOf(url)))
+  t.is(answer.searchParams.get('error'), 'invalid_request')
+})
+
+test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
+  const { access_token } = first.tokens
+  const authorization = `Bearer ${access_token}`
+  const answers = await Promise.all([
+    userinfo({ headers: { authorization } }),
+    userinfo({ method: 'POST', headers: { authorization } }),
+    userinfo({ method: 'POST', body: new URLSearchParams({ access_token }) }),
+  ])
+  for (const answer of answers) {
+    t.is(answer.status, 200)
+    t.like(await answer.json(), { sub: first.claims.sub, tenant_id: person.tenantId })
+  }
+  const twice = await userinfo({
+    method: 'POST',
+    headers: { authorization },
+    body: new URLSearchParams({ access_token }),
+  })
+  t.is(twice.status, 400)
+  const nobody = await userinfo({})
+  t.is(nobody.status, 401)
+  t.truthy(nobody.headers.get('www-authenticate'))
+})
+
+test('oidcc-ensure-request-without-nonce-succeeds-for-code-flow', async (t) => {
+  const { url, verifier, state } = await journey(party)
+  url.searchParams.delete('nonce')
+  const callback = callbackOf(await browser.get(pathOf(url)))
+  const checks = { pkceCodeVerifier: verifier, expectedState: state }
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, checks)
+  t.false('nonce' in tokens.claims()!)
+})
+
+for (const [name, scope, claims, absent] of [
+  ['oidcc-scope-profile', 'openid profile', ['name', 'preferred_username'], ['email']],
+  ['oidcc-scope-email', 'openid email', ['email', 'email_verified'], ['name']],
+  ['oidcc-scope-all', 'openid profile email', ['name', 'email'], ['organizations']],
+  ['org:read, after its example', 'openid org:read', ['organizations'], ['email']],
+] as const) {
+  test(name, async (t) => {
+    const own = await relyingParty(running, person)
+    const { browser: other, tokens, claims: id } = await signedIn(running, own, person, { scope })
+    await other.close()
+    t.is(tokens.scope, scope)
+    const told = await oidc.fetchUserInfo(own.config, tokens.access_token, id.sub)
+    for (const claim of claims) t.true(claim in told, claim)
+    for (const claim of absent) t.false(claim in told, claim)
+  })
+}
+
+test('oidcc-prompt-login', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const before = await redeem(await silently({}, other))
+  const { url } = await journey(party, { prompt: 'login' })
+  const asked = await other.follow(await other.get(pathOf(url)))
+  t.true(asked.path.startsWith('/auth/login'), 'signed in, and asked all the same')
+  const after = await redeem(await silently({ prompt: 'login' }, other))
+  t.true(after.claims()!.auth_time! >= before.claims()!.auth_time!)
+  t.not(after.claims()!['sid'], before.claims()!['sid'])
+})
+
+test('oidcc-prompt-none-not-logged-in', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
+})
+
+test('oidcc-prompt-none-logged-in', async (t) => {
+  const { url, ...begun } = await journey(party, { prompt: 'none' })
+  const callback = callbackOf(await browser.get(pathOf(url)))
+  const tokens = await redeem({ ...begun, url, callback })
+  t.is(tokens.claims()!.sub, first.claims.sub)
+  t.is(tokens.claims()!.auth_time, first.claims.auth_time)
+})
+
+test('oidcc-max-age-1', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  await silently({}, other)
+  // A sign-in of this very millisecond would still be young enough.
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  t.is(await errorOf({ prompt: 'none', max_age: '0' }, other), 'login_required')
+  const { url } = await journey(party, { max_age: '0' })
+  t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
+  const tokens = await redeem(await silently({ max_age: '0' }, other))
+  t.is(typeof tokens.claims()!.auth_time, 'number')
+})
+
+test('oidcc-max-age-10000', async (t) => {
+  const tokens = await redeem(await silently({ max_age: '10000' }))
+  t.is(tokens.claims()!.auth_time, first.claims.auth_time)
+})
+
+test('oidcc-ensure-request-with-unknown-parameter-succeeds, -display, -ui-locales and -claims-locales', async (t) => {
+  const more = { extra: 'foobar', display: 'page', ui_locales: 'de', claims_locales: 'se' }
+  t.truthy((await redeem(await silently(more))).id_token)
+})
+
+test('oidcc-id-token-hint', async (t) => {
+  const hint = { prompt: 'none', id_token_hint: first.tokens.id_token! }
+  const tokens = await redeem(await silently(hint))
+  t.is(tokens.claims()!.sub, first.claims.sub)
+  t.is(await errorOf({ ...hint, id_token_hint: `${hint.id_token_hint}x` }), 'invalid_request')
+  const stranger = await bootstrapped(running)
+  const theirs = await relyingParty(running, stranger)
+  const { browser: other, tokens: foreign } = await signedIn(running, theirs, stranger)
+  await other.close()
+  t.is(await errorOf({ ...hint, id_token_hint: foreign.id_token! }), 'invalid_request')
+})
+
+test('oidcc-login-hint', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const { url } = await journey(party, { login_hint: person.email })
+  const page = await other.follow(await other.get(pathOf(url)))
+  t.is(page.forms[0]?.fields['email'], person.email)
+})
+
+test('oidcc-ensure-request-with-acr-values-succeeds', async (t) => {
+  const tokens = await redeem(await silently({ acr_values: 'aal1' }))
+  t.is(tokens.claims()!['acr'], 'aal1')
+  const error = await errorOf({ acr_values: 'aal2', prompt: 'none' })
+  t.is(error, 'unmet_authentication_requirements')
+  const { url } = await journey(party, { acr_values: 'aal2' })
+  t.regex((await browser.get(pathOf(url))).location ?? '', /^\/auth\/(login|mfa)/)
+  t.is(await errorOf({ acr_values: 'aal3' }), 'unmet_authentication_requirements')
+})
+
+test('oidcc-codereuse', async (t) => {
+  const begun = await silently()
+  const tokens = await redeem(begun)
+  const authorization = `Bearer ${tokens.access_token}`
+  t.is((await userinfo({ headers: { authorization } })).status, 200)
+  const reuse = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))
+  t.is(reuse?.error, 'invalid_grant')
+  t.is((await userinfo({ headers: { authorization } })).status, 401)
+  await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
+})
+
+test('oidcc-ensure-registered-redirect-uri', async (t) => {
+  for (const redirect_uri of [`${CALLBACK}/`, `${CALLBACK}?x=1`, 'https://evil.example/callback']) {
+    const { url } = await journey(party, { redirect_uri })
+    const page = await browser.get(pathOf(url))
+    t.is(page.status, 400)
+    t.is(page.location, null)
+    t.true(page.html.includes('invalid_redirect_uri'))
+  }
+})
+
+test('oidcc-ensure-post-request-succeeds', async (t) => {
+  const { url, ...begun } = await journey(party)
+  const answer = await browser.post('/oauth/authorize', Object.fromEntries(url.searchParams), {
+    origin: 'https://app.example',
+    'sec-fetch-site': 'cross-site',
+  })
+  t.truthy((await redeem({ ...begun, url, callback: callbackOf(answer) })).id_token)
+})
+
+test('oidcc-unsigned-request-object-… and oidcc-request-uri-unsigned-… are rejected as unsupported', async (t) => {
+  t.is(await errorOf({ request: 'eyJhbGciOiJub25lIn0.e30.' }), 'request_not_supported')
+  t.is(await errorOf({ request_uri: 'https://app.example/r' }), 'request_uri_not_supported')
+})
+
+test('oidcc-claims-essential', async (t) => {
+  const own = await relyingParty(running, person)
+  const claims = JSON.stringify({
+    userinfo: { name: { essential: true } },
+    id_token: { email: { essential: true } },
+  })
+  const asked = { scope: 'openid', claims }
+  const { browser: other, tokens, claims: id } = await signedIn(running, own, person, asked)
+  await other.close()
+  t.is(id['email'], person.email)
+  const told = await oidc.fetchUserInfo(own.config, tokens.access_token, id.sub)
+  t.true('name' in told)
+  t.false('email' in told)
+})
+
+test('oidcc-refresh-token', async (t) => {
+  const tokens = await redeem(await silently())
+  const next = await oidc.refreshTokenGrant(party.config, tokens.refresh_token!)
+  for (const claim of ['iss', 'sub', 'aud', 'azp', 'auth_time', 'acr', 'sid'])
+    t.deepEqual(next.claims()![claim], tokens.claims()![claim], claim)
+  t.is(decodeJwt(next.access_token)['acr'], 'aal1')
+})
+
+test('oidcc-server, client_secret_post', async (t) => {
+  const own = await relyingParty(running, person, {
+    tokenEndpointAuthMethod: 'client_secret_post',
+  })
+  const form = { grant_type: 'authorization_code', code: 'x', redirect_uri: CALLBACK }
+  const answer = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ ...form, client_id: own.clientId, client_secret: own.secret }),
+  })
+  t.like(await answer.json(), { error: 'invalid_grant' })
+})
+
+for (const [title, change] of [
+  ['another redirect URI', { redirect_uri: 'https://app.example/other' }],
+  ['no redirect URI', { redirect_uri: '' }],
+  ['another verifier', { code_verifier: 'x'.repeat(43) }],
+  ['no verifier', { code_verifier: '' }],
+  ['a verifier of 42 characters', { code_verifier: 'x'.repeat(42) }],
+  ['a verifier of 129 characters', { code_verifier: 'x'.repeat(129) }],
+] as const) {
+  test(`a code is not redeemed with ${title}, and stays for its owner`, async (t) => {
+    const begun = await silently()
+    const right = {
+      grant_type: 'authorization_code',
+      code: begun.callback.searchParams.get('code')!,
+      redirect_uri: CALLBACK,
+      code_verifier: begun.verifier,
+    }
+    const answer = await tokenForm({ ...right, ...change })
+    t.is(answer.status, 400)
+    t.like(await answer.json(), { error: 'invalid_grant' })
+    t.is((await tokenForm(right)).status, 200)
+  })
+}
+
+test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
+  const { url, verifier } = await journey(party)
+  url.searchParams.delete('code_challenge')
+  url.searchParams.delete('code_challenge_method')
+  const code = callbackOf(await browser.get(pathOf(url))).searchParams.get('code')!
+  const form = { grant_type: 'authorization_code', code, redirect_uri: CALLBACK }
+  t.is((await tokenForm({ ...form, code_verifier: verifier })).status, 400)
+  t.is((await tokenForm(form)).status, 200)
+})
+
+test('another client does not redeem the code, nor end what it gave', async (t) => {
+  const begun = await silently()
+  const thief = await relyingParty(running, person)
+  const checks = { pkceCodeVerifier: begun.verifier, expectedState: begun.state }
+  await t.throwsAsync(oidc.authorizationCodeGrant(thief.config, begun.callback, checks))
+  const { access_token } = await redeem(begun)
+  await t.throwsAsync(oidc.authorizationCodeGrant(thief.config, begun.callback, checks))
+  const authorization = `Bearer ${access_token}`
+  t.is((await userinfo({ headers: { authorization } })).status, 200)
+})
+
+test('of 200 redemptions of one code at once one succeeds, and the rest end what it gave', async (t) => {
+  const begun = await silently()
+  const form = {
+    grant_type: 'authorization_code',
+    code: begun.callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: begun.verifier,
+  }
+  const answers = await Promise.all(Array.from({ length: 200 }, () => tokenForm(form)))
+  const won = answers.filter(({ status }) => status === 200)
+  t.is(won.length, 1)
+  t.true(answers.every(({ status }) => status === 200 || status === 400))
+  const { access_token, refresh_token } = (await won[0]!.json()) as Record<string, string>
+  const authorization = `Bearer ${access_token}`
+  t.is((await userinfo({ headers: { authorization } })).status, 401)
+  const refreshed = await tokenForm({ grant_type: 'refresh_token', refresh_token: refresh_token! })
+  t.is(refreshed.status, 400)
+})
+
+test('a scope that neither the application nor the person holds is left out', async (t) => {
+  const own = await relyingParty(running, person, { scopes: ['openid', 'users:manage'] })
+  const scope = 'openid users:manage profile'
+  const { browser: other, tokens } = await signedIn(running, own, person, { scope })
+  await other.close()
+  t.is(tokens.scope, 'openid')
+  const nothing = await journey(own, { scope: 'profile' })
+  const denied = callbackOf(await browser.get(pathOf(nothing.url)))
+  t.is(denied.searchParams.get('error'), 'access_denied')
+})
+
+test('a person of another tenant does not sign in to the application', async (t) => {
+  const stranger = await bootstrapped(running)
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const theirs = await relyingParty(running, stranger)
+  await authorized(other, stranger, (await journey(theirs)).url)
+  t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
+  const asked = await other.follow(await other.get(pathOf((await journey(party)).url)))
+  t.true(asked.path.startsWith('/auth/login'))
+  t.false(isConsent(asked))
+})
+
+for (const [title, change] of [
+  ['tenant_id of another tenant', { tenant_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
+  ['an unknown tenant_slug', { tenant_slug: 'nobody-here' }],
+  ['an unknown client', { client_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
+  ['a client that is no UUID', { client_id: "x' or 1=1" }],
+  ['an unknown request_uri', { request_uri: 'urn:ietf:params:oauth:request_uri:x' }],
+] as const) {
+  test(`${title} is refused on a page`, async (t) => {
+    const { url } = await journey(party, change)
+    const page = await browser.get(pathOf(url))
+    t.is(page.status, 400)
+    t.is(page.location, null)
+  })
+}
+
+test('tenant_id together with tenant_slug, and a repeated parameter, are refused on a page', async (t) => {
+  const { url } = await journey(party, { tenant_id: person.tenantId })
+  t.truthy(callbackOf(await browser.get(pathOf(url))).searchParams.get('code'))
+  url.searchParams.set('tenant_slug', person.tenantSlug)
+  t.is((await browser.get(pathOf(url))).status, 400)
+  const repeated = await journey(party)
+  t.is((await browser.get(`${pathOf(repeated.url)}&state=twice`)).status, 400)
+  t.is((await browser.get(`${pathOf(repeated.url)}&%zz`)).status, 400)
+})
+
+test('a session that ends between the code and its redemption takes the code along', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const begun = await silently({}, other)
+  await other.submit(await other.get('/auth/account'), {}, '/auth/logout')
+  const refused = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))
+  t.is(refused?.error, 'invalid_grant')
+})

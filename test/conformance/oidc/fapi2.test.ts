@@ -1,0 +1,193 @@
+/** Modules of fapi2-security-profile-final-test-plan that fit, under their names. */
+import test from 'ava'
+import * as oidc from 'openid-client'
+import { openBrowser } from '../../support/browser.js'
+import { bootstrapped, type Workspace } from '../../support/person.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  type RelyingParty,
+  relyingParty,
+} from '../../support/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+let running: TestService
+let person: Workspace
+let party: RelyingParty
+test.before(async () => {
+  running = await testService({
+    environment: { SVC_OIDC__PAR_TTL_SECS: '5', SVC_OIDC__CODE_TTL_SECS: '1' },
+  })
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person)
+})
+test.after.always(() => running?.end())
+
+const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
+const par = (fields: [string, string][] | Record<string, string>, headers = {}) =>
+  fetch(`${running.baseUrl}/oauth/par`, {
+    method: 'POST',
+    headers: { authorization: basic(), ...headers },
+    body: new URLSearchParams(fields),
+  })
+const parameters = async (more: Record<string, string> = {}) =>
+  Object.fromEntries((await journey(party, more)).url.searchParams)
+const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
+const open = (requestUri: string) => {
+  const query = new URLSearchParams({ client_id: party.clientId, request_uri: requestUri })
+  return `/oauth/authorize?${query.toString()}`
+}
+async function pushed(): Promise<string> {
+  const answer = await par(await parameters())
+  return ((await answer.json()) as { request_uri: string }).request_uri
+}
+
+test('happy-flow: 201, a request_uri of the documented form, never cached', async (t) => {
+  const answer = await par(await parameters())
+  t.is(answer.status, 201)
+  t.is(answer.headers.get('cache-control'), 'no-store')
+  const body = (await answer.json()) as { request_uri: string; expires_in: number }
+  t.regex(body.request_uri, /^urn:ietf:params:oauth:request_uri:[A-Za-z0-9_-]{43}$/)
+  t.is(body.expires_in, 5)
+})
+
+test('par-ensure-reused-request-uri-prior-to-auth-completion-succeeds, par-attempt-reuse-request_uri', async (t) => {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const path = open(await pushed())
+  t.is((await browser.get(path)).status, 303)
+  t.is((await browser.get(path)).status, 303, 'a reload before the sign-in')
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const [one, two] = await Promise.all([
+    authorized(browser, person, path),
+    authorized(other, person, path),
+  ])
+  const codes = [one, two].filter(({ status }) => status === 302)
+  t.is(codes.length, 1, 'two browsers, one code')
+  t.is((await browser.get(path)).status, 400)
+})
+
+test('par-attempt-to-use-expired-request_uri', async (t) => {
+  const path = open(await pushed())
+  await new Promise((resolve) => setTimeout(resolve, 5_100))
+  const answer = await fetch(running.baseUrl + path, { redirect: 'manual' })
+  t.is(answer.status, 400)
+  t.is(await errorOf(answer), 'invalid_request_uri')
+})
+
+test('the request_uri of one client is not opened by another', async (t) => {
+  const stranger = await relyingParty(running, person)
+  const path = open(await pushed()).replace(party.clientId, stranger.clientId)
+  t.is((await fetch(running.baseUrl + path, { redirect: 'manual' })).status, 400)
+})
+
+test('par-ensure-pkce-required, par-plain-pkce-rejected', async (t) => {
+  const open = await relyingParty(running, person, { clientType: 'public' })
+  const { code_challenge: _, code_challenge_method: __, ...without } = await parameters()
+  const post = (fields: Record<string, string>) =>
+    fetch(`${running.baseUrl}/oauth/par`, {
+      method: 'POST',
+      body: new URLSearchParams({ ...fields, client_id: open.clientId }),
+    })
+  const missing = await post(without)
+  t.is(missing.status, 400)
+  t.is(await errorOf(missing), 'pkce_required')
+  const plain = await post({ ...(await parameters()), code_challenge_method: 'plain' })
+  t.is(plain.status, 400)
+  t.is(await errorOf(plain), 'invalid_request')
+})
+
+test('par-attempt-invalid-http-method', async (t) => {
+  t.is((await fetch(`${running.baseUrl}/oauth/par`)).status, 405)
+})
+
+test('par-authorization-request-containing-request_uri', async (t) => {
+  const answer = await par({ ...(await parameters()), request_uri: await pushed() })
+  t.is(answer.status, 400)
+  t.is(await errorOf(answer), 'invalid_request')
+})
+
+test('par-without-duplicate-parameters', async (t) => {
+  const fields = Object.entries(await parameters())
+  for (const repeated of fields) {
+    const answer = await par([...fields, repeated])
+    t.is(answer.status, 400, repeated[0])
+    t.is(await errorOf(answer), 'invalid_request')
+  }
+})
+
+for (const [title, change, status, error] of [
+  [
+    'an unlisted redirect URI',
+    { redirect_uri: 'https://evil.example' },
+    400,
+    'invalid_redirect_uri',
+  ],
+  ['response_type token', { response_type: 'token' }, 400, 'unsupported_response_type'],
+  [
+    'response_type code id_token',
+    { response_type: 'code id_token' },
+    400,
+    'unsupported_response_type',
+  ],
+  ['an unknown scope', { scope: 'root' }, 400, 'invalid_scope'],
+  [
+    'an audience that is a URL with a fragment',
+    { resource: 'https://a.example#x' },
+    400,
+    'invalid_target',
+  ],
+] as const) {
+  test(`a pushed request with ${title} is refused with ${error}`, async (t) => {
+    const answer = await par(await parameters(change))
+    t.is(answer.status, status)
+    t.is(await errorOf(answer), error)
+  })
+}
+
+test('a client that does not authenticate pushes nothing, nor does one without the grant', async (t) => {
+  const wrong = await par(await parameters(), { authorization: `${basic().slice(0, -6)}AAAA==` })
+  t.is(wrong.status, 401)
+  t.is(await errorOf(wrong), 'invalid_client')
+  const service = await relyingParty(running, person, { grantTypes: ['client_credentials'] })
+  const answer = await par(
+    { ...(await parameters()), client_id: service.clientId },
+    {
+      authorization: `Basic ${Buffer.from(`${service.clientId}:${service.secret}`).toString('base64')}`,
+    },
+  )
+  t.is(answer.status, 403)
+  t.is(await errorOf(answer), 'unauthorized_client')
+})
+
+test('ensure-token-endpoint-fails-with-expired-auth-code', async (t) => {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const begun = await journey(party)
+  const callback = callbackOf(await authorized(browser, person, begun.url))
+  await new Promise((resolve) => setTimeout(resolve, 1_100))
+  const checks = { pkceCodeVerifier: begun.verifier, expectedState: begun.state }
+  const refused = await t.throwsAsync<oidc.ResponseBodyError>(
+    oidc.authorizationCodeGrant(party.config, callback, checks),
+  )
+  t.is(refused?.error, 'invalid_grant')
+})
+
+test('ensure-authorization-request-with-long-state and -long-nonce', async (t) => {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const long = { state: 's'.repeat(1000), nonce: 'n'.repeat(1000) }
+  const begun = await journey(party, long)
+  const callback = callbackOf(await authorized(browser, person, begun.url))
+  t.is(callback.searchParams.get('state'), long.state)
+  t.is(callback.origin + callback.pathname, CALLBACK)
+})
+
+test('ensure-mismatched-dpop-jkt-fails', async (t) => {
+  const DPoP = oidc.getDPoPHandle(party.config, await oidc.randomDPoPKeyPair('ES256'))
+  const fields = await parameters({ dpop_jkt: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' })
+  await t.throwsAsync(oidc.buildAuthorizationUrlWithPAR(party.config, fields, { DPoP }))
+})
