@@ -21,7 +21,7 @@ const running = await testService({
     SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
     SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
     SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1]',
-    SVC_WEBHOOKS__TIMEOUT_SECS: '2',
+    SVC_WEBHOOKS__TIMEOUT_SECS: '5',
   },
 })
 const { baseUrl, db } = running
@@ -87,17 +87,23 @@ test('from commit to the first attempt it takes a moment, also without traffic',
   const { path } = await subscribe()
   await emit()
   await receiver.until(path, 1)
-  const delays: number[] = []
-  for (let turn = 2; turn <= 12; turn += 1) {
-    await sleep(60)
-    const begun = Date.now()
-    await emit()
-    const requests = await receiver.until(path, turn)
-    delays.push(requests.at(-1)!.atMs - begun)
+  // Looking once a second would give half a second; a machine that is busy for once may try again.
+  let count = 1
+  const medians: number[] = []
+  while (medians.length < 5 && !medians.some((median) => median < 250)) {
+    const delays: number[] = []
+    for (let turn = 0; turn < 7; turn += 1) {
+      await sleep(60)
+      const begun = Date.now()
+      await emit()
+      count += 1
+      const requests = await receiver.until(path, count)
+      delays.push(requests.at(-1)!.atMs - begun)
+    }
+    medians.push(delays.toSorted((a, b) => a - b)[3]!)
   }
-  const median = delays.toSorted((a, b) => a - b)[5]!
-  t.log({ delays, median })
-  t.true(median < 500)
+  t.log({ medians })
+  t.true(medians.at(-1)! < 250)
 })
 
 test('a failure is retried on the ladder under the same id, signed anew', async (t) => {
@@ -194,7 +200,7 @@ test('a receiver that hangs is given up after the time limit', async (t) => {
   t.like(delivery, { status: 'succeeded', attempt_count: 2 })
   const [first] = delivery!['attempts'] as Json[]
   t.like(first, { error: 'timeout', response_status: null })
-  t.true(Number(first!['duration_ms']) >= 1_990)
+  t.true(Number(first!['duration_ms']) >= 4_990)
 })
 
 test('a 2xx with an endless body is a success', async (t) => {
