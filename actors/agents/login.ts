@@ -8,10 +8,13 @@ import type { Random } from '../../runtime/kernel/random.js'
 import {
   findLoginCandidates,
   insertAgentChallenge,
+  type SpentChallenge,
   spendAgentChallenge,
 } from '../../storage/agent-challenges.js'
 import { touchAgent } from '../../storage/agents.js'
+import { appendEvents } from '../../storage/outbox.js'
 import type { Database } from '../../storage/sql.js'
+import { eventData, type NewEvent } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { agentScopes, narrowScopes, parseScope } from '../domain/scopes.js'
 import { challengePayload } from '../domain/signed-strings.js'
@@ -95,7 +98,8 @@ export function login(needs: LoginNeeds) {
       if (!isUuid(challengeId)) return INVALID_GRANT
       // The id is all the request has: which tenant it belongs to is read from the row.
       const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), turn)
-      if (spent === undefined || !loginStands(spent, keyId)) return INVALID_GRANT
+      if (spent === undefined) return INVALID_GRANT
+      if (!loginStands(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', turn)
       const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
       const payload = payloadOf(challengeId, { ...spent, keyId: fingerprint })
       const verdict = await pow.ask(
@@ -103,7 +107,7 @@ export function login(needs: LoginNeeds) {
         { publicKey, keyAlgorithm, payload, signature },
         turn,
       )
-      if (verdict.tag !== 'valid') return INVALID_GRANT
+      if (verdict.tag !== 'valid') return refuse(challengeId, spent, 'wrong_signature', turn)
       const asked = scope === undefined ? null : parseScope(scope)
       const scopes = narrowScopes(asked, agentScopes(spent))
       if (scopes === undefined) return { tag: 'invalid_scope' }
@@ -128,6 +132,29 @@ export function login(needs: LoginNeeds) {
         tenantId,
       }
     },
+  }
+
+  /** The caller learns nothing; the tenant does. One event a challenge: it is spent by now. */
+  async function refuse(
+    challengeId: string,
+    { tenantId, agentId, fingerprint }: SpentChallenge,
+    reason: string,
+    turn: Turn,
+  ): Promise<typeof INVALID_GRANT> {
+    const about = {
+      actor: { type: 'agent', id: agentId },
+      resource: { type: 'agent_challenge', id: challengeId },
+      requestId: turn.requestId,
+    }
+    const event: NewEvent = {
+      id: random.uuid(),
+      tenantId,
+      type: 'auth.login.failure',
+      occurredAt: clock.now(),
+      data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
+    }
+    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), turn)
+    return INVALID_GRANT
   }
 
   function payloadOf(

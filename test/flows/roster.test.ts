@@ -335,3 +335,25 @@ test('what is done to agents is on the record, with who did it', async (t) => {
     },
   ])
 })
+
+test('a login that fails is on the record of the tenant it was for', async (t) => {
+  const { owner, key, agentId } = await staffed()
+  const selector = { agent_id: agentId, tenant_id: owner.tenantId }
+  t.is((await api.login(createAgentKey(), selector)).status, 400)
+  const begun = await api.post('/api/v1/agents/auth/challenge', undefined, selector)
+  await api.post(`${of(agentId)}/suspend`, owner.token)
+  const late = await api.post('/api/v1/agents/auth/verify', undefined, {
+    challenge_id: begun.body['challenge_id'],
+    signature: key.signChallenge(String(begun.body['payload'])),
+  })
+  t.is(late.status, 400)
+  const failures = await api.list('/api/v1/audit-events?type=auth.login.failure', owner.token)
+  t.deepEqual(
+    failures.rows.map(({ subject, outcome, data }) => [subject, outcome, (data as Json)['reason']]),
+    ['not_in_force', 'wrong_signature'].map((reason) => [
+      { sub: agentId, subject_type: 'agent' },
+      'failure',
+      reason,
+    ]),
+  )
+})
