@@ -66,6 +66,7 @@ export function furnishings(house: House): readonly Furnishing[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
   const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
   const issuer = settings.oidc.issuer_url
+  const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
@@ -130,7 +131,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       users: ref(users),
       issuer,
     })),
-    furnish(browserSessionsActor, () => ({ database, clock, random })),
+    furnish(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
     furnish(loginActor, ({ ref }) => ({
       database,
       coordination,
@@ -142,6 +143,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       browserSessions: ref(browserSessions),
       settings: auth,
       cookies: settings.session_cookie,
+      alwaysTwo,
       registry,
     })),
     furnish(authorizationActor, ({ ref }) => ({

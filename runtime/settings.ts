@@ -4,6 +4,7 @@ import { sessionCookieSettings } from '../actors/browser-sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../actors/commerce/settings.js'
 import { deviceAuthorizationSettings } from '../actors/delegation/settings.js'
 import { webhooksSettings } from '../actors/deliveries/settings.js'
+import { twoFactorSettings } from '../actors/login/settings.js'
 import { emailSettings, phoneSettings } from '../actors/notify/settings.js'
 import { authSettings } from '../actors/passwords/settings.js'
 import { challengeSettings } from '../actors/pow/settings.js'
@@ -34,6 +35,7 @@ const sections = [
   dpopSettings,
   authSettings,
   sessionCookieSettings,
+  twoFactorSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

@@ -49,7 +49,6 @@ export const unavailableSections = [
     { about: 'Sign-in through a social provider.' },
   ),
   named('telemetry', 'Traces to a collector.'),
-  named('two_factor', 'Second factors.'),
   named('user_self_service', 'Account pages.'),
   named('verified_domains', 'Domains that an organization proved to own.'),
   named('wallet', 'Wallets and budgets.'),

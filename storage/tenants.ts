@@ -102,6 +102,25 @@ export type TenantSettingsChange = {
   readonly admitAgents: boolean | undefined
   readonly directAgentRegistration: boolean | undefined
   readonly credentialIssuerEnabled: boolean | undefined
+  /** Members to put into `settings`, each as a whole. */
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+/** A tenant with the settings that only few look at. */
+export type TenantWithSettings = TenantRow & {
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+export async function findTenantWithSettings(
+  tx: Transaction,
+  id: string,
+): Promise<TenantWithSettings | undefined> {
+  const { rows } = await tx.query<TenantWithSettings>({
+    name: 'tenant.find_with_settings',
+    text: `select ${COLUMNS}, settings from tenants where id = $1`,
+    values: [id],
+  })
+  return rows[0]
 }
 
 /** Changes what is stated of an environment; answers with the row before and after. */
@@ -110,24 +129,27 @@ export async function updateTenantSettings(
   id: string,
   change: TenantSettingsChange,
   now: Date,
-): Promise<{ before: TenantRow; after: TenantRow } | undefined> {
-  const before = await tx.query<TenantRow>({
+): Promise<{ before: TenantWithSettings; after: TenantWithSettings } | undefined> {
+  const before = await tx.query<TenantWithSettings>({
     name: 'tenant.hold',
-    text: `select ${COLUMNS} from tenants where id = $1 and not control_plane for no key update`,
+    text: `select ${COLUMNS}, settings from tenants
+           where id = $1 and not control_plane for no key update`,
     values: [id],
   })
-  const after = await tx.query<TenantRow>({
+  const after = await tx.query<TenantWithSettings>({
     name: 'tenant.update_settings',
     text: `update tenants set admit_agents = coalesce($2, admit_agents),
              direct_agent_registration = coalesce($3, direct_agent_registration),
-             credential_issuer_enabled = coalesce($4, credential_issuer_enabled), updated_at = $5
-           where id = $1 and not control_plane returning ${COLUMNS}`,
+             credential_issuer_enabled = coalesce($4, credential_issuer_enabled),
+             settings = settings || $6::jsonb, updated_at = $5
+           where id = $1 and not control_plane returning ${COLUMNS}, settings`,
     values: [
       id,
       change.admitAgents ?? null,
       change.directAgentRegistration ?? null,
       change.credentialIssuerEnabled ?? null,
       now,
+      JSON.stringify(change.settings),
     ],
   })
   const [was, is] = [before.rows[0], after.rows[0]]

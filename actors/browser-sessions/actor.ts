@@ -25,6 +25,8 @@ export type BrowserSessionsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  /** `two_factor.enabled`: no session below level 2 is one. */
+  readonly alwaysTwo: boolean
 }
 
 export const browserSessionsActor = defineActor<BrowserSessionsProtocol, BrowserSessionsNeeds>({
@@ -38,7 +40,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     list: () => undefined,
     revokeOne: () => undefined,
   },
-  create: ({ database, clock, random }) => {
+  create: ({ database, clock, random, alwaysTwo }) => {
     /** The cookie is all there is: which tenant it belongs to is read from the row. */
     async function seen(
       tx: Transaction,
@@ -85,10 +87,15 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
         if (token === null) return { tag: 'none' }
         const row = await database.system((tx) => seen(tx, token), { signal })
         if (row === undefined || row.pending) return { tag: 'none' }
+        if (alwaysTwo && row.level < 2) return { tag: 'none' }
         return { tag: 'open', session: sessionRecord(row) }
       },
 
-      demand: (message, { signal }) => database.system((tx) => demanded(tx, message), { signal }),
+      demand(message, { signal }) {
+        const { demand } = message
+        const asked = alwaysTwo ? { ...message, demand: { ...demand, level: 2 as const } } : message
+        return database.system((tx) => demanded(tx, asked), { signal })
+      },
 
       async end({ session, reason }, { signal, requestId }) {
         const now = clock.now()

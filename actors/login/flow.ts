@@ -28,6 +28,8 @@ export type LoginNeeds = {
   tenants: ActorRef<TenantsProtocol>
   settings: LockoutSettings
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
+  /** `two_factor.enabled`. */
+  alwaysTwo: boolean
 }
 
 /** The parts of `LoginNeeds` with the lockout built. */

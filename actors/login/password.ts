@@ -27,7 +27,7 @@ import { openSession } from './session.js'
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
 export function passwordStep(tools: LoginTools) {
-  const { database, clock, random, passwords, tenants, lockout } = tools
+  const { database, clock, random, passwords, tenants, lockout, alwaysTwo } = tools
 
   return {
     async start(
@@ -95,7 +95,13 @@ export function passwordStep(tools: LoginTools) {
     const flow = { returnTo: path, reason: { tag: 'account' }, uiLocales } as const
     return database.tenant(
       tenantId,
-      (tx) => beginFlow(tx, { tenantId, demand: { level: 1 }, flow }, random, clock.now()),
+      (tx) =>
+        beginFlow(
+          tx,
+          { tenantId, demand: { level: alwaysTwo ? 2 : 1 }, flow },
+          random,
+          clock.now(),
+        ),
       turn,
     )
   }

@@ -31,11 +31,28 @@ export type TenantSettingsRecord = {
   readonly admitAgents: boolean
   readonly directAgentRegistration: boolean
   readonly credentialIssuerEnabled: boolean
+  readonly branding: Branding
+  readonly session: SessionLifetimes
+}
+/** How a tenant's pages look; what is absent is ours. */
+export type Branding = {
+  readonly name?: string | undefined
+  /** `#rrggbb` */
+  readonly color?: string | undefined
+  /** A `data:` URI of a PNG, JPEG or WebP picture. */
+  readonly logo?: string | undefined
+}
+/** How long people stay signed in; what is absent is `[session_cookie]`. */
+export type SessionLifetimes = {
+  readonly idleSecs?: number | undefined
+  readonly absoluteSecs?: number | undefined
 }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** What is left out stays. */
-  readonly change: { readonly [K in keyof TenantSettingsRecord]?: boolean | undefined }
+  /** What is left out stays; `branding` and `session` are replaced as a whole. */
+  readonly change: {
+    readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
+  }
 }
 export type SettingsFound = { tag: 'found'; settings: TenantSettingsRecord }
 /** The token is one of the control plane, which belongs to all operators. */

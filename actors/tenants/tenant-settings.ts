@@ -4,9 +4,14 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { appendAudit } from '../../storage/audit.js'
 import type { Database } from '../../storage/sql.js'
-import { findTenant, type TenantRow, updateTenantSettings } from '../../storage/tenants.js'
+import {
+  findTenantWithSettings,
+  type TenantWithSettings,
+  updateTenantSettings,
+} from '../../storage/tenants.js'
 import { audited } from '../domain/audit.js'
 import type {
+  Branding,
   ChangeSettings,
   NoEnvironment,
   SettingsFound,
@@ -29,7 +34,9 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
       { tenantId }: { readonly tenantId: string },
       { signal }: Turn,
     ): Promise<SettingsFound | NoEnvironment> {
-      const row = await database.tenant(tenantId, (tx) => findTenant(tx, tenantId), { signal })
+      const row = await database.tenant(tenantId, (tx) => findTenantWithSettings(tx, tenantId), {
+        signal,
+      })
       return row === undefined || row.controlPlane
         ? NO_ENVIRONMENT
         : { tag: 'found', settings: settingsOf(row) }
@@ -41,6 +48,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
     ): Promise<SettingsFound | NoEnvironment> {
       const { tenantId } = caller.principal
       const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
+      const settings = storedSettings(change)
       const now = clock.now()
       const updated = await database.tenant(
         tenantId,
@@ -48,11 +56,11 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
           const rows = await updateTenantSettings(
             tx,
             tenantId,
-            { admitAgents, directAgentRegistration, credentialIssuerEnabled },
+            { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings },
             now,
           )
           if (rows === undefined) return undefined
-          const settings = settingsOf(rows.after)
+          const changed = settingsOf(rows.after)
           await appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
@@ -61,10 +69,10 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
               occurredAt: now,
               resource: { type: 'tenant', id: tenantId },
               requestId,
-              data: { before: wire(settingsOf(rows.before)), after: wire(settings) },
+              data: { before: wire(settingsOf(rows.before)), after: wire(changed) },
             }),
           ])
-          return settings
+          return changed
         },
         { signal },
       )
@@ -74,16 +82,46 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
   }
 }
 
-function settingsOf(row: TenantRow): TenantSettingsRecord {
-  const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = row
-  return { admitAgents, directAgentRegistration, credentialIssuerEnabled }
+function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
+  const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
+  const { branding, session } = settings as StoredSettings
+  return {
+    admitAgents,
+    directAgentRegistration,
+    credentialIssuerEnabled,
+    branding: { name: branding?.name, color: branding?.color, logo: branding?.logo },
+    session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
+  }
+}
+
+/** As they lie in the row, where the pages read them (actors/login/face.ts). */
+type StoredSettings = {
+  readonly branding?: Branding
+  readonly session?: {
+    readonly idle_secs?: number | undefined
+    readonly absolute_secs?: number | undefined
+  }
+}
+
+function storedSettings({ branding, session }: ChangeSettings['change']): StoredSettings {
+  return {
+    ...(branding === undefined ? {} : { branding }),
+    ...(session === undefined
+      ? {}
+      : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
+  }
 }
 
 /** As the interface spells them: whoever reads the audit event knows them by these names. */
-function wire(settings: TenantSettingsRecord): Record<string, boolean> {
+function wire(settings: TenantSettingsRecord): Record<string, unknown> {
+  const { name, color, logo } = settings.branding
+  const { idleSecs, absoluteSecs } = settings.session
   return {
     admit_agents: settings.admitAgents,
     direct_agent_registration: settings.directAgentRegistration,
     credential_issuer_enabled: settings.credentialIssuerEnabled,
+    // The picture itself is too large for a record; that there is one is not.
+    branding: { name: name ?? null, color: color ?? null, logo: logo !== undefined },
+    session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
   }
 }

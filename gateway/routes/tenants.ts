@@ -7,6 +7,37 @@ const PATH = '/api/v1/tenant/settings'
 const tags = ['Tenant settings'] as const
 const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
 
+const LOGO_LENGTH_MAX = 96 * 1024
+const LIFETIME_SECS_MAX = 30 * 86_400
+
+const Branding = z
+  .object({
+    name: z.string().trim().min(1).max(120).optional(),
+    color: z
+      .string()
+      .regex(/^#[0-9a-fA-F]{6}$/)
+      .optional(),
+    logo: z
+      .string()
+      .max(LOGO_LENGTH_MAX)
+      .regex(/^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/)
+      .optional(),
+  })
+  .meta({
+    id: 'Branding',
+    description: 'How the hosted pages of the tenant look. The logo is a data: URI.',
+  })
+
+const lifetime = () => z.int().min(60).max(LIFETIME_SECS_MAX).optional()
+const SessionLifetimes = z
+  .object({ idle_secs: lifetime(), absolute_secs: lifetime() })
+  .refine(
+    ({ idle_secs: idle, absolute_secs: absolute }) =>
+      idle === undefined || absolute === undefined || idle <= absolute,
+    { message: 'idle_secs is at most absolute_secs' },
+  )
+  .meta({ id: 'SessionLifetimes', description: 'How long people stay signed in, in seconds.' })
+
 const members = {
   admit_agents: z.boolean().meta({ description: 'Agents may register by proof of work' }),
   direct_agent_registration: z
@@ -15,12 +46,14 @@ const members = {
   credential_issuer_enabled: z
     .boolean()
     .meta({ description: 'The tenant is published as a credential issuer' }),
+  branding: Branding,
+  session: SessionLifetimes,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
-const ChangeTenantSettings = z
-  .object(members)
-  .partial()
-  .meta({ id: 'ChangeTenantSettings', description: 'What is left out stays as it is.' })
+const ChangeTenantSettings = z.object(members).partial().meta({
+  id: 'ChangeTenantSettings',
+  description: 'What is left out stays as it is; objects are replaced as a whole.',
+})
 
 const noEnvironment = problem(403, 'forbidden', {
   detail: 'The control plane has no settings of a tenant: use a token of one of your environments.',
@@ -29,6 +62,11 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   admit_agents: settings.admitAgents,
   direct_agent_registration: settings.directAgentRegistration,
   credential_issuer_enabled: settings.credentialIssuerEnabled,
+  branding: settings.branding,
+  session: {
+    idle_secs: settings.session.idleSecs,
+    absolute_secs: settings.session.absoluteSecs,
+  },
 }))
 
 export const tenantRoutes: readonly Route[] = [
@@ -59,6 +97,11 @@ export const tenantRoutes: readonly Route[] = [
         admitAgents: body.admit_agents,
         directAgentRegistration: body.direct_agent_registration,
         credentialIssuerEnabled: body.credential_issuer_enabled,
+        branding: body.branding,
+        session:
+          body.session === undefined
+            ? undefined
+            : { idleSecs: body.session.idle_secs, absoluteSecs: body.session.absolute_secs },
       },
     }),
     replies: { found, no_environment: noEnvironment },

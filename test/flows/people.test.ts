@@ -1,7 +1,8 @@
 /** People on the hosted pages, over HTTP, on both transports. decisions.md 20. */
 import test from 'ava'
 import { openBrowser } from '../support/browser.js'
-import { bootstrapped, enrolledBrowser, signIn } from '../support/person.js'
+import { sql } from '../support/identity.js'
+import { bootstrapped, enrol, enrolledBrowser, signIn } from '../support/person.js'
 import { testService, TRANSPORTS } from '../support/service.js'
 
 for (const transport of TRANSPORTS) {
@@ -72,4 +73,38 @@ test('a second factor is enrolled, then asked for at every sign-in', async (t) =
   t.is(recovered.location, '/auth/account')
   const account = await third.follow(recovered)
   t.true(account.html.includes('9'), 'one recovery code is used up')
+})
+
+test('with two_factor everybody is led to a second factor before they are signed in', async (t) => {
+  const running = await testService({ environment: { SVC_TWO_FACTOR__ENABLED: 'true' } })
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const answer = await signIn(browser, workspace)
+  t.regex(answer.location!, /^\/auth\/mfa\/enroll\?flow=/)
+  t.regex((await browser.get('/auth/account')).location!, /^\/auth\/login/)
+  const { page } = await enrol(browser, await browser.follow(answer))
+  t.is(page.status, 200)
+  t.is((await browser.get('/auth/account')).status, 200)
+})
+
+test('a tenant sets how long its people stay signed in', async (t) => {
+  const running = await testService()
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const { database } = running.db
+  await sql(database, 'update tenants set settings = $2 where id = $1', [
+    workspace.tenantId,
+    JSON.stringify({ session: { idle_secs: 120, absolute_secs: 600 } }),
+  ])
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await signIn(browser, workspace)
+  const rows = await sql(
+    database,
+    `select idle_secs as idle, extract(epoch from expires_at - created_at)::int as absolute
+     from browser_sessions`,
+  )
+  t.deepEqual(rows, [{ idle: 120, absolute: 600 }])
 })

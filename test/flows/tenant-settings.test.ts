@@ -12,6 +12,8 @@ const SANDBOX = {
   admit_agents: true,
   direct_agent_registration: false,
   credential_issuer_enabled: false,
+  branding: {},
+  session: {},
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 
@@ -74,4 +76,29 @@ test('the control plane belongs to nobody who asks: its settings are not for ope
   t.is((await api.get(PATH)).status, 401)
   const other = await api.workspace()
   t.deepEqual((await api.get(PATH, other.token)).body, SANDBOX)
+})
+
+test('the looks of the pages and the lifetimes of sessions are settings', async (t) => {
+  const { token, body } = await api.workspace()
+  const branding = { name: 'Harbour', color: '#C0FFEE', logo: 'data:image/png;base64,iVBORw0KGgo=' }
+  const session = { idle_secs: 120, absolute_secs: 600 }
+  const changed = await patch(token, { branding, session })
+  t.is(changed.status, 200)
+  t.deepEqual(changed.body, { ...SANDBOX, branding, session })
+  const page = await fetch(
+    `${api.at.baseUrl}/auth/login?tenant_slug=${String(body['tenant_slug'])}`,
+  )
+  const html = await page.text()
+  t.true(html.includes('Harbour'))
+  t.true(html.includes('/auth/brand/c0ffee'))
+  t.deepEqual((await patch(token, { branding: {} })).body, { ...SANDBOX, session })
+  for (const wrong of [
+    { branding: { color: 'red' } },
+    { branding: { logo: 'https://evil.example/pixel.png' } },
+    { branding: { logo: 'data:image/svg+xml;base64,AAAA' } },
+    { session: { idle_secs: 601, absolute_secs: 600 } },
+    { session: { idle_secs: 1 } },
+  ]) {
+    t.is((await patch(token, wrong)).status, 400, JSON.stringify(wrong))
+  }
 })

@@ -59,7 +59,11 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   const clock = systemClock
   const random = systemRandom(clock)
   const options = { clock, log: silentLogger }
-  const sessions = spawnInline(browserSessionsActor, { database, clock, random }, options)
+  const sessions = spawnInline(
+    browserSessionsActor,
+    { database, clock, random, alwaysTwo: false },
+    options,
+  )
   const login = spawnInline(
     loginActor,
     {
@@ -78,6 +82,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
         password_verify_ip_max_attempts: 60,
         password_verify_ip_window_secs: 60,
       },
+      alwaysTwo: false,
       cookies: { idle_secs: 60, absolute_secs: 60 },
     },
     options,
