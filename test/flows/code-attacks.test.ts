@@ -1,0 +1,181 @@
+/** What must not work at the authorization and token endpoints. reliability.md 3; RFC 9700. */
+import test from 'ava'
+import * as oidc from 'openid-client'
+import { openBrowser, type TestBrowser } from '../support/browser.js'
+import { bootstrapped, type Workspace } from '../support/person.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  isConsent,
+  journey,
+  pathOf,
+  type RelyingParty,
+  relyingParty,
+  signedIn,
+} from '../support/relying-party.js'
+import { testService, type TestService } from '../support/service.js'
+
+let running: TestService
+let person: Workspace
+let party: RelyingParty
+/** Signed in, and `party` is allowed everything it asks for. */
+let browser: TestBrowser
+let first: Awaited<ReturnType<typeof signedIn>>
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person)
+  first = await signedIn(running, party, person)
+  browser = first.browser
+})
+test.after.always(async () => {
+  await browser?.close()
+  await running?.end()
+})
+
+type Parameters = Readonly<Record<string, string>>
+/** The answer of a browser whose person is signed in and has allowed it. */
+const silently = async (parameters: Parameters = {}, of = browser) => {
+  const begun = await journey(party, parameters)
+  return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
+}
+const redeem = ({ callback, verifier, state, nonce }: Awaited<ReturnType<typeof silently>>) =>
+  oidc.authorizationCodeGrant(party.config, callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+  })
+const errorOf = async (parameters: Parameters, of = browser) => {
+  const { url } = await journey(party, parameters)
+  return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
+}
+const tokenForm = (fields: Parameters) =>
+  fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,
+    },
+    body: new URLSearchParams(fields),
+  })
+const userinfo = (init: RequestInit) => fetch(`${running.baseUrl}/userinfo`, init)
+
+for (const [title, change] of [
+  ['another redirect URI', { redirect_uri: 'https://app.example/other' }],
+  ['no redirect URI', { redirect_uri: '' }],
+  ['another verifier', { code_verifier: 'x'.repeat(43) }],
+  ['no verifier', { code_verifier: '' }],
+  ['a verifier of 42 characters', { code_verifier: 'x'.repeat(42) }],
+  ['a verifier of 129 characters', { code_verifier: 'x'.repeat(129) }],
+] as const) {
+  test(`a code is not redeemed with ${title}, and stays for its owner`, async (t) => {
+    const begun = await silently()
+    const right = {
+      grant_type: 'authorization_code',
+      code: begun.callback.searchParams.get('code')!,
+      redirect_uri: CALLBACK,
+      code_verifier: begun.verifier,
+    }
+    const answer = await tokenForm({ ...right, ...change })
+    t.is(answer.status, 400)
+    t.like(await answer.json(), { error: 'invalid_grant' })
+    t.is((await tokenForm(right)).status, 200)
+  })
+}
+
+test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
+  const { url, verifier } = await journey(party)
+  url.searchParams.delete('code_challenge')
+  url.searchParams.delete('code_challenge_method')
+  const code = callbackOf(await browser.get(pathOf(url))).searchParams.get('code')!
+  const form = { grant_type: 'authorization_code', code, redirect_uri: CALLBACK }
+  t.is((await tokenForm({ ...form, code_verifier: verifier })).status, 400)
+  t.is((await tokenForm(form)).status, 200)
+})
+
+test('another client does not redeem the code, nor end what it gave', async (t) => {
+  const begun = await silently()
+  const thief = await relyingParty(running, person)
+  const checks = { pkceCodeVerifier: begun.verifier, expectedState: begun.state }
+  await t.throwsAsync(oidc.authorizationCodeGrant(thief.config, begun.callback, checks))
+  const { access_token } = await redeem(begun)
+  await t.throwsAsync(oidc.authorizationCodeGrant(thief.config, begun.callback, checks))
+  const authorization = `Bearer ${access_token}`
+  t.is((await userinfo({ headers: { authorization } })).status, 200)
+})
+
+test('of 200 redemptions of one code at once one succeeds, and the rest end what it gave', async (t) => {
+  const begun = await silently()
+  const form = {
+    grant_type: 'authorization_code',
+    code: begun.callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: begun.verifier,
+  }
+  const answers = await Promise.all(Array.from({ length: 200 }, () => tokenForm(form)))
+  const won = answers.filter(({ status }) => status === 200)
+  t.is(won.length, 1)
+  t.true(answers.every(({ status }) => status === 200 || status === 400))
+  const { access_token, refresh_token } = (await won[0]!.json()) as Record<string, string>
+  const authorization = `Bearer ${access_token}`
+  t.is((await userinfo({ headers: { authorization } })).status, 401)
+  const refreshed = await tokenForm({ grant_type: 'refresh_token', refresh_token: refresh_token! })
+  t.is(refreshed.status, 400)
+})
+
+test('a scope that neither the application nor the person holds is left out', async (t) => {
+  const own = await relyingParty(running, person, { scopes: ['openid', 'users:manage'] })
+  const scope = 'openid users:manage profile'
+  const { browser: other, tokens } = await signedIn(running, own, person, { scope })
+  await other.close()
+  t.is(tokens.scope, 'openid')
+  const nothing = await journey(own, { scope: 'profile' })
+  const denied = callbackOf(await browser.get(pathOf(nothing.url)))
+  t.is(denied.searchParams.get('error'), 'access_denied')
+})
+
+test('a person of another tenant does not sign in to the application', async (t) => {
+  const stranger = await bootstrapped(running)
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const theirs = await relyingParty(running, stranger)
+  await authorized(other, stranger, (await journey(theirs)).url)
+  t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
+  const asked = await other.follow(await other.get(pathOf((await journey(party)).url)))
+  t.true(asked.path.startsWith('/auth/login'))
+  t.false(isConsent(asked))
+})
+
+for (const [title, change] of [
+  ['tenant_id of another tenant', { tenant_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
+  ['an unknown tenant_slug', { tenant_slug: 'nobody-here' }],
+  ['an unknown client', { client_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
+  ['a client that is no UUID', { client_id: "x' or 1=1" }],
+  ['an unknown request_uri', { request_uri: 'urn:ietf:params:oauth:request_uri:x' }],
+] as const) {
+  test(`${title} is refused on a page`, async (t) => {
+    const { url } = await journey(party, change)
+    const page = await browser.get(pathOf(url))
+    t.is(page.status, 400)
+    t.is(page.location, null)
+  })
+}
+
+test('tenant_id together with tenant_slug, and a repeated parameter, are refused on a page', async (t) => {
+  const { url } = await journey(party, { tenant_id: person.tenantId })
+  t.truthy(callbackOf(await browser.get(pathOf(url))).searchParams.get('code'))
+  url.searchParams.set('tenant_slug', person.tenantSlug)
+  t.is((await browser.get(pathOf(url))).status, 400)
+  const repeated = await journey(party)
+  t.is((await browser.get(`${pathOf(repeated.url)}&state=twice`)).status, 400)
+  t.is((await browser.get(`${pathOf(repeated.url)}&%zz`)).status, 400)
+})
+
+test('a session that ends between the code and its redemption takes the code along', async (t) => {
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const begun = await silently({}, other)
+  await other.submit(await other.get('/auth/account'), {}, '/auth/logout')
+  const refused = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))
+  t.is(refused?.error, 'invalid_grant')
+})
