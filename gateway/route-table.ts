@@ -15,6 +15,8 @@ import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
 import { userRoutes } from './routes/users.js'
 import { userinfoRoutes } from './routes/userinfo.js'
+import { sshcaRoutes } from './routes/sshca.js'
+import { vaultRoutes } from './routes/vault.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -28,6 +30,8 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...applicationRoutes,
   ...organizationRoutes,
+  ...vaultRoutes,
+  ...sshcaRoutes,
   ...rosterRoutes,
   ...loginRoutes,
   ...inviteRoutes,

@@ -26,6 +26,9 @@ import { passwords } from '../actors/passwords/protocol.js'
 import { powActor, powPool } from '../actors/pow/actor.js'
 import { pow } from '../actors/pow/protocol.js'
 import { rosterActor } from '../actors/roster/actor.js'
+import { sshcaActor, sshcaPool } from '../actors/sshca/actor.js'
+import { sshcaMetrics } from '../actors/sshca/metrics.js'
+import { sshca } from '../actors/sshca/protocol.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { throttleActor } from '../actors/throttle/actor.js'
@@ -35,6 +38,7 @@ import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
+import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Coordination } from '../storage/coordination/port.js'
 import type { OpenDatabase } from '../storage/database.js'
@@ -198,6 +202,23 @@ export function furnishings(house: House): readonly Furnishing[] {
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
+    furnish(sshcaActor, (site) => ({
+      database,
+      sealer,
+      compute: pooled(site, house, sshcaPool(processors(site))),
+      clock,
+      random,
+      metrics: sshcaMetrics(registry),
+      settings: settings.vault,
+    })),
+    furnish(vaultActor, ({ ref }) => ({
+      database,
+      sealer,
+      sshca: ref(sshca),
+      clock,
+      random,
+      settings: settings.vault,
+    })),
     furnish(upkeepActor, ({ ref }) => ({
       database,
       keys: ref(keys),

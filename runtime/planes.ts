@@ -18,12 +18,14 @@ import { loginActor } from '../actors/login/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
+import { sshcaActor } from '../actors/sshca/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { throttleActor } from '../actors/throttle/actor.js'
 import { tokensActor } from '../actors/tokens/actor.js'
 import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
+import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Plane } from './deployment.js'
 import { inline, pool, seat, thread } from './kernel/placement.js'
@@ -37,6 +39,7 @@ const J = 'async'
 /** Threads of a pool at most; a machine with fewer processors runs fewer. */
 const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
+const SSHCA_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
 export const seats = [
@@ -62,6 +65,8 @@ export const seats = [
   seat(rosterActor,       inline,                                                      C   ),
   seat(webhooksActor,     inline,                                                      C   ),
   seat(deliveriesActor,   thread('webhooks'),                                             J),
+  seat(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
+  seat(vaultActor,        inline,                                                   A, C   ),
   seat(upkeepActor,       inline,                                                         J),
 ]
 

@@ -19,6 +19,13 @@ export const AUDIT_ONLY_TYPES = [
   'admin.user.updated',
   'org.tenant.created',
   'tenant.settings.changed',
+  'vault.certificate.revoked',
+  'vault.credential.revoked',
+  'vault.credential.rotated',
+  'vault.credential.updated',
+  'vault.grant.created',
+  'vault.lease.created',
+  'vault.lease.revoked',
 ] as const
 export type AuditOnlyType = (typeof AUDIT_ONLY_TYPES)[number]
 

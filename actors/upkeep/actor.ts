@@ -22,6 +22,7 @@ import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../storage/webhooks.js'
+import { removeExpiredCertificates } from '../../storage/ssh-certificates.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { type UpkeepProtocol, upkeep } from './protocol.js'
 
@@ -71,6 +72,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
+  ssh_certificates: (tx, now) =>
+    removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
   webhook_deliveries: (tx, _, before) => sweepDeliveries(tx, before, BATCH_ROWS),
   webhook_secrets: (tx) => wipePreviousSecrets(tx, BATCH_ROWS),

@@ -1,0 +1,45 @@
+/** Networks in CIDR notation, as SSH certificates name where they may be used from. */
+import ipaddr from 'ipaddr.js'
+
+export const SOURCES_MAX = 32
+
+type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
+
+export function isNetwork(text: string): boolean {
+  return parseNetwork(text) !== undefined
+}
+
+/** Whether every address of `inner` is one of `outer`. Both must be networks. */
+export function networkContains(outer: string, inner: string): boolean {
+  const [network, networkBits] = parseNetwork(outer)!
+  const [address, bits] = parseNetwork(inner)!
+  if (network.kind() !== address.kind() || bits < networkBits) return false
+  return (address as ipaddr.IPv4).match(network as ipaddr.IPv4, networkBits)
+}
+
+/**
+ * `source_addresses` in the metadata of an SSH authority (decisions.md 6, critical options); empty
+ * when it has none, undefined when what it has makes no sense.
+ */
+export function metadataSources(
+  metadata: Readonly<Record<string, unknown>>,
+): readonly string[] | undefined {
+  const given = metadata['source_addresses']
+  if (given === undefined) return []
+  if (!Array.isArray(given) || given.length === 0 || given.length > SOURCES_MAX) return undefined
+  const sound = given.every((one) => typeof one === 'string' && isNetwork(one))
+  return sound ? (given as string[]) : undefined
+}
+
+/** A network without bits beyond its prefix: with such bits sshd refuses the certificate. */
+function parseNetwork(text: string): Network | undefined {
+  if (!/^[0-9a-fA-F.:]{1,45}\/[0-9]{1,3}$/.test(text)) return undefined
+  try {
+    const [address, prefix] = ipaddr.parseCIDR(text)
+    const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
+    const network = kind.networkAddressFromCIDR(text)
+    return network.toString() === address.toString() ? [address, prefix] : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,168 @@
+/** Keys of node:crypto in the words of sshpk: that one signs, this one writes the formats down. */
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import sshpk from 'sshpk'
+import { publicKeyLine } from './wire.js'
+
+const P256_FIELD_BYTES = 32
+const UNCOMPRESSED_POINT = 0x04
+const CURVE = 'nistp256'
+
+/** Key types that sign or are certified, by their name in SSH. */
+export type SshKeyType = 'ssh-ed25519' | 'ecdsa-sha2-nistp256'
+
+/** A private key that can be an authority, or why it cannot. */
+export type ReadPrivateKey =
+  | { readonly tag: 'key'; readonly key: KeyObject }
+  | { readonly tag: 'refused'; readonly detail: string }
+
+/**
+ * Reads a private key in OpenSSH or PEM form. An RSA authority would sign with SHA-1, which sshd
+ * refuses (dependencies: sshpk), so it is refused here and not at the first login.
+ */
+export function readPrivateKey(text: string): ReadPrivateKey {
+  const parsed = parsePrivateKey(text)
+  if (typeof parsed === 'string') return { tag: 'refused', detail: parsed }
+  const jwk = jwkOf(parsed)
+  if (jwk === undefined) {
+    return {
+      tag: 'refused',
+      detail: `An authority is an ed25519 or ECDSA P-256 key, not ${parsed.type}.`,
+    }
+  }
+  try {
+    const key = createPrivateKey({ key: jwk, format: 'jwk' })
+    if (isSound(key)) return { tag: 'key', key }
+  } catch {
+    // Said below: the library's words may hold parts of the key.
+  }
+  return { tag: 'refused', detail: 'The private and the public half do not belong together.' }
+}
+
+/** The key, or what is wrong with it. */
+function parsePrivateKey(text: string): sshpk.PrivateKey | string {
+  try {
+    return sshpk.parsePrivateKey(text, 'auto')
+  } catch (error) {
+    return (error as Error).name === 'KeyEncryptedError'
+      ? 'The private key is encrypted: give it without a passphrase.'
+      : 'This is not a private key in OpenSSH or PEM form.'
+  }
+}
+
+function jwkOf(key: sshpk.PrivateKey) {
+  const part = (name: string) => partOf(key, name)
+  if (key.type === 'ed25519') {
+    return { kty: 'OKP', crv: 'Ed25519', d: base64url(part('k')), x: base64url(part('A')) }
+  }
+  if ((key.type as string) !== 'ecdsa' || key.curve !== CURVE) return undefined
+  const point = part('Q').subarray(-2 * P256_FIELD_BYTES)
+  return {
+    kty: 'EC',
+    crv: 'P-256',
+    d: base64url(part('d')),
+    x: base64url(point.subarray(0, P256_FIELD_BYTES)),
+    y: base64url(point.subarray(P256_FIELD_BYTES)),
+  }
+}
+
+function partOf(key: sshpk.PrivateKey | sshpk.Key, name: string): Buffer {
+  const part = key.parts.find((candidate) => candidate.name === name)
+  // A multiple precision integer has a sign byte, or lacks leading zeros.
+  const data = part?.data ?? Buffer.alloc(0)
+  if (name === 'Q') return data
+  const bare = data.subarray(Math.max(0, data.length - P256_FIELD_BYTES))
+  return Buffer.concat([Buffer.alloc(P256_FIELD_BYTES - bare.length), bare])
+}
+
+function base64url(bytes: Buffer): string {
+  return bytes.toString('base64url')
+}
+
+const TRIAL = Buffer.from('svc ssh authority')
+
+function isSound(key: KeyObject): boolean {
+  const digest = isEd25519(key) ? null : 'sha256'
+  return verify(digest, TRIAL, createPublicKey(key), sign(digest, TRIAL, key))
+}
+
+export function isEd25519(key: KeyObject): boolean {
+  return key.asymmetricKeyType === 'ed25519'
+}
+
+/** The public half of a key, for sshpk. */
+export function publicKeyOf(key: KeyObject): sshpk.Key {
+  const { x = '', y = '' } = key.export({ format: 'jwk' })
+  const raw = Buffer.from(x, 'base64url')
+  if (isEd25519(key)) return makeKey('ed25519', [{ name: 'A', data: raw }])
+  const point = [Buffer.from([UNCOMPRESSED_POINT]), raw, Buffer.from(y, 'base64url')]
+  return makeKey('ecdsa', [
+    { name: 'curve', data: Buffer.from(CURVE) },
+    { name: 'Q', data: Buffer.concat(point) },
+  ])
+}
+
+function makeKey(type: 'ed25519' | 'ecdsa', parts: { name: string; data: Buffer }[]): sshpk.Key {
+  return new sshpk.Key({ type, parts } as unknown as ConstructorParameters<typeof sshpk.Key>[0])
+}
+
+export function keyTypeOf(key: sshpk.Key): SshKeyType {
+  return key.type === 'ed25519' ? 'ssh-ed25519' : 'ecdsa-sha2-nistp256'
+}
+
+export function lineOf(key: sshpk.Key): string {
+  return publicKeyLine(keyTypeOf(key), key.toBuffer('rfc4253'))
+}
+
+/** A caller's public key line; undefined unless it is one of the types that are certified. */
+export function readPublicKey(line: string): sshpk.Key | undefined {
+  let key: sshpk.Key
+  try {
+    key = sshpk.parseKey(line, 'ssh')
+  } catch {
+    return undefined
+  }
+  const known = key.type === 'ed25519' || ((key.type as string) === 'ecdsa' && key.curve === CURVE)
+  if (!known) return undefined
+  // Back from the wire: a point that is not on the curve must not be certified.
+  try {
+    createPublicKey({ key: publicJwk(key), format: 'jwk' })
+    return key
+  } catch {
+    return undefined
+  }
+}
+
+function publicJwk(key: sshpk.Key) {
+  if (key.type === 'ed25519') {
+    return { kty: 'OKP', crv: 'Ed25519', x: base64url(partOf(key, 'A')) }
+  }
+  const point = partOf(key, 'Q').subarray(-2 * P256_FIELD_BYTES)
+  return {
+    kty: 'EC',
+    crv: 'P-256',
+    x: base64url(point.subarray(0, P256_FIELD_BYTES)),
+    y: base64url(point.subarray(P256_FIELD_BYTES)),
+  }
+}
+
+/** An ed25519 private key as an unencrypted `openssh-key-v1` block. */
+export function privateKeyBlock(key: KeyObject, comment: string): string {
+  const { d = '', x = '' } = key.export({ format: 'jwk' })
+  const parts = [
+    { name: 'A', data: Buffer.from(x, 'base64url') },
+    { name: 'k', data: Buffer.from(d, 'base64url') },
+  ]
+  const options = { type: 'ed25519', parts, comment }
+  return new sshpk.PrivateKey(
+    options as unknown as ConstructorParameters<typeof sshpk.PrivateKey>[0],
+  ).toString('openssh')
+}
+
+/** The signature of an authority over the bytes of a certificate. */
+export function signatureOf(key: KeyObject, blob: Buffer): sshpk.Signature {
+  if (isEd25519(key)) return sshpk.parseSignature(sign(null, blob, key), 'ed25519', 'raw')
+  const signature = sshpk.parseSignature(sign('sha256', blob, key), 'ecdsa', 'asn1')
+  signature.hashAlgorithm = 'sha256'
+  signature.curve = CURVE
+  return signature
+}

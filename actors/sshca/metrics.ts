@@ -1,0 +1,15 @@
+/** svc_ssh_certificates_signed_total. */
+import { Counter, type Registry } from 'prom-client'
+
+export interface SshcaMetrics {
+  signed(): void
+}
+
+export function sshcaMetrics(registry: Registry): SshcaMetrics {
+  const name = 'svc_ssh_certificates_signed_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const counter =
+    known ??
+    new Counter({ name, help: 'SSH certificates that were signed.', registers: [registry] })
+  return { signed: () => counter.inc() }
+}

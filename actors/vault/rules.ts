@@ -1,0 +1,199 @@
+/** What a credential, a grant and a lease may be. decisions.md 4, 17, 22. */
+import { normalizeHostname } from '../domain/hostnames.js'
+import type { Principal } from '../domain/principal.js'
+import type {
+  Capability,
+  CreateCredential,
+  CreateGrant,
+  CredentialType,
+  VaultInvalid,
+} from './protocol.js'
+
+export const HOSTS_MAX = 64
+const METADATA_BYTES_MAX = 8 * 1024
+const SECRET_BYTES_MAX = 64 * 1024
+const PATHS_MAX = 32
+const PATH_CHARS_MAX = 512
+/** RFC 9110 section 5.6.2. */
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
+const QUERY_KEY = /^[A-Za-z0-9._~[\]-]{1,64}$/
+/** What may stand in a header field: no line breaks, no other control characters. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]+$/
+const OPENSSH_KEY =
+  /^-----BEGIN OPENSSH PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+\r?\n-----END OPENSSH PRIVATE KEY-----\s*$/
+/** Fields that belong to one hop or to us: nobody injects them (RFC 9110 section 7.6.1). */
+const RESERVED_FIELDS =
+  /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|forwarded|via|proxy-.*|x-forwarded-.*|x-svc-.*)$/
+
+/** The scheme in its one spelling; undefined when it is none. */
+export function normalizeAuthScheme(scheme: string): string | undefined {
+  if (scheme === 'bearer' || scheme === 'basic') return scheme
+  const colon = scheme.indexOf(':')
+  const kind = scheme.slice(0, colon)
+  const name = scheme.slice(colon + 1)
+  if (kind === 'query') return QUERY_KEY.test(name) ? scheme : undefined
+  if (kind !== 'header' || !FIELD_NAME.test(name)) return undefined
+  const lower = name.toLowerCase()
+  return RESERVED_FIELDS.test(lower) ? undefined : `header:${lower}`
+}
+
+/** The scheme of a new credential: ssh_ca has none, oauth2 is a bearer token unless it says so. */
+export function authSchemeOf(type: CredentialType, scheme: string | null): string | VaultInvalid {
+  if (type === 'ssh_ca') {
+    return scheme === null ? 'none' : invalid('/auth_scheme', 'An ssh_ca has no auth_scheme.')
+  }
+  if (scheme === null) {
+    return type === 'oauth2' ? 'bearer' : invalid('/auth_scheme', 'This type needs an auth_scheme.')
+  }
+  return (
+    normalizeAuthScheme(scheme) ??
+    invalid('/auth_scheme', 'One of bearer, basic, header:<name>, query:<key>.')
+  )
+}
+
+/** The hosts in their normalized form, each once. */
+export function normalizeHosts(hosts: readonly string[]): readonly string[] | VaultInvalid {
+  if (hosts.length > HOSTS_MAX) return invalid('/allowed_hosts', `At most ${HOSTS_MAX} hosts.`)
+  const normal = hosts.map(normalizeHostname)
+  const odd = normal.indexOf(null)
+  if (odd >= 0) {
+    return invalid(`/allowed_hosts/${odd}`, 'A host name: no wildcard, no port, no address.')
+  }
+  return [...new Set(normal as string[])]
+}
+
+export function metadataFault(
+  metadata: Readonly<Record<string, unknown>>,
+): VaultInvalid | undefined {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata))
+  if (bytes <= METADATA_BYTES_MAX) return undefined
+  return invalid('/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
+}
+
+/** What is wrong with a secret, if anything; its own text is never repeated. */
+export function secretFault(
+  type: CredentialType,
+  authScheme: string,
+  secret: string,
+): VaultInvalid | undefined {
+  const fault = (detail: string) => invalid('/secret', detail)
+  if (secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
+    return fault(`Between 1 and ${SECRET_BYTES_MAX} bytes.`)
+  }
+  if (type === 'oauth2') return oauthFault(secret)
+  if (type === 'ssh_key') {
+    return OPENSSH_KEY.test(secret) ? undefined : fault('An OpenSSH private key.')
+  }
+  if (authScheme === 'basic' && !secret.includes(':')) return fault('user:password, for basic.')
+  // A secret that no header can carry would fail at its first use.
+  if (!authScheme.startsWith('query:') && !FIELD_VALUE.test(secret)) {
+    return fault('Without line breaks and control characters.')
+  }
+  return undefined
+}
+
+/** decisions.md 22, oauth2 credentials. */
+function oauthFault(secret: string): VaultInvalid | undefined {
+  const fault = invalid(
+    '/secret',
+    'A JSON document {token_url, client_id, client_secret?, refresh_token?, scope?}.',
+  )
+  let members: Readonly<Record<string, unknown>>
+  try {
+    members = JSON.parse(secret) as Readonly<Record<string, unknown>>
+  } catch {
+    return fault
+  }
+  if (typeof members !== 'object' || members === null || Array.isArray(members)) return fault
+  const { token_url: tokenUrl, client_id: clientId, ...optional } = members
+  if (typeof clientId !== 'string' || clientId === '') return fault
+  if (typeof tokenUrl !== 'string' || !isTokenUrl(tokenUrl)) return fault
+  const known = ['client_secret', 'refresh_token', 'scope']
+  return Object.entries(optional).every(
+    ([name, value]) => known.includes(name) && typeof value === 'string' && value !== '',
+  )
+    ? undefined
+    : fault
+}
+
+function isTokenUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  return (
+    url.protocol === 'https:' &&
+    url.username === '' &&
+    url.password === '' &&
+    url.hash === '' &&
+    normalizeHostname(url.hostname) !== null
+  )
+}
+
+/** What is wrong with a new credential before its secret is looked at. */
+export function credentialFault({
+  credentialType,
+  secret,
+  metadata,
+}: CreateCredential): VaultInvalid | undefined {
+  if (secret === null && credentialType !== 'ssh_ca') {
+    return invalid('/secret', 'This type needs a secret.')
+  }
+  return metadataFault(metadata)
+}
+
+export function capabilitiesOf(
+  type: CredentialType,
+  asked: readonly Capability[] | null,
+): readonly Capability[] | VaultInvalid {
+  const own: Capability = type === 'ssh_ca' ? 'sign' : 'use'
+  if (asked === null) return ['list', own]
+  const other = asked.findIndex((capability) => capability !== 'list' && capability !== own)
+  if (asked.length === 0) return invalid('/capabilities', 'At least one capability.')
+  if (other >= 0)
+    return invalid(`/capabilities/${other}`, `A credential of this type is to ${own}.`)
+  return [...new Set(asked)]
+}
+
+export function grantFault(
+  { methods, pathPrefixes, maxRequests, maxBytes, expiresAt }: CreateGrant,
+  type: CredentialType,
+  now: Date,
+): VaultInvalid | undefined {
+  const limited = [methods, pathPrefixes, maxRequests, maxBytes].some((limit) => limit !== null)
+  // The limits are of calls through the egress proxy: elsewhere they would promise what nobody holds.
+  if (limited && type === 'ssh_ca') return invalid('', 'An ssh_ca has no limits of calls.')
+  if (methods?.length === 0) return invalid('/methods', 'At least one method.')
+  if (pathPrefixes !== null) {
+    if (pathPrefixes.length === 0 || pathPrefixes.length > PATHS_MAX) {
+      return invalid('/path_prefixes', `Between 1 and ${PATHS_MAX} prefixes.`)
+    }
+    const odd = pathPrefixes.findIndex((path) => !isNormalPath(path))
+    if (odd >= 0) {
+      return invalid(`/path_prefixes/${odd}`, 'A decoded path from "/" on, without dot segments.')
+    }
+  }
+  return expiryFault(expiresAt, now)
+}
+
+function isNormalPath(path: string): boolean {
+  if (!path.startsWith('/') || path.length > PATH_CHARS_MAX) return false
+  if (/[\p{Cc}?#\\]|\/\/|%[0-9A-Fa-f]{2}/u.test(path)) return false
+  return !path.split('/').some((segment) => segment === '.' || segment === '..')
+}
+
+export function expiryFault(expiresAt: Date | null, now: Date): VaultInvalid | undefined {
+  if (expiresAt === null || expiresAt > now) return undefined
+  return invalid('/expires_at', 'A time to come.')
+}
+
+export function invalid(pointer: string, detail: string): VaultInvalid {
+  return { tag: 'invalid', pointer, detail }
+}
+
+/** The agent that acts, and the delegation under which it does. */
+export function granteeOf({ actors, delegationId, subject, subjectType }: Principal): {
+  agentId: string | null
+  delegationId: string | null
+} {
+  const acting = actors[0] ?? { sub: subject, subjectType }
+  return { agentId: acting.subjectType === 'agent' ? acting.sub : null, delegationId }
+}
