@@ -152,10 +152,12 @@ export function privateKeyBlock(key: KeyObject, comment: string): string {
     { name: 'A', data: Buffer.from(x, 'base64url') },
     { name: 'k', data: Buffer.from(d, 'base64url') },
   ]
-  const options = { type: 'ed25519', parts, comment }
-  return new sshpk.PrivateKey(
+  const options = { type: 'ed25519', parts }
+  const pair = new sshpk.PrivateKey(
     options as unknown as ConstructorParameters<typeof sshpk.PrivateKey>[0],
-  ).toString('openssh')
+  )
+  pair.comment = comment
+  return pair.toString('openssh')
 }
 
 /** The signature of an authority over the bytes of a certificate. */

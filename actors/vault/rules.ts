@@ -108,9 +108,9 @@ function oauthFault(secret: string): VaultInvalid | undefined {
   const { token_url: tokenUrl, client_id: clientId, ...optional } = members
   if (typeof clientId !== 'string' || clientId === '') return fault
   if (typeof tokenUrl !== 'string' || !isTokenUrl(tokenUrl)) return fault
-  const known = ['client_secret', 'refresh_token', 'scope']
+  const known = new Set(['client_secret', 'refresh_token', 'scope'])
   return Object.entries(optional).every(
-    ([name, value]) => known.includes(name) && typeof value === 'string' && value !== '',
+    ([name, value]) => known.has(name) && typeof value === 'string' && value !== '',
   )
     ? undefined
     : fault
