@@ -7,7 +7,8 @@ import { systemClock } from '../kernel/clock.js'
 /** Long values are cut to this many characters; what is secret is cut anyway. */
 const SHOWN_CHARACTERS = 44
 const SECRET_CHARACTERS = 8
-const SECRET_MEMBERS = /(token|secret|password|snippet|env_block|signature|proof|payload|url)$/
+const SECRET_MEMBERS =
+  /(token|secret|password|private_key|snippet|env_block|signature|proof|payload|url)$/
 const AGENT_NAME = 'tour agent'
 
 /** A step that did not go as documented, in words for whoever takes the tour. */

@@ -23,6 +23,7 @@ import {
   type Step,
   TourStopped,
 } from './tour-journey.js'
+import { vaultSteps } from './tour-vault.js'
 
 export function tourCommand(program: Command): void {
   program
@@ -216,6 +217,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   ...controlPlaneSteps,
+  ...vaultSteps,
 ]
 
 function reasonOf(error: unknown, baseUrl: string): string {

@@ -63,6 +63,7 @@ const objects: Readonly<Record<string, string>> = {
     (theirs.body['fixture_end_user'] as Json)['id'],
   ),
   ...(await webhookOfTheirs()),
+  ...(await vaultOfTheirs()),
 }
 
 async function webhookOfTheirs(): Promise<Record<string, string>> {
@@ -71,6 +72,25 @@ async function webhookOfTheirs(): Promise<Record<string, string>> {
   const prefix = path.slice(0, path.indexOf('}') + 1)
   const webhook = { url: 'https://receiver.example.com/hook', event_types: ['*'] }
   return { [prefix]: await made('/api/v1/webhooks', webhook) }
+}
+
+async function vaultOfTheirs(): Promise<Record<string, string>> {
+  const vault = '/api/v1/vault'
+  const record = { provider: 'example', label: 'Theirs', non_exportable: false }
+  const authority = { ...record, credential_type: 'ssh_ca' }
+  const credential = await made(`${vault}/credentials`, authority)
+  const apiKey = { ...record, credential_type: 'api_key', auth_scheme: 'bearer', secret: 'theirs' }
+  const lent = await made(`${vault}/credentials`, apiKey)
+  const grantee = { grantee_type: 'agent', grantee_id: agentId }
+  const lending = { recipient_id: agentId, byte_budget: 1 }
+  return {
+    [`${vault}/credentials/{credential_id}`]: credential,
+    [`${vault}/grants/{grant_id}`]: await made(
+      `${vault}/credentials/${credential}/grants`,
+      grantee,
+    ),
+    [`${vault}/leases/{lease_id}`]: await made(`${vault}/credentials/${lent}/leases`, lending),
+  }
 }
 
 /** A path with something of theirs in every place, or with what exists nowhere. */

@@ -19,7 +19,8 @@ const folder = sshFolder()
 const sshdPath = process.getuid?.() === 0 ? program('sshd') : undefined
 let sshd: Sshd | undefined
 test.before(async () => {
-  if (sshdPath !== undefined && program('ssh') !== undefined) sshd = await startSshd(sshdPath, folder)
+  if (sshdPath !== undefined && program('ssh') !== undefined)
+    sshd = await startSshd(sshdPath, folder)
 })
 test.after.always(async () => {
   await sshd?.stop()
@@ -160,7 +161,10 @@ test('who may sign: the owner, and whoever was granted it, until that ends', asy
   t.is((await sign(token, id)).status, 200)
   // Hosts that came later are not the grant's.
   const wider = { allowed_hosts: ['db1.example', 'db3.example'] }
-  t.is((await api.call('PATCH', `${CREDENTIALS}/${id}`, { token: owner.token, json: wider })).status, 200)
+  t.is(
+    (await api.call('PATCH', `${CREDENTIALS}/${id}`, { token: owner.token, json: wider })).status,
+    200,
+  )
   t.is((await sign(owner.token, id, { target_host: 'db3.example' })).status, 200)
   t.is((await sign(token, id, { target_host: 'db3.example' })).status, 403)
   t.is((await sign(token, id, { target_host: 'db2.example' })).status, 403)
@@ -203,41 +207,46 @@ test('source addresses of the authority bind; a caller may narrow them', async (
   t.is((await api.call('PATCH', `${CREDENTIALS}/${id}`, { token, json: bad })).status, 400)
 })
 
-testWithProgram('ssh-keygen', 'revoked serials are in the list at once, and only those', async (t, keygen) => {
-  const { token, tenantId } = await api.workspace()
-  const { id } = await authorityOf(token)
-  const [first, second] = [await sign(token, id), await sign(token, id)]
-  const revoke = `${CREDENTIALS}/${id}/revoke-certificate`
-  const { serial } = first.body
-  const revoked = await api.post(revoke, token, { serial })
-  t.is(revoked.status, 200)
-  t.deepEqual((await api.post(revoke, token, { serial })).body, revoked.body)
-  t.is((await api.post(revoke, token, { serial: '1' })).status, 404)
-  t.is((await api.post(revoke, token, { serial: '99999999999999999999' })).status, 404)
-  const place = sshFolder()
-  t.teardown(place.remove)
-  const check = async ({ body }: { body: Json }) => {
-    const krl = place.write('krl', await krlOf(token, id))
-    return (await ran(keygen, '-Q', '-f', krl, place.write('c.pub', String(body['certificate'])))).code
-  }
-  t.is(await check(first), 1)
-  t.is(await check(second), 0)
-  // An agent without vault:manage that does not own the authority revokes nothing.
-  const other = await api.register(tenantId)
-  const { body } = await api.login(other.key, { agent_id: other.agentId })
-  const refused = await api.post(revoke, String(body['access_token']), {
-    serial: second.body['serial'],
-  })
-  t.is(refused.body['error'], 'insufficient_scope')
-  t.is(await check(second), 0)
-  // The end of the authority is the end of all it signed, also before a rotation.
-  t.is((await api.post(`${CREDENTIALS}/${id}/rotate`, token, {})).status, 200)
-  const third = await sign(token, id)
-  t.not(third.body['ca_public_key'], second.body['ca_public_key'])
-  t.is((await api.post(`${CREDENTIALS}/${id}/revoke`, token)).status, 200)
-  t.is(await check(second), 1)
-  t.is(await check(third), 1)
-})
+testWithProgram(
+  'ssh-keygen',
+  'revoked serials are in the list at once, and only those',
+  async (t, keygen) => {
+    const { token, tenantId } = await api.workspace()
+    const { id } = await authorityOf(token)
+    const [first, second] = [await sign(token, id), await sign(token, id)]
+    const revoke = `${CREDENTIALS}/${id}/revoke-certificate`
+    const { serial } = first.body
+    const revoked = await api.post(revoke, token, { serial })
+    t.is(revoked.status, 200)
+    t.deepEqual((await api.post(revoke, token, { serial })).body, revoked.body)
+    t.is((await api.post(revoke, token, { serial: '1' })).status, 404)
+    t.is((await api.post(revoke, token, { serial: '99999999999999999999' })).status, 404)
+    const place = sshFolder()
+    t.teardown(place.remove)
+    const check = async ({ body }: { body: Json }) => {
+      const krl = place.write('krl', await krlOf(token, id))
+      return (await ran(keygen, '-Q', '-f', krl, place.write('c.pub', String(body['certificate']))))
+        .code
+    }
+    t.is(await check(first), 1)
+    t.is(await check(second), 0)
+    // An agent without vault:manage that does not own the authority revokes nothing.
+    const other = await api.register(tenantId)
+    const { body } = await api.login(other.key, { agent_id: other.agentId })
+    const refused = await api.post(revoke, String(body['access_token']), {
+      serial: second.body['serial'],
+    })
+    t.is(refused.body['error'], 'insufficient_scope')
+    t.is(await check(second), 0)
+    // The end of the authority is the end of all it signed, also before a rotation.
+    t.is((await api.post(`${CREDENTIALS}/${id}/rotate`, token, {})).status, 200)
+    const third = await sign(token, id)
+    t.not(third.body['ca_public_key'], second.body['ca_public_key'])
+    t.is((await api.post(`${CREDENTIALS}/${id}/revoke`, token)).status, 200)
+    t.is(await check(second), 1)
+    t.is(await check(third), 1)
+  },
+)
 
 /** What a login needs on disk. */
 function files(name: string, { body }: { body: Json }) {

@@ -64,7 +64,12 @@ for (const transport of TRANSPORTS) {
     const at = `${PATH}/${String(id)}`
     t.deepEqual((await api.get(at, token)).body, created.body)
 
-    const patch = { label: 'New', allowed_hosts: ['a.example'], metadata: {}, auth_scheme: 'bearer' }
+    const patch = {
+      label: 'New',
+      allowed_hosts: ['a.example'],
+      metadata: {},
+      auth_scheme: 'bearer',
+    }
     const patched = await api.call('PATCH', at, { token, json: patch })
     t.is(patched.status, 200)
     t.like(patched.body, { label: 'New', allowed_hosts: ['a.example'], metadata: {} })
@@ -88,9 +93,11 @@ for (const transport of TRANSPORTS) {
 }
 
 const secretsOf = ({ db }: typeof running, id: unknown) =>
-  sql<{ secret: Buffer | null }>(db.database, 'select secret from vault_credentials where id = $1', [
-    id,
-  ])
+  sql<{ secret: Buffer | null }>(
+    db.database,
+    'select secret from vault_credentials where id = $1',
+    [id],
+  )
 
 test('a secret is stored sealed, bound to its row, and told to nobody', async (t) => {
   const { token } = await api.workspace()
@@ -147,7 +154,8 @@ test('what a credential may be', async (t) => {
   for (const more of good) {
     const { status, body } = await api.post(PATH, token, apiKey(more))
     t.is(status, 201, JSON.stringify([more, body]))
-    if (String(more['auth_scheme']).startsWith('header')) t.is(body['auth_scheme'], 'header:x-api-key')
+    if (String(more['auth_scheme']).startsWith('header'))
+      t.is(body['auth_scheme'], 'header:x-api-key')
   }
   const bad: Json[] = [
     { auth_scheme: undefined },

@@ -10,6 +10,15 @@ import { freePort } from './service.js'
 
 const run = promisify(execFile)
 const START_MS_MAX = 15_000
+/** Nothing but the certificate, and no questions. */
+const SSH_OPTIONS = [
+  'IdentitiesOnly=yes',
+  'PreferredAuthentications=publickey',
+  'BatchMode=yes',
+  'StrictHostKeyChecking=no',
+  'ConnectTimeout=20',
+  'LogLevel=ERROR',
+]
 
 export interface SshFolder {
   path(name: string): string
@@ -39,7 +48,11 @@ export async function ran(program: string, ...args: string[]): Promise<Ran> {
     const { stdout, stderr } = await run(program, args, { timeout: 30_000 })
     return { code: 0, output: stdout + stderr }
   } catch (error) {
-    const { code, stdout = '', stderr = '' } = error as {
+    const {
+      code,
+      stdout = '',
+      stderr = '',
+    } = error as {
       code?: number
       stdout?: string
       stderr?: string
@@ -101,11 +114,17 @@ export async function startSshd(program: string, folder: SshFolder): Promise<Ssh
     login: (user, privateKey, certificate) =>
       ran(
         'ssh',
-        ...['-F', 'none', '-p', String(port), '-i', privateKey],
-        ...['-o', `CertificateFile=${certificate}`, '-o', 'IdentitiesOnly=yes'],
-        ...['-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=no'],
-        ...['-o', `UserKnownHostsFile=${folder.path('known_hosts')}`, '-o', 'LogLevel=ERROR'],
-        ...['-o', 'PreferredAuthentications=publickey', '-o', 'ConnectTimeout=20'],
+        '-F',
+        'none',
+        ...SSH_OPTIONS.flatMap((option) => ['-o', option]),
+        '-o',
+        `UserKnownHostsFile=${folder.path('known_hosts')}`,
+        '-o',
+        `CertificateFile=${certificate}`,
+        '-i',
+        privateKey,
+        '-p',
+        String(port),
         `${user}@127.0.0.1`,
         'echo in',
       ),

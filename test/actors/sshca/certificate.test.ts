@@ -2,11 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import test from 'ava'
-import {
-  authority,
-  certificate,
-  type CertificateInput,
-} from '../../../actors/sshca/compute.js'
+import { authority, certificate, type CertificateInput } from '../../../actors/sshca/compute.js'
 import { testWithProgram } from '../../support/programs.js'
 import { ran, sshFolder } from '../../support/ssh.js'
 
@@ -58,7 +54,12 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
       forceCommand: 'uptime -p',
     })
     t.is(made.caPublicKey, caPublicKey)
-    const { code, output } = await ran(keygen, '-L', '-f', folder.write('cert.pub', made.certificate))
+    const { code, output } = await ran(
+      keygen,
+      '-L',
+      '-f',
+      folder.write('cert.pub', made.certificate),
+    )
     t.is(code, 0, output)
     const { output: ca } = await ran(keygen, '-l', '-f', folder.write('ca.pub', caPublicKey))
     const { output: own } = await ran(keygen, '-l', '-f', folder.write('own.pub', made.publicKey))
@@ -92,64 +93,103 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
   })
 }
 
-testWithProgram('ssh-keygen', 'the private key opens as the key that was certified', async (t, keygen) => {
-  const folder = sshFolder()
-  t.teardown(folder.remove)
-  const { privateKey, publicKey } = signed()
-  t.regex(privateKey!, /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^\n]{70}\n)+[^\n]{1,70}\n-----END/)
-  t.true(privateKey!.endsWith('-----END OPENSSH PRIVATE KEY-----\n'))
-  const { code, output } = await ran(keygen, '-y', '-P', '', '-f', folder.write('key', privateKey!))
-  t.is(code, 0, output)
-  t.is(output.trim(), publicKey)
-})
-
-for (const type of ['ed25519', 'ecdsa'] as const) {
-  testWithProgram('ssh-keygen', `a caller's own ${type} key is certified, and stays with it`, async (t, keygen) => {
+testWithProgram(
+  'ssh-keygen',
+  'the private key opens as the key that was certified',
+  async (t, keygen) => {
     const folder = sshFolder()
     t.teardown(folder.remove)
-    await ran(keygen, '-q', '-t', type, '-N', '', '-C', 'mine', '-f', folder.path('key'))
-    const line = readFileSync(folder.path('key.pub'), 'utf8').trim()
-    const made = signed({ publicKey: line })
-    t.is(made.privateKey, null)
-    t.is(made.publicKey, line.replace(/mine$/, KEY_ID))
-    const { output } = await ran(keygen, '-L', '-f', folder.write('c.pub', made.certificate))
-    const { output: own } = await ran(keygen, '-l', '-f', folder.path('key.pub'))
-    t.true(output.includes(String(own.split(' ')[1])), output)
-  })
+    const { privateKey, publicKey } = signed()
+    t.regex(
+      privateKey!,
+      /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^\n]{70}\n)+[^\n]{1,70}\n-----END/,
+    )
+    t.true(privateKey!.endsWith('-----END OPENSSH PRIVATE KEY-----\n'))
+    const { code, output } = await ran(
+      keygen,
+      '-y',
+      '-P',
+      '',
+      '-f',
+      folder.write('key', privateKey!),
+    )
+    t.is(code, 0, output)
+    t.is(output.trim(), publicKey)
+  },
+)
+
+for (const type of ['ed25519', 'ecdsa'] as const) {
+  testWithProgram(
+    'ssh-keygen',
+    `a caller's own ${type} key is certified, and stays with it`,
+    async (t, keygen) => {
+      const folder = sshFolder()
+      t.teardown(folder.remove)
+      await ran(keygen, '-q', '-t', type, '-N', '', '-C', 'mine', '-f', folder.path('key'))
+      const line = readFileSync(folder.path('key.pub'), 'utf8').trim()
+      const made = signed({ publicKey: line })
+      t.is(made.privateKey, null)
+      t.is(made.publicKey, line.replace(/mine$/, KEY_ID))
+      const { output } = await ran(keygen, '-L', '-f', folder.write('c.pub', made.certificate))
+      const { output: own } = await ran(keygen, '-l', '-f', folder.path('key.pub'))
+      t.true(output.includes(String(own.split(' ')[1])), output)
+    },
+  )
 }
 
-testWithProgram('ssh-keygen', 'an authority comes in every form that ssh-keygen writes', async (t, keygen) => {
-  for (const type of ['ed25519', 'ecdsa']) {
-    for (const format of ['RFC4716', 'PEM']) {
-      const folder = sshFolder()
-      await ran(keygen, '-q', '-t', type, '-m', format, '-N', '', '-C', '', '-f', folder.path('ca'))
-      const { caPublicKey, pkcs8 } = madeAuthority(readFileSync(folder.path('ca'), 'utf8'))
-      t.is(caPublicKey, readFileSync(folder.path('ca.pub'), 'utf8').trim())
-      t.is(signed({ authority: pkcs8 }).caPublicKey, caPublicKey)
-      folder.remove()
+testWithProgram(
+  'ssh-keygen',
+  'an authority comes in every form that ssh-keygen writes',
+  async (t, keygen) => {
+    for (const type of ['ed25519', 'ecdsa']) {
+      for (const format of ['RFC4716', 'PEM']) {
+        const folder = sshFolder()
+        await ran(
+          keygen,
+          '-q',
+          '-t',
+          type,
+          '-m',
+          format,
+          '-N',
+          '',
+          '-C',
+          '',
+          '-f',
+          folder.path('ca'),
+        )
+        const { caPublicKey, pkcs8 } = madeAuthority(readFileSync(folder.path('ca'), 'utf8'))
+        t.is(caPublicKey, readFileSync(folder.path('ca.pub'), 'utf8').trim())
+        t.is(signed({ authority: pkcs8 }).caPublicKey, caPublicKey)
+        folder.remove()
+      }
     }
-  }
-})
+  },
+)
 
-testWithProgram('ssh-keygen', 'an RSA, encrypted or foreign authority is refused', async (t, keygen) => {
-  const folder = sshFolder()
-  t.teardown(folder.remove)
-  await ran(keygen, '-q', '-t', 'ed25519', '-N', 'secret', '-f', folder.path('encrypted'))
-  await ran(keygen, '-q', '-t', 'rsa', '-b', '2048', '-N', '', '-f', folder.path('rsa'))
-  const refusals = [
-    ['rsa', readFileSync(folder.path('rsa'), 'utf8')],
-    ['rsa', pem('rsa')],
-    ['ecdsa', pem('secp384r1')],
-    ['encrypted', readFileSync(folder.path('encrypted'), 'utf8')],
-    ['not a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
-    ['not a private key', 'nonsense'],
-  ] as const
-  for (const [reason, text] of refusals) {
-    const made = authority({ privateKey: text })
-    if (made.tag !== 'refused') return t.fail(`${reason} was accepted`)
-    t.true(made.detail.includes(reason), made.detail)
-  }
-})
+testWithProgram(
+  'ssh-keygen',
+  'an RSA, encrypted or foreign authority is refused',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    await ran(keygen, '-q', '-t', 'ed25519', '-N', 'secret', '-f', folder.path('encrypted'))
+    await ran(keygen, '-q', '-t', 'rsa', '-b', '2048', '-N', '', '-f', folder.path('rsa'))
+    const refusals = [
+      ['rsa', readFileSync(folder.path('rsa'), 'utf8')],
+      ['rsa', pem('rsa')],
+      ['ecdsa', pem('secp384r1')],
+      ['encrypted', readFileSync(folder.path('encrypted'), 'utf8')],
+      ['not a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
+      ['not a private key', 'nonsense'],
+    ] as const
+    for (const [reason, text] of refusals) {
+      const made = authority({ privateKey: text })
+      if (made.tag !== 'refused') return t.fail(`${reason} was accepted`)
+      t.true(made.detail.includes(reason), made.detail)
+    }
+  },
+)
 
 test('keys that are not certified are refused', (t) => {
   const rsa = `ssh-rsa ${Buffer.from('nonsense').toString('base64')}`

@@ -59,15 +59,19 @@ testWithProgram('ssh-keygen', 'a list names exactly the revoked serials', async 
   t.true(output.includes('# KRL version 3') && output.includes('a list'), output)
 })
 
-testWithProgram('ssh-keygen', 'a revoked authority takes all it signed along', async (t, keygen) => {
-  const folder = sshFolder()
-  t.teardown(folder.remove)
-  const [one, other] = [madeAuthority(), madeAuthority()]
-  const path = folder.write('krl', list(new Map(), [one.caPublicKey]))
-  const file = (ca: { pkcs8: Uint8Array }) => folder.write('cert.pub', signedBy(ca.pkcs8, 9n))
-  t.is((await ran(keygen, '-Q', '-f', path, file(one))).code, 1)
-  t.is((await ran(keygen, '-Q', '-f', path, file(other))).code, 0)
-})
+testWithProgram(
+  'ssh-keygen',
+  'a revoked authority takes all it signed along',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const [one, other] = [madeAuthority(), madeAuthority()]
+    const path = folder.write('krl', list(new Map(), [one.caPublicKey]))
+    const file = (ca: { pkcs8: Uint8Array }) => folder.write('cert.pub', signedBy(ca.pkcs8, 9n))
+    t.is((await ran(keygen, '-Q', '-f', path, file(one))).code, 1)
+    t.is((await ran(keygen, '-Q', '-f', path, file(other))).code, 0)
+  },
+)
 
 testWithProgram('ssh-keygen', 'an empty list is a list', async (t, keygen) => {
   const folder = sshFolder()
