@@ -807,6 +807,28 @@ alter table signing_keys enable row level security;
 alter table signing_keys force row level security;
 create policy tenant on signing_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table ssh_certificates (
+  tenant_id uuid not null,
+  credential_id uuid not null,
+  serial numeric(20,0) not null,
+  agent_id text not null,
+  key_id text not null,
+  target_host text not null,
+  principals text[] not null,
+  ca_public_key text not null,
+  issued_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint ssh_certificates_pkey PRIMARY KEY (tenant_id, credential_id, serial),
+  constraint ssh_certificates_serial_check CHECK (((serial >= (1)::numeric) AND (serial <= '18446744073709551615'::numeric))),
+  constraint ssh_certificates_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX ssh_certificates_expiry ON public.ssh_certificates USING btree (expires_at);
+CREATE INDEX ssh_certificates_revoked ON public.ssh_certificates USING btree (tenant_id, credential_id) WHERE (revoked_at IS NOT NULL);
+alter table ssh_certificates enable row level security;
+alter table ssh_certificates force row level security;
+create policy tenant on ssh_certificates using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table svc_migrations (
   name text not null,
   checksum text not null,
@@ -890,6 +912,89 @@ CREATE UNIQUE INDEX totp_factors_offered ON public.totp_factors USING btree (acc
 alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table vault_credentials (
+  tenant_id uuid not null,
+  id uuid not null,
+  owner_type text not null,
+  owner_id text not null,
+  provider text not null,
+  credential_type text not null,
+  label text not null,
+  auth_scheme text not null,
+  allowed_hosts text[] not null,
+  non_exportable boolean not null,
+  status text default 'active'::text not null,
+  metadata jsonb not null,
+  secret bytea,
+  ca_public_key text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint vault_credentials_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_credentials_check CHECK (((status = 'revoked'::text) = (secret IS NULL))),
+  constraint vault_credentials_check1 CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
+  constraint vault_credentials_check2 CHECK (((credential_type = 'ssh_ca'::text) = (ca_public_key IS NOT NULL))),
+  constraint vault_credentials_credential_type_check CHECK ((credential_type = ANY (ARRAY['oauth2'::text, 'api_key'::text, 'ssh_key'::text, 'ssh_ca'::text, 'custom'::text]))),
+  constraint vault_credentials_owner_type_check CHECK ((owner_type = ANY (ARRAY['human'::text, 'agent'::text, 'service'::text]))),
+  constraint vault_credentials_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
+  constraint vault_credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX vault_credentials_listed ON public.vault_credentials USING btree (tenant_id, created_at DESC, id DESC);
+alter table vault_credentials enable row level security;
+alter table vault_credentials force row level security;
+create policy tenant on vault_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table vault_grants (
+  tenant_id uuid not null,
+  id uuid not null,
+  credential_id uuid not null,
+  grantee_type text not null,
+  grantee_id text not null,
+  capabilities text[] not null,
+  snapshot jsonb not null,
+  methods text[],
+  path_prefixes text[],
+  max_requests bigint,
+  max_bytes bigint,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),
+  constraint vault_grants_grantee_type_check CHECK ((grantee_type = ANY (ARRAY['agent'::text, 'delegation'::text]))),
+  constraint vault_grants_max_bytes_check CHECK ((max_bytes > 0)),
+  constraint vault_grants_max_requests_check CHECK ((max_requests > 0)),
+  constraint vault_grants_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX vault_grants_listed ON public.vault_grants USING btree (tenant_id, credential_id, created_at DESC, id DESC);
+CREATE INDEX vault_grants_of_grantee ON public.vault_grants USING btree (tenant_id, grantee_type, grantee_id) WHERE (revoked_at IS NULL);
+alter table vault_grants enable row level security;
+alter table vault_grants force row level security;
+create policy tenant on vault_grants using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table vault_leases (
+  tenant_id uuid not null,
+  id uuid not null,
+  credential_id uuid not null,
+  recipient_id text not null,
+  snapshot jsonb not null,
+  byte_budget bigint not null,
+  bytes_used bigint default 0 not null,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint vault_leases_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_leases_byte_budget_check CHECK ((byte_budget > 0)),
+  constraint vault_leases_check CHECK (((bytes_used >= 0) AND (bytes_used <= byte_budget))),
+  constraint vault_leases_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX vault_leases_listed ON public.vault_leases USING btree (tenant_id, credential_id, created_at DESC, id DESC);
+CREATE INDEX vault_leases_of_recipient ON public.vault_leases USING btree (tenant_id, recipient_id) WHERE (revoked_at IS NULL);
+alter table vault_leases enable row level security;
+alter table vault_leases force row level security;
+create policy tenant on vault_leases using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table webhook_attempts (
   tenant_id uuid not null,
