@@ -8,6 +8,7 @@ import { migrateCommand } from './cli/migrate.js'
 import { operatorCommand } from './cli/operator.js'
 import { serveCommand } from './cli/serve.js'
 import { tourCommand } from './cli/tour.js'
+import { webhooksCommand } from './cli/webhooks.js'
 import { INTERFACE_VERSION } from '../gateway/capabilities.js'
 
 const program = new Command('svc')
@@ -22,6 +23,7 @@ kmsCommand(program)
 keysCommand(program)
 auditCommand(program)
 operatorCommand(program)
+webhooksCommand(program)
 tourCommand(program)
 
 await program.parseAsync(process.argv)
