@@ -69,7 +69,8 @@ export type BrowserSessionRow = {
 
 /**
  * The open session of a cookie: not ended, not idle for too long, of a person and a tenant that are
- * both active. The tenant is not known yet, so the transaction crosses tenants.
+ * both active, and of the password that the account has now. The tenant is not known yet, so the
+ * transaction crosses tenants.
  */
 export async function findBrowserSession(
   tx: Transaction,
@@ -92,6 +93,7 @@ export async function findBrowserSession(
              left join organization_members m on m.organization_id = t.organization_id
                and m.member_type = 'account' and m.member_id = s.account_id
            where s.token_sha256 = $1 and s.ended_at is null and s.expires_at > $2
+             and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
              and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
@@ -176,24 +178,6 @@ export async function endBrowserSessionOf(
   })
 }
 
-/** Ends every session of a person in a tenant but one. @returns how many. */
-export async function endOtherBrowserSessions(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-  keptId: string,
-  reason: string,
-  now: Date,
-): Promise<number> {
-  const { rowCount } = await tx.query({
-    name: 'browser_session.end_others',
-    text: `update browser_sessions set ended_at = $5, ended_reason = $4
-           where tenant_id = $1 and account_id = $2 and id <> $3 and ended_at is null`,
-    values: [tenantId, accountId, keptId, reason, now],
-  })
-  return rowCount
-}
-
 export type BrowserSessionSeen = Pick<
   BrowserSessionRow,
   'id' | 'level' | 'createdAt' | 'lastSeenAt'
@@ -201,7 +185,10 @@ export type BrowserSessionSeen = Pick<
 
 const LISTED_MAX = 100
 
-/** The open sessions of a person in a tenant, the latest seen first, at most a hundred. */
+/**
+ * The open sessions of a person in a tenant, the latest seen first, at most a hundred. Looks at the
+ * account, which only a transaction that crosses tenants sees.
+ */
 export async function listBrowserSessions(
   tx: Transaction,
   tenantId: string,
@@ -210,12 +197,13 @@ export async function listBrowserSessions(
 ): Promise<BrowserSessionSeen[]> {
   const { rows } = await tx.query<BrowserSessionSeen>({
     name: 'browser_session.list',
-    text: `select id, level, created_at as "createdAt", last_seen_at as "lastSeenAt",
-             user_agent as "userAgent", address
-           from browser_sessions
-           where tenant_id = $1 and account_id = $2 and ended_at is null and not pending
-             and expires_at > $3 and last_seen_at + make_interval(secs => idle_secs) > $3
-           order by last_seen_at desc, id desc limit ${LISTED_MAX}`,
+    text: `select s.id, s.level, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
+             s.user_agent as "userAgent", s.address
+           from browser_sessions s join accounts a on a.id = s.account_id
+           where s.tenant_id = $1 and s.account_id = $2 and s.ended_at is null and not s.pending
+             and s.expires_at > $3 and s.last_seen_at + make_interval(secs => s.idle_secs) > $3
+             and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
+           order by s.last_seen_at desc, s.id desc limit ${LISTED_MAX}`,
     values: [tenantId, accountId, now],
   })
   return rows

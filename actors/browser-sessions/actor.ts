@@ -111,8 +111,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       },
 
       async list({ tenantId, accountId }, { signal }) {
-        const rows = await database.tenant(
-          tenantId,
+        const rows = await database.system(
           (tx) => listBrowserSessions(tx, tenantId, accountId, clock.now()),
           { signal },
         )
@@ -122,8 +121,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       async revokeOne({ tenantId, accountId, sessionId }, { signal, requestId }) {
         if (!isUuid(sessionId)) return { tag: 'unknown_session' }
         const now = clock.now()
-        return database.tenant(
-          tenantId,
+        return database.system(
           async (tx) => {
             const open = await listBrowserSessions(tx, tenantId, accountId, now)
             if (!open.some(({ id }) => id === sessionId)) return { tag: 'unknown_session' }

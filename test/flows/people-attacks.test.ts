@@ -135,12 +135,14 @@ test('a step of assurance changes the cookie; the one before is dead', async (t)
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
-test('a session ends when it is idle, at its absolute end, and with its person', async (t) => {
+test('a session ends when it is idle, at its absolute end, with its password and its person', async (t) => {
   for (const change of [
     `update browser_sessions set last_seen_at = now() - interval '2 hours' where tenant_id = $1`,
     `update browser_sessions set expires_at = now() - interval '1 second' where tenant_id = $1`,
     `update tenant_users set status = 'suspended' where tenant_id = $1`,
     `update tenants set status = 'suspended' where id = $1`,
+    `update accounts set password_changed_at = now() where id in
+       (select account_id from tenant_users where tenant_id = $1)`,
     `update accounts set status = 'suspended' where id in
        (select account_id from tenant_users where tenant_id = $1)`,
   ]) {

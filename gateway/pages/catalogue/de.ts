@@ -4,7 +4,6 @@ import type { Catalogue } from './en.js'
 export const de: Catalogue = {
   'common.error': 'Es gibt ein Problem',
   'common.continue': 'Weiter',
-  'common.service': 'Sicher angemeldet durch {tenant}',
   'common.tenant': 'Sie melden sich bei {tenant} an',
 
   'error.title': 'Das hat nicht geklappt',

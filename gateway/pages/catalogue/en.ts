@@ -2,7 +2,6 @@
 export const en = {
   'common.error': 'There is a problem',
   'common.continue': 'Continue',
-  'common.service': 'Signed in securely by {tenant}',
   'common.tenant': 'You are signing in to {tenant}',
 
   'error.title': 'That did not work',
