@@ -6,6 +6,7 @@ import { powOutcomes } from '../actors/agents/metrics.js'
 import { agents } from '../actors/agents/protocol.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
+import { authorization } from '../actors/authorization/protocol.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
@@ -168,6 +169,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       random,
       browserSessions: ref(browserSessions),
+      authorization: ref(authorization),
     })),
     furnish(applicationsActor, () => ({ database, clock, random, issuer })),
     furnish(auditActor, () => ({ database })),

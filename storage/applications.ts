@@ -263,7 +263,8 @@ export async function findClient(
 /** An application as an authorization request meets it. */
 export type AuthorizingClientRow = ApplicationRow & {
   readonly tenantName: string
-  readonly tenantSlug: string
+  /** Settings of the tenant: its branding. */
+  readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly tenantActive: boolean
 }
 
@@ -274,7 +275,7 @@ export async function findAuthorizingClient(
 ): Promise<AuthorizingClientRow | undefined> {
   const { rows } = await tx.query<AuthorizingClientRow>({
     name: 'application.authorizing',
-    text: `select a.*, t.name as "tenantName", t.slug as "tenantSlug",
+    text: `select a.*, t.name as "tenantName", t.settings as "tenantSettings",
              t.status = 'active' as "tenantActive"
            from (select ${COLUMNS} from applications where id = $1) a
            join tenants t on t.id = a."tenantId"`,

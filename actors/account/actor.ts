@@ -10,6 +10,7 @@ import {
 } from '../../storage/second-factors.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
 import type { Database } from '../../storage/sql.js'
+import { authorization, type AuthorizationProtocol } from '../authorization/protocol.js'
 import { personEvent } from '../browser-sessions/events.js'
 import {
   type BrowserSession,
@@ -28,19 +29,21 @@ export type AccountNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly authorization: ActorRef<AuthorizationProtocol>
 }
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions },
+  asks: { browserSessions, authorization },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     read: () => undefined,
     revokeSession: () => undefined,
     removeFactor: ({ session }) => session.accountId,
     addFactor: () => undefined,
+    withdrawConsent: () => undefined,
   },
-  create: ({ database, clock, random, browserSessions }) => {
+  create: ({ database, clock, random, browserSessions, authorization }) => {
     const demanded = (
       session: BrowserSession,
       token: string,
@@ -63,6 +66,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       async read({ session }, turn) {
         const { tenantId, accountId } = session
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
+        const person = { tenantId, subject: session.sub }
+        const { consents } = await authorization.ask('listConsents', person, turn)
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
@@ -86,6 +91,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                     },
                   ],
             recoveryCodesLeft: left ?? null,
+            consents,
           }
         }, turn)
       },
@@ -121,6 +127,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           return { tag: 'removed' }
         }, turn)
       },
+
+      withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, turn) =>
+        authorization.ask('withdrawConsent', { tenantId, subject, clientId }, turn),
 
       async addFactor({ session, token }, turn) {
         const verdict = await demanded(session, token, { level: 2 }, turn)

@@ -1,9 +1,10 @@
 /**
- * What a signed-in person sees of their account and may end: sessions and second factors. Consents
- * and delegations join here: their actors are asked by this one, one member of `AccountSeen` and one
- * message to end each.
+ * What a signed-in person sees of their account and may end: sessions, second factors and what they
+ * allowed applications. Delegations join here: their actor is asked by this one, one member of
+ * `AccountSeen` and one message to end each.
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { ConsentSeen } from '../authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
 import type { PageTenant } from '../login/protocol.js'
 
@@ -19,6 +20,11 @@ export type AccountProtocol = {
     { session: BrowserSession; token: string; factorId: string },
     { tag: 'removed' } | { tag: 'unknown_factor' } | { tag: 'sign_in'; location: string }
   >
+  /** Takes back what the person allowed an application; its tokens end at once. */
+  withdrawConsent: Ask<
+    { session: BrowserSession; clientId: string },
+    { tag: 'withdrawn' } | { tag: 'unknown_consent' }
+  >
   /** Sends the person to enrol a second factor, by way of whatever sign-in that needs. */
   addFactor: Ask<
     { session: BrowserSession; token: string },
@@ -33,6 +39,7 @@ export type AccountSeen = {
   readonly tenant: PageTenant
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
+  readonly consents: readonly ConsentSeen[]
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
 }

@@ -16,6 +16,7 @@ import { scopesOfClaims } from '../domain/person-claims.js'
 import { HUMAN_SCOPES } from '../domain/scopes.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import type { KeysProtocol } from '../keys/protocol.js'
+import { faceOf } from '../login/face.js'
 import { tokenAudience } from '../tokens/audience.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { type Granting, issueCode } from './code.js'
@@ -233,7 +234,7 @@ async function askConsent(
     tag: 'consent',
     handle,
     sessionId: session.id,
-    tenantName: client.tenantName,
+    tenant: faceOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
     email: session.email,

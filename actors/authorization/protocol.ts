@@ -4,6 +4,7 @@
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { SessionId, TenantId } from '../domain/ids.js'
+import type { PageTenant } from '../login/protocol.js'
 import type {
   Authenticate,
   FormFields,
@@ -70,7 +71,7 @@ export type ConsentAsked = {
   readonly tag: 'consent'
   readonly handle: string
   readonly sessionId: SessionId
-  readonly tenantName: string
+  readonly tenant: PageTenant
   readonly clientName: string
   /** Where the answer goes: a host, or the scheme of an installed application. */
   readonly clientHost: string

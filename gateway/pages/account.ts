@@ -1,4 +1,4 @@
-/** The account page. It shows what works: sessions and second factors, each with its way to end. */
+/** The account page. It shows what works: sessions, second factors and consents, each with its way to end. */
 import type { AccountSeen } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import { failurePage } from './error.js'
@@ -6,7 +6,7 @@ import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
 export function accountPage(
-  { tenant, sessions, factors, recoveryCodesLeft, session }: AccountSeen,
+  { tenant, sessions, factors, consents, recoveryCodesLeft, session }: AccountSeen,
   { browser }: ReplyContext,
 ): PageAnswer {
   const frame = {
@@ -22,6 +22,7 @@ export function accountPage(
       own: one.id === session.id,
     })),
     factors,
+    consents,
     recoveryCodesLeft,
     csrf: browser.csrfToken,
   })

@@ -9,8 +9,7 @@ export function consentPage(
   action: string,
   { browser: { csrfToken, languages } }: ReplyContext,
 ): string {
-  const { tenantName, uiLocales } = asked
-  const branding = { name: tenantName, color: null, logo: null }
+  const { tenant: branding, uiLocales } = asked
   return renderPage(
     'consent',
     { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },

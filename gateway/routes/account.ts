@@ -22,7 +22,7 @@ const show = route(account, 'read', {
   method: 'GET',
   path: '/auth/account',
   operationId: 'showAccount',
-  summary: 'Account page: sessions and second factors',
+  summary: 'Account page: sessions, second factors and consents',
   message: ({ session }) => ({ session }),
   replies: { seen: page(200, accountPage) },
 })
@@ -60,6 +60,18 @@ const removeFactor = route(account, 'removeFactor', {
   replies: { removed: back, unknown_factor: gone, sign_in: signIn },
 })
 
+const withdrawConsent = route(account, 'withdrawConsent', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/consents/{id}/withdraw',
+  operationId: 'withdrawConsent',
+  summary: 'Take back what an application was allowed',
+  params: Id,
+  body: noFields,
+  message: ({ session, params }) => ({ session, clientId: params.id }),
+  replies: { withdrawn: back, unknown_consent: gone },
+})
+
 const addFactor = route(account, 'addFactor', {
   ...shared,
   method: 'POST',
@@ -71,4 +83,10 @@ const addFactor = route(account, 'addFactor', {
   replies: { sign_in: signIn, present: back },
 })
 
-export const accountRoutes: readonly Route[] = [show, revokeSession, removeFactor, addFactor]
+export const accountRoutes: readonly Route[] = [
+  show,
+  revokeSession,
+  removeFactor,
+  addFactor,
+  withdrawConsent,
+]

@@ -257,17 +257,18 @@ test('a person signs out at the application, and everything of the session ends'
   t.is(callbackOf(none).searchParams.get('error'), 'login_required')
 })
 
-test('what the person took back ends the tokens that rest on it', async (t) => {
+test('what the person takes back on the account page ends the tokens that rest on it', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser, tokens, claims } = await signedIn(running, party, person)
+  const { browser, tokens } = await signedIn(running, party, person)
   t.teardown(() => browser.close())
-  const { withdrawConsent } = await import('../../storage/consents.js')
-  const key = { tenantId: person.tenantId, subject: claims.sub, clientId: party.clientId }
-  const ended = await running.db.database.tenant(person.tenantId, (tx) =>
-    withdrawConsent(tx, key, new Date()),
-  )
-  t.is(ended?.length, 1)
+  const account = await browser.get('/auth/account')
+  t.true(account.html.includes('Lighthouse'))
+  const withdraw = `/auth/account/consents/${party.clientId}/withdraw`
+  t.is((await userinfo(tokens.access_token)).status, 200)
+  t.is((await browser.submit(account, {}, withdraw)).location, '/auth/account')
+  t.is((await userinfo(tokens.access_token)).status, 401)
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
+  t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is none any more')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
 })
 

@@ -78,6 +78,10 @@ export const de: Catalogue = {
   'account.factor.none': 'Sie haben keinen zweiten Schritt eingerichtet.',
   'account.factor.add': 'Zweiten Schritt einrichten',
   'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
+  'account.consents': 'Anwendungen, denen Sie Zugriff gegeben haben',
+  'account.consent.none': 'Sie haben keiner Anwendung Zugriff gegeben.',
+  'account.consent.since': 'seit {time}',
+  'account.consent.withdraw': 'Zurücknehmen',
   'account.signout': 'Abmelden',
 
   'logout.title': 'Sie sind abgemeldet',

@@ -71,6 +71,10 @@ export const en = {
   'account.factor.none': 'You have not set up a second step.',
   'account.factor.add': 'Set up a second step',
   'account.factor.codes': 'Recovery codes left: {count}',
+  'account.consents': 'Applications you have let in',
+  'account.consent.none': 'You have not let any application in.',
+  'account.consent.since': 'since {time}',
+  'account.consent.withdraw': 'Take back',
   'account.signout': 'Sign out',
 
   'logout.title': 'You are signed out',
