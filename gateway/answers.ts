@@ -5,11 +5,12 @@ import type { HeaderPair } from './exchange.js'
 import { noneMatch } from './headers/conditional.js'
 import { stateHeader } from './headers/rate-limit.js'
 import {
+  hasOauthForm,
+  oauthCode,
   PROBLEM_MEDIA_TYPE,
   PROBLEM_TYPES,
   type Problem,
   problemBody,
-  problemCode,
   problemHeaders,
 } from './problems.js'
 import { errorPage } from './pages/error.js'
@@ -17,8 +18,6 @@ import { pagePolicy, type Rendered } from './replies.js'
 import type { Visit } from './visit.js'
 
 const NO_STORE = 'no-store'
-/** Statuses that stay problem documents on OAuth endpoints (decisions.md 23). */
-const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
 
 export type AnswersNeeds = {
   readonly blocks: HeaderBlocks
@@ -76,8 +75,8 @@ export class Answers {
     const { status, title } = PROBLEM_TYPES[problem.name]
     const errors = errorsOf(visit)
     const oauth = errors === 'oauth'
-    if (oauth && status < 500 && !BEYOND_OAUTH.has(status)) {
-      const code = problem.error ?? oauthCode(problem)
+    if (oauth && hasOauthForm(status)) {
+      const code = problem.error ?? oauthCode(problem.name)
       const description = problem.errorDescription ?? problem.detail ?? title
       this.oauthError(visit, status, code, description, problemHeaders(problem))
       return
@@ -185,11 +184,6 @@ function errorsOf({ route, browser }: Visit): 'problem' | 'oauth' | 'page' {
 
 function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD'
-}
-
-/** The RFC 6749 section 5.2 word for what the gateway itself refuses. */
-function oauthCode({ name }: Problem): string {
-  return name === 'bad-request' ? 'invalid_request' : problemCode(name)
 }
 
 // oxlint-disable-next-line no-control-regex

@@ -8,7 +8,14 @@ import {
 import { POLICIES } from '../actors/throttle/protocol.js'
 import { INTERFACE_VERSION } from './capabilities.js'
 import { eventDocuments } from './event-documents.js'
-import { PROBLEM_MEDIA_TYPE, PROBLEM_TYPES, type ProblemName, problemCode } from './problems.js'
+import {
+  hasOauthForm,
+  oauthCode,
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TYPES,
+  problemCode,
+  type ProblemName,
+} from './problems.js'
 import type { BodyRule, ResponseDoc, Route, Security } from './route.js'
 
 export type Exposure = 'public' | 'internal'
@@ -286,10 +293,36 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'Not ready',
 }
 
-/** Pages fail as pages. */
-const PAGE_ERRORS: readonly ResponseDoc[] = (
-  ['bad-request', 'forbidden', 'rate-limited', 'server-error', 'service-unavailable'] as const
-).map((name) => ({ status: PROBLEM_TYPES[name].status, contentType: 'text/html', schema: null }))
+const BODY_ERRORS = ['payload-too-large', 'unsupported-media-type', 'request-timeout'] as const
+const PAGE_ERRORS = [
+  ...(['bad-request', 'forbidden', 'rate-limited'] as const),
+  ...(['server-error', 'service-unavailable', 'gateway-timeout'] as const),
+]
+
+/** Pages fail as pages; where the client has a choice, also as OAuth does. */
+function pageDocs({ errors, body, security }: Route): readonly ResponseDoc[] {
+  const names = [...PAGE_ERRORS, ...(body === undefined ? [] : BODY_ERRORS)]
+  const docs: ResponseDoc[] = names.map((name) => ({
+    status: PROBLEM_TYPES[name].status,
+    contentType: 'text/html',
+    schema: null,
+  }))
+  if (errors === 'negotiated') docs.push(...names.map(oauthDoc))
+  if (security.scheme === 'session') docs.push(SIGN_IN)
+  return docs
+}
+
+/** As an OAuth endpoint answers it. */
+function oauthDoc(name: ProblemName): ResponseDoc {
+  const { status } = PROBLEM_TYPES[name]
+  if (!hasOauthForm(status)) return problemDoc(name)
+  return { status, contentType: 'application/json', schema: null, oauthError: oauthCode(name) }
+}
+
+function problemDoc(name: ProblemName): ResponseDoc {
+  const { status } = PROBLEM_TYPES[name]
+  return { status, contentType: PROBLEM_MEDIA_TYPE, schema: null, problem: name }
+}
 
 /** Without a session a page leads to the sign-in. */
 const SIGN_IN: ResponseDoc = { status: 303, contentType: null, schema: null }
@@ -301,9 +334,7 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const hasInput =
     route.idempotent === true ||
     [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)
-  const { scheme } = route.security
-  if (route.errors === 'page') return scheme === 'session' ? [...PAGE_ERRORS, SIGN_IN] : PAGE_ERRORS
-  if (route.errors === 'negotiated') return PAGE_ERRORS
+  if (route.errors === 'page' || route.errors === 'negotiated') return pageDocs(route)
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   if (route.security.scheme === 'bearer' || route.security.scheme === 'metrics') {
     names.push('unauthorized', 'token-expired', 'token-revoked')
@@ -315,16 +346,10 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
       if (subjects !== undefined || direct !== 'either') names.push('forbidden')
     }
   }
-  if (route.body !== undefined)
-    names.push('payload-too-large', 'unsupported-media-type', 'request-timeout')
+  if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')
   names.push('server-error', 'service-unavailable', 'gateway-timeout')
-  const docs: ResponseDoc[] = names.map((name) => ({
-    status: PROBLEM_TYPES[name].status,
-    contentType: PROBLEM_MEDIA_TYPE,
-    schema: null,
-    problem: name,
-  }))
+  const docs = names.map(problemDoc)
   if (hasInput && route.errors === 'oauth') {
     const oauthError = 'invalid_request'
     docs.push({ status: 400, contentType: 'application/json', schema: null, oauthError })

@@ -194,6 +194,19 @@ export function problemCode(name: ProblemName): string {
   return name.replaceAll('-', '_')
 }
 
+/** Statuses that stay problem documents on OAuth endpoints (decisions.md 23). */
+const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
+
+/** Whether an OAuth endpoint answers such a refusal in the form of RFC 6749 section 5.2. */
+export function hasOauthForm(status: number): boolean {
+  return status < 500 && !BEYOND_OAUTH.has(status)
+}
+
+/** The RFC 6749 section 5.2 word for what the gateway itself refuses. */
+export function oauthCode(name: ProblemName): string {
+  return name === 'bad-request' ? 'invalid_request' : problemCode(name)
+}
+
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
 /** The document of a problem, in the member order of decisions.md 14. */
