@@ -2,12 +2,13 @@
  * The work of the SSH pool: keys are made and certificates signed here, off the thread that serves
  * requests. An authority's key is opened here and nowhere else, and its bytes are wiped afterwards.
  */
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import sshpk from 'sshpk'
 import opensshFormat from 'sshpk/lib/formats/openssh-cert.js'
 import {
   keyTypeOf,
   lineOf,
+  openPrivateKey,
   privateKeyBlock,
   publicKeyOf,
   readPrivateKey,
@@ -68,7 +69,7 @@ export function certificate(input: CertificateInput): CertificateOutput {
   )
   let signer: KeyObject
   try {
-    signer = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    signer = openPrivateKey(der)
   } finally {
     der.fill(0)
   }
