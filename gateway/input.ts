@@ -141,7 +141,10 @@ function scopeOf({ exchange }: Visit, principal: Principal | null): string {
   return `${caller}:${exchange.method}:${exchange.path}`
 }
 
-/** The client a form or a Basic header names, for CORS; null when it names none. */
+/**
+ * The client that a form, a Basic header or an access token names, for CORS; null when none does. A
+ * token is not believed by that: it decides who may read the answer, which only a good one opens.
+ */
 export function clientIdOf({ body, credentials }: AnyRouteRequest): string | null {
   if (Array.isArray(body)) {
     const named = (body as FormFields).find(([name]) => name === 'client_id')
@@ -149,10 +152,24 @@ export function clientIdOf({ body, credentials }: AnyRouteRequest): string | nul
   } else if (typeof body === 'object' && body !== null && 'client_id' in body) {
     return String(body.client_id)
   }
+  const payload = /^(?:bearer|dpop) +[\w-]+\.([\w-]+)\.[\w-]+$/i.exec(
+    credentials.authorization ?? '',
+  )?.[1]
+  if (payload !== undefined) return clientIdIn(payload)
   const basic = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(credentials.authorization ?? '')?.[1]
   if (basic === undefined) return null
   const [user = ''] = Buffer.from(basic, 'base64').toString('utf8').split(':')
   return user === '' ? null : decodedOr(user)
+}
+
+function clientIdIn(payload: string): string | null {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+    const named = (claims as { client_id?: unknown } | null)?.client_id
+    return typeof named === 'string' ? named : null
+  } catch {
+    return null
+  }
 }
 
 /** Basic user names are form-encoded (RFC 6749 section 2.3.1). */

@@ -293,3 +293,21 @@ test('a browser is told on a page what cannot be told to the application, others
   t.is(par.status, 400)
   t.is(((await par.json()) as { error: string }).error, 'pkce_required')
 })
+
+test('a page of the application reads userinfo from its own origin, a page of another does not', async (t) => {
+  const own = 'https://spa.example'
+  const party = await relyingParty(running, person, {
+    clientType: 'public',
+    allowedOrigins: [own],
+  })
+  const { browser, tokens } = await signedIn(running, party, person)
+  await browser.close()
+  for (const [origin, allowed] of [
+    [own, own],
+    ['https://other.example', null],
+  ] as const) {
+    const answer = await userinfo(tokens.access_token, { headers: { origin } })
+    t.is(answer.status, 200)
+    t.is(answer.headers.get('access-control-allow-origin'), allowed)
+  }
+})
