@@ -12,7 +12,13 @@ import { startLocalKms } from './embedded-kms.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
-import { type KmsAccess, type Site, StartRefused, type Undo } from './site.js'
+import {
+  type KmsAccess,
+  type Site,
+  StartRefused,
+  THREAD_POOL_CONNECTIONS,
+  type Undo,
+} from './site.js'
 
 /** The URLs of the settings, or of the embedded server, which is started and migrated here. */
 export async function provideDatabase(site: Site): Promise<Undo | void> {
@@ -62,13 +68,22 @@ export async function requireSchema({ database, loaded, log }: Site): Promise<vo
   log.warn(message)
 }
 
+/** The thread that delivers webhooks has a pool of its own, and one connection that listens. */
+const THREAD_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
+
+function servesAsync(plane: LoadedSettings['plane']): boolean {
+  return plane === 'all' || plane === 'async'
+}
+
 /** What this process may open at most, against what the server has room for. */
 async function requireRoom(
   queryable: Parameters<typeof serverConnectionLimit>[0],
   { settings, plane }: LoadedSettings,
   log: Logger,
 ): Promise<void> {
-  const { total } = connectionBudget(settings.database, plane)
+  const deliveries = settings.deployment.background_tasks_enabled && servesAsync(plane)
+  const { total: pools } = connectionBudget(settings.database, plane)
+  const total = pools + (deliveries ? THREAD_CONNECTIONS : 0)
   const room = await serverConnectionLimit(queryable)
   if (total <= room) return
   log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')

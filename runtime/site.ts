@@ -39,6 +39,9 @@ export class StartRefused extends Error {
   }
 }
 
+/** Connections of the pool that the thread of the async plane opens at most. */
+export const THREAD_POOL_CONNECTIONS = 4
+
 /** How another thread of this process comes to the same keys. */
 export type KmsAccess =
   | {

@@ -17,7 +17,7 @@ import { furnish } from './kernel/furnishing.js'
 import type { Logger } from './kernel/log.js'
 import { systemRandom } from './kernel/random.js'
 import { serveThread } from './kernel/thread-serve.js'
-import type { KmsAccess } from './site.js'
+import { type KmsAccess, THREAD_POOL_CONNECTIONS } from './site.js'
 
 /** What the main thread gives it along. */
 export type ThreadData = {
@@ -29,16 +29,13 @@ export type ThreadData = {
   readonly nonStandardPorts: boolean
 }
 
-/** Connections of this thread, beside the one that listens. */
-const CONNECTIONS_MAX = 4
-
 serveThread({
   seats: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, webhooks, nonStandardPorts } = data as ThreadData
     const random = systemRandom(clock)
     const small = {
       ...settings,
-      max_connections: CONNECTIONS_MAX,
+      max_connections: THREAD_POOL_CONNECTIONS,
       min_connections: 0,
       identity_max_connections: 1,
       async_pool: undefined,
