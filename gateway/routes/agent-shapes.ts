@@ -16,10 +16,10 @@ import { problem, reply } from '../route.js'
 
 const UINT64_END = 2n ** 64n
 
-/** 1 to 120 characters, none of them a control character. */
+/** 1 to 120 characters, none of them a control character or half of a surrogate pair. */
 export const DisplayName = z
   .string()
-  .regex(/^\P{Cc}{1,120}$/u)
+  .regex(/^[^\p{Cc}\p{Cs}]{1,120}$/u)
   .meta({ description: '1 to 120 characters, no control characters' })
 
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })

@@ -60,6 +60,9 @@ const whole = (most: number) =>
     .transform(Number)
     .transform((value) => Math.min(value, most))
 
+/** What is looked for: text that the database can hold. */
+const Term = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,255}$/u)
+
 const Stretch = z.object({
   after_sequence: whole(Number.MAX_SAFE_INTEGER)
     .optional()
@@ -83,13 +86,8 @@ export const auditRoutes: readonly Route[] = [
     exposure: 'internal',
     security,
     query: PageQuery.safeExtend({
-      type: z.string().min(1).max(128).optional(),
-      actor: z
-        .string()
-        .min(1)
-        .max(255)
-        .optional()
-        .meta({ description: 'sub of the subject or of an actor' }),
+      type: Term.optional(),
+      actor: Term.optional().meta({ description: 'sub of the subject or of an actor' }),
       since: z.iso.datetime().optional(),
       until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
     }),

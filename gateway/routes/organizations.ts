@@ -55,7 +55,7 @@ const CreateTenant = z
     environment: z.enum(['sandbox', 'production']).default('sandbox'),
     support_contact: z
       .string()
-      .regex(/^\P{Cc}{1,320}$/u)
+      .regex(/^[^\p{Cc}\p{Cs}]{1,320}$/u)
       .optional()
       .meta({ description: 'An address or page where people of the tenant find help' }),
   })

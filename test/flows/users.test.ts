@@ -333,9 +333,14 @@ test('name, roles and metadata are changed, and nobody gives roles above its own
   t.is((await patch(id, manager, { roles: [] })).status, 200)
   t.is((await patch(id, manager, { roles: ['admin'] })).status, 403)
   t.is((await patch(id, owner.token, { roles: ['owner'] })).status, 200)
+  const metadata = { text: 'a \\u0000 that is text, \u{1f600}' }
+  t.deepEqual((await patch(id, owner.token, { metadata })).body['metadata'], metadata)
   for (const bad of [
     { roles: ['no spaces'] },
     { metadata: { a: 'x'.repeat(8192) } },
+    { metadata: { a: ['\0'] } },
+    { metadata: { '\ud800': 1 } },
+    { display_name: '\udfff' },
     { display_name: '' },
   ]) {
     t.is((await patch(id, owner.token, bad)).status, 400)
