@@ -68,9 +68,20 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     key_id: [text, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
   },
   'admin.delegation.revoked': { delegation_id: [text.optional(), EXAMPLE_OTHER] },
-  'vault.credential.created': credential,
-  'vault.credential.accessed': credential,
-  'vault.grant.revoked': { ...credential, grant_id: [text.optional(), EXAMPLE_ID] },
+  'vault.credential.created': {
+    provider: [text, 'github'],
+    credential_type: [text, 'api_key'],
+    label: [text, 'Deployments'],
+    auth_scheme: [text, 'bearer'],
+    allowed_hosts: [z.array(text), ['api.github.com']],
+    non_exportable: [z.boolean(), true],
+  },
+  'vault.credential.accessed': { access: [text.optional(), 'ssh_sign'] },
+  'vault.grant.revoked': {
+    ...credential,
+    grantee_type: [text.optional(), 'agent'],
+    grantee_id: [text.optional(), EXAMPLE_ID],
+  },
   'egress.stream.closed': {
     ...credential,
     outcome: [text.optional(), 'completed'],

@@ -85,14 +85,25 @@ test('what happens in a tenant reaches its receiver in the published shape', asy
     body: new URLSearchParams({ token: String(token) }),
   })
   t.is(revoked.status, 200)
+  const kept = await ask('POST', '/api/v1/vault/credentials', {
+    provider: 'ssh',
+    credential_type: 'ssh_ca',
+    label: 'Authority',
+  })
+  t.is(kept.status, 201, kept.text)
   t.is((await ask('POST', `${at}/test`)).status, 200)
   // Events of before the subscription may still have been on their way.
   const types = () => new Set(receiver.at(path).map(({ headers }) => headers['x-svc-event']))
-  const expected: EventType[] = ['auth.token.issued', 'auth.token.revoked', 'webhook.test']
+  const expected: EventType[] = [
+    'auth.token.issued',
+    'auth.token.revoked',
+    'vault.credential.created',
+    'webhook.test',
+  ]
   for (let turn = 0; turn < 500 && !expected.every((type) => types().has(type)); turn += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  await settled(at, 3)
+  await settled(at, 4)
   for (const type of expected) t.true(types().has(type), type)
   for (const { body, headers } of receiver.at(path)) {
     const event = JSON.parse(body.toString()) as Json
@@ -118,6 +129,9 @@ const BUILT: readonly EventType[] = [
   'tenant_user.removed',
   'admin.user.created',
   'admin.agent.registered',
+  'vault.credential.created',
+  'vault.credential.accessed',
+  'vault.grant.revoked',
   'org.created',
   'org.member.added',
   'security.brute_force.detected',
