@@ -1,7 +1,7 @@
 /**
  * The first look at a request head, before anything believes it. Transports hand every header in
  * as it came; what two servers could read differently is refused and the connection cut
- * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2; dependencies.md finding 3).
+ * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2).
  */
 
 import type { HeaderFields } from './exchange.js'

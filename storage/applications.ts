@@ -51,7 +51,7 @@ export function newClientSecret(random: Random): ClientSecret {
   return { secret, sha256: clientSecretSha256(secret) }
 }
 
-// 256 random bits cannot be guessed, so a slow hash would only slow the service (targets.md, finding 5).
+// 256 random bits cannot be guessed, so a slow hash would only slow the service.
 export function clientSecretSha256(secret: string): Uint8Array {
   return createHash('sha256').update(secret, 'utf8').digest()
 }

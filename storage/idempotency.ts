@@ -1,6 +1,6 @@
 /**
  * Idempotency keys: the key is taken and the answer kept in the transaction of the effect, so that
- * a crash leaves both or neither (reliability.md section 4; decisions.md sections 14 and 23).
+ * a crash leaves both or neither (decisions.md sections 14 and 23).
  */
 import { createHash } from 'node:crypto'
 import { pack, unpack } from 'msgpackr'

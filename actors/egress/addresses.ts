@@ -5,7 +5,7 @@ const { IPv4, IPv6 } = ipaddr
 
 /**
  * Refused although the registry calls them global: they reach the machine's own provider or are
- * translated to another address on the way (RFC 6890 and its registries; reliability.md section 7).
+ * translated to another address on the way (RFC 6890 and its registries).
  */
 const REFUSED_V4 = [
   // The metadata and health endpoint of Azure hosts.

@@ -1,6 +1,6 @@
 /**
  * Connects to upstreams, and to nothing that is not the public internet. undici does not ask
- * `lookup` about addresses in a URL (dependencies.md, finding 8), so there are three checks: of a
+ * `lookup` about addresses in a URL, so there are three checks: of a
  * literal before connecting, of every address a name resolves to, and of the peer once connected.
  * The name is resolved once and the checked address is the one connected to, so a name that answers
  * differently the second time gains nothing.

@@ -16,7 +16,7 @@ const SALT_BYTES = 16
 const HASH_BYTES = 32
 /** Some 5 s of waiting at 150 ms a hash; who would wait longer is better told so. */
 const QUEUED_PER_THREAD_MAX = 32
-/** The lowest priority: whatever answers requests goes first (targets.md, finding 4). */
+/** The lowest priority: whatever answers requests goes first. */
 const NICE = 19
 /** A stored hash that asks for more is not computed: it would break the bound on memory. */
 const STORED_MEMORY_KIB_MAX = 256 * 1024

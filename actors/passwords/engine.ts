@@ -1,6 +1,6 @@
 /**
  * The two argon2 engines behind one face. @node-rs/argon2 hashes synchronously on the thread that
- * asks, which keeps the libuv pool free for everything else (targets.md, finding 4). Where its
+ * asks, which keeps the libuv pool free for everything else. Where its
  * binary does not load, npm argon2 does the same work on the libuv pool.
  */
 import type { Argon2Cost } from './phc.js'

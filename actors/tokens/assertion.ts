@@ -2,7 +2,7 @@
 import type { ClientKey } from './client-key.js'
 import { decodeJwt, type DecodedJwt, hasType, verifySignature } from './jwt.js'
 
-/** A client's clock may run ahead by this much (reliability.md, FAPI check-list). */
+/** A client's clock may run ahead by this much. */
 const AHEAD_SECS_MAX = 60
 /** An assertion is made for one request; its id is remembered until it expires. */
 const LIFETIME_SECS_MAX = 3600

@@ -4,7 +4,7 @@ import { readPublicJwk } from './client-key.js'
 import { decodeJwt, hasType, verifySignature } from './jwt.js'
 
 const ID_LENGTH_MAX = 256
-/** `iat` may lie this far ahead of our clock (reliability.md, FAPI check-list). */
+/** `iat` may lie this far ahead of our clock. */
 const AHEAD_SECS_MAX = 60
 
 export type ProofClaims = {

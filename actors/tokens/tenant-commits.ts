@@ -1,7 +1,7 @@
 /**
  * Commits changes of one tenant together. Events are numbered per tenant, so that transactions which
  * append them follow one another anyway; what comes while one is under way shares the next, and with
- * it one round to the disk (targets.md, finding 9).
+ * it one round to the disk.
  */
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'

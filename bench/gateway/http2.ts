@@ -1,6 +1,6 @@
 /**
  * What the gateway adds over HTTP/2 without TLS, against a bare stream handler of node:http2 in the
- * same run. targets.md #4. Needs h2load.
+ * same run. Needs h2load.
  *
  *     node dist/bench/gateway/http2.js
  */

@@ -1,6 +1,6 @@
 /**
  * HTTP/2 over TLS and nothing else: `server.transport = tls_h2_only`. The stream API of node:http2;
- * the compatibility API costs a third more (targets.md finding 7).
+ * the compatibility API costs a third more.
  */
 import { readFileSync } from 'node:fs'
 import {

@@ -1,6 +1,6 @@
 /**
  * Loads the native uWebSockets binary only when it is byte for byte the one we have pinned.
- * It comes from a republish of the official project (dependencies.md section 3), so the lock file
+ * It comes from a republish of the official project, so the lock file
  * is not the only lock: the file about to be loaded is hashed at every start.
  */
 import { createHash } from 'node:crypto'

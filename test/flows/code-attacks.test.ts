@@ -1,4 +1,4 @@
-/** What must not work at the authorization and token endpoints. reliability.md 3; RFC 9700. */
+/** What must not work at the authorization and token endpoints. RFC 9700. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../support/browser.js'

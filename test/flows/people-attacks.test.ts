@@ -1,4 +1,4 @@
-/** What must not work on the hosted pages. reliability.md sections 3, 5.2 and 11; ASVS 5.0 V3, V6, V7. */
+/** What must not work on the hosted pages. ASVS 5.0 V3, V6, V7. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../support/identity.js'

@@ -1,4 +1,4 @@
-/** Whatever bytes come, the answer is one that the description names. reliability.md section 11. */
+/** Whatever bytes come, the answer is one that the description names. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { openapiDocument } from '../../gateway/openapi.js'

@@ -1,4 +1,4 @@
-/** What a hostile HTTP/2 client may try. reliability.md section 9. */
+/** What a hostile HTTP/2 client may try. */
 import { connect as connectHttp2, constants, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls } from 'node:tls'
 import test, { type ExecutionContext } from 'ava'

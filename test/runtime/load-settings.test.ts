@@ -28,7 +28,7 @@ function failuresOf(environment: Environment, files?: Environment) {
 }
 
 test('svc.toml of the working directory is read when it is there', (t) => {
-  const { settings, file, sources } = loaded({}, { '/work/svc.toml': '[server]\nport = 1' })
+  const { settings, file, sources } = loaded({}, { '/srv/svc.toml': '[server]\nport = 1' })
   t.is(settings.server.port, 1)
   t.is(file, 'svc.toml')
   t.deepEqual(sources.get('server.port'), { kind: 'file', path: 'svc.toml', line: 2 })
@@ -36,7 +36,7 @@ test('svc.toml of the working directory is read when it is there', (t) => {
 })
 
 test('SVC_CONFIG_FILE is read instead, relative to the working directory', (t) => {
-  const files = { '/work/svc.toml': 'server.port = 1', '/work/etc/a.toml': 'server.port = 2' }
+  const files = { '/srv/svc.toml': 'server.port = 1', '/srv/etc/a.toml': 'server.port = 2' }
   t.is(loaded({ SVC_CONFIG_FILE: 'etc/a.toml' }, files).settings.server.port, 2)
   const elsewhere = { '/etc/b.toml': 'server.port = 3' }
   t.is(loaded({ SVC_CONFIG_FILE: '/etc/b.toml' }, elsewhere).settings.server.port, 3)
@@ -77,7 +77,7 @@ for (const [name, key] of Object.entries(environmentNames.shortcuts)) {
     const prefixed = `SVC_${key.replace('.', '__').toUpperCase()}`
     const { settings, sources } = loaded(
       { [name]: 'postgres://short/d', [prefixed]: 'postgres://long/d' },
-      { '/work/svc.toml': `${key} = "postgres://file/d"` },
+      { '/srv/svc.toml': `${key} = "postgres://file/d"` },
     )
     const field = key.split('.')[1] as 'url'
     t.is(settings.database[field], 'postgres://short/d')
@@ -162,7 +162,7 @@ test('a missing plane is listed together with other failures', (t) => {
 })
 
 test('the data directory is SVC_DATA_DIR, relative to the working directory', (t) => {
-  t.is(loaded({ SVC_DATA_DIR: 'data' }).dataDir, '/work/data')
+  t.is(loaded({ SVC_DATA_DIR: 'data' }).dataDir, '/srv/data')
   t.is(loaded({ SVC_DATA_DIR: '/srv/svc' }, {}, 0).dataDir, '/srv/svc')
   t.is(failuresOf({ SVC_DATA_DIR: '' })[0]?.key, 'SVC_DATA_DIR')
 })

@@ -39,7 +39,7 @@ export type Case = {
 const reserialized = Buffer.from(JSON.stringify(JSON.parse(webhook.body), null, 1))
 const upperHex = webhook.signature_256.replace(/[0-9a-f]{64}/, (hex) => hex.toUpperCase())
 
-/** The receivers' table of reliability.md section 6: every receiver library must agree with it. */
+/** The receivers' table: every receiver library must agree with it. */
 export const CASES: readonly Case[] = [
   { title: 'the published delivery', verdict: 'genuine' },
   { title: 'a body that was re-serialised', body: reserialized, verdict: 'wrong_signature' },

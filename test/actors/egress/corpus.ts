@@ -1,5 +1,5 @@
 /**
- * Addresses and names that must not be reached, and some that must (reliability.md section 7). One
+ * Addresses and names that must not be reached, and some that must. One
  * table for every feature that takes a URL.
  */
 

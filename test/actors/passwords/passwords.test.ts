@@ -184,7 +184,7 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   const { stdout } = await promisify(execFile)(process.execPath, [script])
   const report = JSON.parse(stdout) as ProbeReport
   t.log(report)
-  // Two threads and 72 MiB each (targets.md 12), and what 100 promises and V8 may take.
+  // Two threads and 72 MiB each, and what 100 promises and V8 may take.
   t.true(report.peakMib - report.baseMib < 2 * 72 + 32, 'memory')
   t.is(report.hashed + report.busy, 100)
   t.true(report.busy > 50, 'most of the flood is refused')
