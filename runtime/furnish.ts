@@ -171,7 +171,13 @@ export function furnishings(house: House): readonly Furnishing[] {
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
     })),
-    furnish(applicationsActor, () => ({ database, clock, random, issuer })),
+    furnish(applicationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      issuer,
+    })),
     furnish(auditActor, () => ({ database })),
     furnish(rosterActor, ({ ref }) => ({
       database,

@@ -1,5 +1,5 @@
 /** The OAuth clients of a tenant. decisions.md 7.4. */
-import { defineActor } from '../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
@@ -16,6 +16,8 @@ import {
 } from '../../storage/applications.js'
 import { idempotently } from '../../storage/idempotency.js'
 import type { Database, Transaction } from '../../storage/sql.js'
+import type { Principal } from '../domain/principal.js'
+import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
   type Application,
@@ -29,6 +31,7 @@ import {
   type ReplaceApplication,
 } from './protocol.js'
 
+const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Of the unique constraint in 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
@@ -37,12 +40,13 @@ export type ApplicationsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
   readonly issuer: string
 }
 
 export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsNeeds>({
   address: applications,
-  asks: {},
+  asks: { tenants },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     list: () => undefined,
@@ -54,7 +58,13 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, issuer }) => {
+  create: ({ database, clock, random, tenants, issuer }) => {
+    const isOfControlPlane = async ({ subjectType, tenantId }: Principal, turn: Turn) => {
+      if (subjectType !== 'agent') return false
+      const resolved = await tenants.ask('resolve', { tenantId }, turn)
+      return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
+    }
+
     /** Inserts the application; its secret is in the outcome and nowhere else. */
     async function insert(
       tx: Transaction,
@@ -136,12 +146,14 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     }
 
     return {
-      async list({ tenantId, limit, after }, { signal }) {
+      async list({ principal, limit, after }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const { tenantId } = principal
         // One more than asked for tells whether there is another page.
         const rows = await database.tenant(
           tenantId,
           (tx) => listApplications(tx, tenantId, limit + 1, after),
-          { signal },
+          { signal: turn.signal },
         )
         const page = rows.slice(0, limit)
         const last = page.at(-1)
@@ -155,19 +167,22 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async read({ tenantId, applicationId }, { signal }) {
+      async read({ principal, applicationId }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const { tenantId } = principal
         if (!UUID.test(applicationId)) return { tag: 'unknown' }
         const row = await database.tenant(
           tenantId,
           (tx) => findApplication(tx, tenantId, applicationId),
-          { signal },
+          { signal: turn.signal },
         )
         if (row === undefined) return { tag: 'unknown' }
         return { tag: 'found', application: toApplication(row) }
       },
 
-      async create(message, { signal }) {
+      async create(message, turn) {
         const { principal, draft, idempotency } = message
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
         // Whoever creates a client could act as it: it must not hold more than its creator.
@@ -183,7 +198,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
                 () => insert(tx, message),
                 (created) => ({ ...created, clientSecret: null }),
               ),
-            { signal },
+            { signal: turn.signal },
           )
         } catch (error) {
           if (isAudienceTaken(error)) return { tag: 'audience_taken' }
@@ -191,15 +206,16 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async replace(message, { signal }) {
+      async replace(message, turn) {
         const { principal, applicationId, draft } = message
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
         // Whoever configures a client could act as it.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
         try {
-          return await changing(principal.tenantId, applicationId, signal, (tx, row) =>
+          return await changing(principal.tenantId, applicationId, turn.signal, (tx, row) =>
             replaceLocked(tx, row, message),
           )
         } catch (error) {
@@ -208,18 +224,21 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async remove({ tenantId, applicationId }, { signal }) {
+      async remove({ principal, applicationId }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const { tenantId } = principal
         if (!UUID.test(applicationId)) return { tag: 'unknown' }
         const removed = await database.tenant(
           tenantId,
           (tx) => deleteApplication(tx, tenantId, applicationId),
-          { signal },
+          { signal: turn.signal },
         )
         return { tag: removed ? 'removed' : 'unknown' }
       },
 
-      async rotateSecret({ principal, applicationId, overlapSecs }, { signal }) {
-        return changing(principal.tenantId, applicationId, signal, async (tx, row) => {
+      async rotateSecret({ principal, applicationId, overlapSecs }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        return changing(principal.tenantId, applicationId, turn.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }
           // Whoever holds the secret can act as the client.
           const beyond = scopesBeyond(row, principal.scopes)

@@ -5,14 +5,15 @@ import type { ApplicationId, TenantId } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
 
 export type ApplicationsProtocol = {
-  list: Ask<ListApplications, ApplicationsListed>
-  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
+  list: Ask<ListApplications, ApplicationsListed | NotATenantToken>
+  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown | NotATenantToken>
   create: Ask<
     CreateApplication,
     | ApplicationCreated
     | ApplicationInvalid
     | ApplicationForbidden
     | AudienceTaken
+    | NotATenantToken
     | IdempotencyRefused
   >
   /** Full replacement: what the draft leaves out returns to its default (interface.md, Application). */
@@ -23,12 +24,13 @@ export type ApplicationsProtocol = {
     | ApplicationForbidden
     | ApplicationUnknown
     | AudienceTaken
+    | NotATenantToken
   >
-  remove: Ask<ReadApplication, ApplicationRemoved | ApplicationUnknown>
+  remove: Ask<ReadApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
   /** A new secret; the old one may overlap with it (decisions.md 7.6, rotate-secret). */
   rotateSecret: Ask<
     RotateSecret,
-    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown
+    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown | NotATenantToken
   >
 }
 
@@ -76,7 +78,7 @@ export type Application = {
 export type ListCursor = { readonly createdAt: Date; readonly id: string }
 
 export type ListApplications = {
-  readonly tenantId: TenantId
+  readonly principal: Principal
   /** 1 to 200. */
   readonly limit: number
   readonly after: ListCursor | null
@@ -88,8 +90,13 @@ export type ApplicationsListed = {
   readonly next: ListCursor | null
 }
 
-export type ReadApplication = { readonly tenantId: TenantId; readonly applicationId: string }
+export type ReadApplication = { readonly principal: Principal; readonly applicationId: string }
 export type ApplicationFound = { readonly tag: 'found'; readonly application: Application }
+/**
+ * The control-plane tenant is shared by the owners of all workspaces: an agent's token of it manages
+ * no applications there (interface.md: a tenant-scoped direct agent token).
+ */
+export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type ApplicationUnknown = { readonly tag: 'unknown' }
 
 /** What a creator says; what is left out takes the default of decisions.md 7.4. */

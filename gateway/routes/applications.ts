@@ -125,6 +125,11 @@ const beyondCaller = problem(
 const audienceTaken = problem(409, 'conflict', {
   detail: 'Another application of this tenant has this audience.',
 })
+const not_a_tenant_token = problem(403, 'policy-denied', {
+  detail:
+    'Applications belong to an environment: use a token of that tenant, by login with its tenant_id ' +
+    'or by the switch operation of the control plane.',
+})
 const unknown = problem(404, 'not-found', { detail: 'There is no such application.' })
 
 export const applicationRoutes: readonly Route[] = [
@@ -137,7 +142,7 @@ export const applicationRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     query: PageQuery,
-    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
       listed: reply(
         200,
@@ -145,6 +150,7 @@ export const applicationRoutes: readonly Route[] = [
         (listed) => listed.applications.map(record),
         ({ next }, context) => nextLink(next, context),
       ),
+      not_a_tenant_token,
     },
   }),
   route(applications, 'create', {
@@ -182,6 +188,7 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
+      not_a_tenant_token,
       idempotency_mismatch: problem(422, 'unprocessable-content', {
         detail: 'This idempotency key was used with another body.',
       }),
@@ -201,12 +208,13 @@ export const applicationRoutes: readonly Route[] = [
     security: readers,
     params: ApplicationPath,
     message: ({ params, principal }) => ({
-      tenantId: principal.tenantId,
+      principal,
       applicationId: params.application_id,
     }),
     replies: {
       found: reply(200, ApplicationRecord, ({ application }) => record(application)),
       unknown,
+      not_a_tenant_token,
     },
   }),
   route(applications, 'replace', {
@@ -237,6 +245,7 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
+      not_a_tenant_token,
       unknown,
     },
   }),
@@ -251,10 +260,10 @@ export const applicationRoutes: readonly Route[] = [
     security: managers,
     params: ApplicationPath,
     message: ({ params, principal }) => ({
-      tenantId: principal.tenantId,
+      principal,
       applicationId: params.application_id,
     }),
-    replies: { removed: empty(204), unknown },
+    replies: { removed: empty(204), unknown, not_a_tenant_token },
   }),
   route(applications, 'rotateSecret', {
     method: 'POST',
@@ -286,6 +295,7 @@ export const applicationRoutes: readonly Route[] = [
       }),
       forbidden: beyondCaller,
       unknown,
+      not_a_tenant_token,
     },
   }),
 ]

@@ -13,7 +13,7 @@ function read(environment: Environment, files: Environment = {}, uid?: number) {
     if (text === undefined) throw Object.assign(new Error(path), { code: 'ENOENT' })
     return text
   }
-  return loadSettings({ environment, cwd: '/work', readFile, uid })
+  return loadSettings({ environment, cwd: '/srv', readFile, uid })
 }
 
 function loaded(environment: Environment, files?: Environment, uid?: number) {
@@ -53,7 +53,7 @@ test('a file that cannot be read is refused beside all other failures', (t) => {
     throw Object.assign(new Error('no'), { code: 'EACCES' })
   }
   const environment = { SVC_SERVER__PORT: 'x' }
-  const result = loadSettings({ environment, cwd: '/work', readFile })
+  const result = loadSettings({ environment, cwd: '/srv', readFile })
   t.deepEqual(result.tag === 'refused' && result.failures.map(({ key }) => key), [
     'svc.toml',
     'server.port',

@@ -76,7 +76,7 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
     requirePkce: false,
     authorizationDetailsTypes: [],
   })
-  t.like(await actor.ref.ask('read', { tenantId, applicationId: id }), {
+  t.like(await actor.ref.ask('read', { principal: principal(), applicationId: id }), {
     tag: 'found',
     application: { id },
   })
@@ -134,10 +134,12 @@ test.serial('an audience is one application’s', async (t) => {
 
 test.serial('an application of another tenant is unknown', async (t) => {
   const foreign = await town.application(await town.tenant('foreign-applications'))
-  t.deepEqual(await actor.ref.ask('read', { tenantId, applicationId: foreign.id }), {
+  t.deepEqual(await actor.ref.ask('read', { principal: principal(), applicationId: foreign.id }), {
     tag: 'unknown',
   })
-  t.deepEqual(await actor.ref.ask('read', { tenantId, applicationId: 'x' }), { tag: 'unknown' })
+  t.deepEqual(await actor.ref.ask('read', { principal: principal(), applicationId: 'x' }), {
+    tag: 'unknown',
+  })
 })
 
 test.serial('pages follow one another without a gap or a repetition', async (t) => {
@@ -151,11 +153,8 @@ test.serial('pages follow one another without a gap or a repetition', async (t) 
   const seen: string[] = []
   let after: { createdAt: Date; id: string } | null = null
   for (let page = 0; page < 4; page += 1) {
-    const listed: ApplicationsListed = await actor.ref.ask('list', {
-      tenantId: own,
-      limit: 2,
-      after,
-    })
+    const asked = { principal: principal(own), limit: 2, after }
+    const listed = (await actor.ref.ask('list', asked)) as ApplicationsListed
     seen.push(...listed.applications.map(({ id }) => id))
     after = listed.next
     t.is(after === null, page === 3)
@@ -224,7 +223,7 @@ test.serial(
     const unknown = { tag: 'unknown' } as const
     for (const applicationId of [foreign.id, town.random.uuid(), 'x']) {
       t.deepEqual(await manage(applicationId), unknown)
-      t.deepEqual(await actor.ref.ask('remove', { tenantId, applicationId }), unknown)
+      t.deepEqual(await actor.ref.ask('remove', { principal: principal(), applicationId }), unknown)
       const rotation = { principal: principal(), applicationId, overlapSecs: 0 }
       t.deepEqual(await actor.ref.ask('rotateSecret', rotation), unknown)
     }
@@ -350,3 +349,23 @@ for (const [title, change, pointer] of [
     (t) => t.is(draftFault(draft(change), ISSUER)?.pointer, pointer),
   )
 }
+
+test.serial('an agent of the control plane manages no applications there', async (t) => {
+  const { tenant } = await town.tenants.ask('ensureControlPlane', {})
+  const shared = tenant.id
+  const { id } = await town.application(shared)
+  const owner = principal(shared)
+  const refused = { tag: 'not_a_tenant_token' }
+  const { ref } = actor
+  t.deepEqual(await ref.ask('list', { principal: owner, limit: 50, after: null }), refused)
+  t.deepEqual(await ref.ask('read', { principal: owner, applicationId: id }), refused)
+  t.deepEqual(await ref.ask('remove', { principal: owner, applicationId: id }), refused)
+  t.deepEqual(
+    await ref.ask('create', { principal: owner, draft: draft(), idempotency: null }),
+    refused,
+  )
+  t.deepEqual(
+    await ref.ask('rotateSecret', { principal: owner, applicationId: id, overlapSecs: 0 }),
+    refused,
+  )
+})

@@ -7,6 +7,7 @@ import { tokensActor } from '../../../actors/tokens/actor.js'
 import { readPublicJwk } from '../../../actors/tokens/client-key.js'
 import type { FormFields, TokenRequest } from '../../../actors/tokens/protocol.js'
 import { heldClock } from '../../../runtime/kernel/clock.js'
+import { tenantsActor } from '../../../actors/tenants/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { registerAgent } from '../../../storage/agents.js'
@@ -73,6 +74,16 @@ export async function buildTown() {
       { cloneMessages: true },
     )
   const tokens = spawnTokens()
+  const tenants = spawnInline(tenantsActor, {
+    database,
+    clock,
+    random,
+    settings: {
+      baseDomain: 'svc.example',
+      issuerHost: new URL(ISSUER).hostname,
+      defaultTenantSlug: undefined,
+    },
+  })
 
   async function tenant(slug: string): Promise<string> {
     const id = random.uuid()
@@ -191,6 +202,7 @@ export async function buildTown() {
     await fresh.drop()
   }
   return {
+    tenants: tenants.ref,
     fresh,
     database,
     clock,
