@@ -43,7 +43,7 @@ function hello(): Promise<void> {
 
 await publish(
   await compare({
-    name: 'argon2id, 64 MiB, t=3, p=1, saturated (target 10)',
+    name: 'argon2id, 64 MiB, t=3, p=1, saturated',
     ms: 3_000,
     reference: {
       name: `raw @node-rs/argon2, ${CONCURRENT} at once`,
@@ -76,7 +76,7 @@ await publish(
 
 await publish(
   await compare({
-    name: 'a light request every 2.5 ms, open loop (target 11)',
+    name: 'a light request every 2.5 ms, open loop',
     ms: 3_000,
     reference: { name: 'nothing else to do', run: (ms) => pace(ms, LIGHT_PER_SECOND, hello) },
     contenders: [
@@ -96,7 +96,7 @@ await publish(
 
 await publish(
   await compare({
-    name: 'a flood of 1,000 hashes (target 12)',
+    name: 'a flood of 1,000 hashes',
     rounds: 3,
     contenders: [
       {

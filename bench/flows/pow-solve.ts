@@ -35,7 +35,7 @@ async function solveFor(ms: number) {
 
 await publish(
   await compare({
-    name: 'proof-of-work tries (target 21)',
+    name: 'proof-of-work tries',
     reference: {
       name: 'createHash per try',
       run: (ms) =>

@@ -19,7 +19,7 @@ const inline = spawnInline(powActor, { compute: inlineCompute(computeModule) })
 
 await publish(
   await compare({
-    name: 'proof-of-work verification (target 19)',
+    name: 'proof-of-work verification',
     reference: {
       name: 'createHash of 64 bytes, bare loop',
       run: (ms) => repeat(ms, () => createHash('sha256').update(block).digest()),

@@ -194,7 +194,7 @@ const worker = createDeliveryWorker({
 try {
   await publish(
     await compare({
-      name: 'webhook deliveries to loopback over TLS (targets 17 and 18)',
+      name: 'webhook deliveries to loopback over TLS',
       reference: {
         name: 'undici request, bare',
         run: (ms) => saturate(ms, IN_FLIGHT, request),
