@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
+import { isSlug } from '../domain/slugs.js'
 import type { Tenant } from '../domain/tenancy.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import {
@@ -21,7 +22,6 @@ import {
 } from './protocol.js'
 
 const MAX_AGE_SECS = 300
-const SLUG = /^[a-z0-9-]{3,63}$/
 
 export type DiscoveryNeeds = {
   readonly keys: ActorRef<KeysProtocol>
@@ -56,7 +56,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
 
     /** The tenant, where it issues credentials. */
     async function issuing(tenantSlug: string, turn: Turn): Promise<Tenant | undefined> {
-      if (!SLUG.test(tenantSlug)) return undefined
+      if (!isSlug(tenantSlug)) return undefined
       const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
       if (resolved.tag !== 'resolved') return undefined
       const { tenant } = resolved

@@ -1,5 +1,12 @@
 /** Slugs of organizations and tenants: `[a-z0-9-]{3,63}`, usable as a host label. */
 
+const SLUG = /^[a-z0-9-]{3,63}$/
+
+/** Whether a text can be a slug at all; what cannot is not looked for. */
+export function isSlug(text: string): boolean {
+  return SLUG.test(text)
+}
+
 export const CONTROL_PLANE_SLUG = 'control-plane'
 
 const LENGTH_MIN = 3

@@ -1,5 +1,6 @@
 /** How a request names its tenant, decided from the request alone. decisions.md 0, Tenant resolution. */
 import { isUuid } from '../domain/ids.js'
+import { isSlug } from '../domain/slugs.js'
 import type { TenantSelector } from '../domain/tenancy.js'
 import type { TenantResolved } from './protocol.js'
 
@@ -26,13 +27,17 @@ export function nameTenant(selector: TenantSelector, settings: TenancySettings):
   if (tenantId !== undefined) {
     return isUuid(tenantId) ? { by: 'id', id: tenantId, how: 'explicit' } : { by: 'nothing_known' }
   }
-  if (tenantSlug !== undefined) return { by: 'slug', slug: tenantSlug, how: 'explicit' }
+  if (tenantSlug !== undefined) return bySlug(tenantSlug, 'explicit')
   const { defaultTenantSlug } = settings
   if (defaultTenantSlug !== undefined) {
     return { by: 'slug', slug: defaultTenantSlug, how: 'default' }
   }
   const slug = host === undefined ? undefined : slugOfHost(host, settings)
-  return slug === undefined ? { by: 'control_plane' } : { by: 'slug', slug, how: 'host' }
+  return slug === undefined ? { by: 'control_plane' } : bySlug(slug, 'host')
+}
+
+function bySlug(slug: string, how: TenantResolved['by']): NamedTenant {
+  return isSlug(slug) ? { by: 'slug', slug, how } : { by: 'nothing_known' }
 }
 
 /** The slug in `{slug}.{base_domain}`, whatever the port and the case; undefined elsewhere. */

@@ -21,6 +21,8 @@ for (const [title, selector, named] of [
     { tenantSlug: 'acme', host: 'other.svc.example' },
     { by: 'slug', slug: 'acme', how: 'explicit' },
   ],
+  ['a slug that cannot be one is not looked for', { tenantSlug: 'a\0b' }, { by: 'nothing_known' }],
+  ['nor is one of another case', { tenantSlug: 'Acme' }, { by: 'nothing_known' }],
   ['id and slug together are a conflict', { tenantId: ID, tenantSlug: 'acme' }, { by: 'conflict' }],
   ['an id in capitals names nothing', { tenantId: 'ABCDEF' }, { by: 'nothing_known' }],
   [
