@@ -5,7 +5,7 @@
  *   npm test [-- --fail-on-skip] [--long] [--no-coverage] [FILES of dist/test ...]
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -22,9 +22,6 @@ const wanted = (flag: string) => flags.includes(flag)
 const FLOWS = ['agents', 'oauth', 'control-plane', 'roster', 'openid-client'].map(
   (name) => `dist/test/flows/${name}.test.js`,
 )
-
-/** More failures than this are no accident. */
-const RERUN_MAX = 5
 
 type Verdict = { passed: number; failed: string[]; skipped: string[] }
 
@@ -47,7 +44,6 @@ async function main(): Promise<number> {
       verdict.failed.push(...over.failed.map((title) => `${title} (tls_h2_only)`))
       verdict.skipped.push(...over.skipped)
     }
-    if (files.length === 0) await runAgain(verdict, postgres.env)
     report(verdict, (performance.now() - started) / 1000)
     if (!wanted('--no-coverage')) showCoverage()
     const skipsFail = wanted('--fail-on-skip') && verdict.skipped.length > 0
@@ -56,30 +52,6 @@ async function main(): Promise<number> {
     await postgres.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
-}
-
-/**
- * A few failures may be a machine that was too busy for a moment: their files run once more, alone.
- * What then passes is named as unsteady; what fails again has failed.
- */
-async function runAgain(verdict: Verdict, environment: Record<string, string>): Promise<void> {
-  const again = verdict.failed.map(fileOf)
-  if (again.length === 0 || again.length > RERUN_MAX || again.includes(undefined)) return
-  const only = [...new Set(again)].filter((file) => file !== undefined)
-  say(`once more, alone: ${only.join(', ')}`)
-  const { failed, passed } = await runAva(environment, only)
-  if (failed.length > 0 || passed === 0) return
-  for (const title of verdict.failed.splice(0)) say(`unsteady: ${title}`)
-}
-
-/** The compiled file of a test, from the title that begins with its path. */
-function fileOf(title: string): string | undefined {
-  const words = title.split(' › ')
-  for (let length = words.length - 1; length > 0; length -= 1) {
-    const file = `dist/test/${words.slice(0, length).join('/')}.test.js`
-    if (existsSync(join(root, file))) return file
-  }
-  return undefined
 }
 
 /** Where the machine allows it; where not, the tests that need them say so and are skipped. */
