@@ -38,7 +38,8 @@ export type Frame = {
 
 /**
  * Renders a template inside of the frame. In a template `it.say(key)` and `it.time(date)` are the
- * words, `it.frame` the frame, and the members of `content` are at `it` itself.
+ * words, `it.frame` the frame, and the members of `content` are at `it` itself. A page of several parts
+ * takes them in with `include('@page-part', it)`, one part for each thing that can be done there.
  */
 export function renderPage(
   template: string,
