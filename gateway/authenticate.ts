@@ -1,6 +1,11 @@
 /** Credentials to a `Principal`, by asking the tokens actor; then what the route demands of it. */
 import { isDirect, type Principal } from '../actors/domain/principal.js'
-import type { Authenticate, TokensProtocol, Unauthenticated } from '../actors/tokens/protocol.js'
+import {
+  type Authenticate,
+  PROOF_ALGORITHMS,
+  type TokensProtocol,
+  type Unauthenticated,
+} from '../actors/tokens/protocol.js'
 import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
 import type { Problem, ProblemName } from './problems.js'
 import type { Credentials, Security } from './route.js'
@@ -76,7 +81,7 @@ function refusal(verdict: Unauthenticated, metadata: string): Problem {
   const proof = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
   const words = quotable(description)
   const challenge = proof
-    ? `DPoP error="${error}", error_description="${words}", algs="ES256 EdDSA"`
+    ? `DPoP error="${error}", error_description="${words}", algs="${PROOF_ALGORITHMS.join(' ')}"`
     : `Bearer error="invalid_token", error_description="${words}", ${metadata}`
   return {
     name: PROBLEM_OF[error],

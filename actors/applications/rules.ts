@@ -1,7 +1,7 @@
 /** What an application may be. decisions.md 7.4 and 21; RFC 7591 section 2. */
-import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { redirectUriFault } from '../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { importPublicJwk } from '../keys/jwk.js'
 import type {
   ApplicationDraft,
   ApplicationInvalid,
@@ -122,21 +122,9 @@ function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvali
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
   if (keys.length > KEYS_MAX) return bad('/jwks/keys', `At most ${KEYS_MAX} keys.`)
-  const index = keys.findIndex((key) => !isPublicKey(key))
+  const index = keys.findIndex((key) => importPublicJwk(key) === undefined)
   if (index < 0) return undefined
   return bad(`/jwks/keys/${index}`, 'The key must be a public P-256 or Ed25519 key.')
-}
-
-function isPublicKey(jwk: Readonly<Record<string, unknown>>): boolean {
-  const { kty, crv, d, k } = jwk
-  const known = (kty === 'EC' && crv === 'P-256') || (kty === 'OKP' && crv === 'Ed25519')
-  if (!known || d !== undefined || k !== undefined) return false
-  try {
-    createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' })
-    return true
-  } catch {
-    return false
-  }
 }
 
 function logoFault(uri: string | undefined): ApplicationInvalid | undefined {

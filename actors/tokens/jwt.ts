@@ -6,6 +6,7 @@
  */
 import { type KeyObject, sign, verify } from 'node:crypto'
 import type { Claims, SigningAlgorithm } from '../keys/protocol.js'
+import { PROOF_ALGORITHMS, type ProofAlgorithm } from './protocol.js'
 import { parseStrictJson } from './strict-json.js'
 
 /** Longer tokens are refused before anything else looks at them. Characters. */
@@ -29,7 +30,7 @@ export type VerificationKey = {
 }
 
 export type JwtHeader = {
-  readonly alg: SigningAlgorithm
+  readonly alg: ProofAlgorithm
   readonly typ: string | undefined
   readonly kid: string | undefined
   /** Only where `allowHeaderMembers` lets it pass, as in a DPoP proof (RFC 9449 section 4.2). */
@@ -142,7 +143,8 @@ export function verifySignature(
   { header, signingInput, signature }: DecodedJwt,
   { algorithm, publicKey }: VerificationKey,
 ): boolean {
-  if (header.alg !== algorithm) return false
+  const { alg } = header
+  if (alg !== algorithm && !(alg === 'Ed25519' && algorithm === 'EdDSA')) return false
   return verifyBytes({ algorithm, publicKey }, signingInput, signature)
 }
 
@@ -175,10 +177,14 @@ function judgeHeader(
     if (!HEADER_MEMBERS.has(member) && !moreMembers.includes(member)) return undefined
   }
   const { alg, typ, kid, jwk } = header
-  if (alg !== 'ES256' && alg !== 'EdDSA') return undefined
+  if (!isProofAlgorithm(alg)) return undefined
   if (typ !== undefined && typeof typ !== 'string') return undefined
   if (kid !== undefined && !isKid(kid)) return undefined
   return { alg, typ, kid, jwk }
+}
+
+function isProofAlgorithm(alg: unknown): alg is ProofAlgorithm {
+  return typeof alg === 'string' && (PROOF_ALGORITHMS as readonly string[]).includes(alg)
 }
 
 /** A `kid` is looked up in memory only; still, nothing long or unprintable travels into logs. */

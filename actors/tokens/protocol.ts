@@ -36,8 +36,12 @@ export const CLIENT_AUTH_METHODS = [
 ] as const
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
-/** Algorithms of client assertions and of DPoP proofs. */
-export const PROOF_ALGORITHMS = ['ES256', 'EdDSA'] as const
+/**
+ * Algorithms of client assertions and of DPoP proofs. `Ed25519` is what RFC 9864 calls the one that
+ * RFC 8037 left open as `EdDSA`: the same signatures, and clients send either.
+ */
+export const PROOF_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
+export type ProofAlgorithm = (typeof PROOF_ALGORITHMS)[number]
 
 export type Authenticate = {
   readonly token: string

@@ -1,6 +1,7 @@
 /** Agent registration and login. interface.md, Agent authentication and registration. */
 import { z } from 'zod'
 import { type AgentRegistered, agents } from '../../actors/agents/protocol.js'
+import { PROOF_ALGORITHMS } from '../../actors/tokens/protocol.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 import {
   Agent,
@@ -217,7 +218,7 @@ const verify = route(agents, 'verify', {
       error,
       detail: description,
       headers: {
-        'www-authenticate': `DPoP error="${error}", algs="ES256 EdDSA"`,
+        'www-authenticate': `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`,
         ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
       },
     })),

@@ -4,6 +4,7 @@ import {
   GRANT_TYPES,
   type Introspection,
   type OAuthRefused,
+  PROOF_ALGORITHMS,
   type ProofRefused,
   tokens,
   type Unauthenticated,
@@ -89,7 +90,7 @@ const IntrospectionResponse = z
 /** decisions.md 7.3: at 401, in the header and in the body, so that clients that look at either work. */
 function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNonce'>) {
   return {
-    'www-authenticate': `DPoP error="${error}", algs="ES256 EdDSA"`,
+    'www-authenticate': `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`,
     ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
   }
 }

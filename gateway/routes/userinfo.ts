@@ -5,7 +5,7 @@ import {
   type PushRefused,
   type UserinfoRefused,
 } from '../../actors/authorization/protocol.js'
-import type { Unauthenticated } from '../../actors/tokens/protocol.js'
+import { PROOF_ALGORITHMS, type Unauthenticated } from '../../actors/tokens/protocol.js'
 import { presentedClient } from '../presented-client.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../route.js'
 import { AuthorizationParameters } from './authorize.js'
@@ -71,7 +71,7 @@ const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized
   const { error, description, dpopNonce } = outcome
   const dpop = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
   const challenge = dpop
-    ? `DPoP error="${error}", algs="ES256 EdDSA"`
+    ? `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`
     : `Bearer error="invalid_token", error_description="${description}"`
   return {
     error,

@@ -203,7 +203,10 @@ onEachTransport(
       })
       t.is(status, 401)
       t.is(json()['error'] as unknown, 'use_dpop_nonce')
-      t.regex(headers['www-authenticate'] ?? '', /^DPoP error="use_dpop_nonce".*algs="ES256 EdDSA"/)
+      t.regex(
+        headers['www-authenticate'] ?? '',
+        /^DPoP error="use_dpop_nonce".*algs="ES256 EdDSA Ed25519"/,
+      )
       t.is(headers['dpop-nonce'], 'nonce-1')
     })
 
