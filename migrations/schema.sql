@@ -153,6 +153,53 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_ledger_balance()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into ledger_accounts as a (tenant_id, currency, rail, account, balance_minor)
+    values (new.tenant_id, new.currency, new.rail, new.account, new.amount_minor)
+    on conflict (tenant_id, currency, rail, account)
+    do update set balance_minor = a.balance_minor + excluded.balance_minor;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_ledger_balanced()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  entry uuid;
+  lines bigint;
+  total numeric;
+  strange bigint;
+begin
+  entry := case when tg_table_name = 'ledger_lines' then (to_jsonb(new) ->> 'entry_id')::uuid
+                else (to_jsonb(new) ->> 'id')::uuid end;
+  select count(*), coalesce(sum(l.amount_minor), 0), count(*) filter (where l.currency <> e.currency)
+    into lines, total, strange
+    from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id and e.id = l.entry_id
+    where l.tenant_id = new.tenant_id and l.entry_id = entry;
+  if lines < 2 or total <> 0 or strange > 0 then
+    raise exception 'ledger entry % does not balance', entry
+      using errcode = 'check_violation', constraint = 'ledger_balanced';
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_ledger_kept()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'the ledger is only added to' using errcode = 'check_violation',
+    constraint = 'ledger_kept';
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_limit_fixtures()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -473,6 +520,83 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table charges (
+  tenant_id uuid not null,
+  id uuid not null,
+  status text default 'pending'::text not null,
+  rail text,
+  rail_reference text,
+  amount_minor bigint not null,
+  currency text not null,
+  refunded_amount_minor bigint default 0 not null,
+  refunding_amount_minor bigint default 0 not null,
+  reversed_amount_minor bigint default 0 not null,
+  failure_code text,
+  metadata jsonb not null,
+  product_id uuid,
+  price_id uuid,
+  quantity integer default 1 not null,
+  buyer_id text,
+  customer_email text,
+  buyer_country text,
+  buyer_region text,
+  checkout_session_id uuid,
+  payment_link_id uuid,
+  subscription_id uuid,
+  subscription_period integer,
+  paid_at timestamp with time zone,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint charges_pkey PRIMARY KEY (tenant_id, id),
+  constraint charges_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
+  constraint charges_check CHECK ((((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) <= amount_minor)),
+  constraint charges_check1 CHECK (((status = ANY (ARRAY['succeeded'::text, 'refunded'::text])) OR (((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) = 0))),
+  constraint charges_check2 CHECK (((status = 'refunded'::text) = (refunded_amount_minor > 0))),
+  constraint charges_check3 CHECK (((status = ANY (ARRAY['succeeded'::text, 'refunded'::text])) = (paid_at IS NOT NULL))),
+  constraint charges_check4 CHECK (((status <> 'failed'::text) OR (failure_code IS NOT NULL))),
+  constraint charges_check5 CHECK (((status = 'pending'::text) OR (due_at IS NULL))),
+  constraint charges_check6 CHECK (((status = ANY (ARRAY['pending'::text, 'failed'::text])) OR (rail IS NOT NULL))),
+  constraint charges_check7 CHECK (((subscription_id IS NULL) = (subscription_period IS NULL))),
+  constraint charges_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint charges_quantity_check CHECK (((quantity >= 1) AND (quantity <= 999))),
+  constraint charges_refunded_amount_minor_check CHECK ((refunded_amount_minor >= 0)),
+  constraint charges_refunding_amount_minor_check CHECK ((refunding_amount_minor >= 0)),
+  constraint charges_reversed_amount_minor_check CHECK ((reversed_amount_minor >= 0)),
+  constraint charges_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text, 'refunded'::text]))),
+  constraint charges_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint charges_tenant_id_subscription_id_fkey FOREIGN KEY (tenant_id, subscription_id) REFERENCES subscriptions(tenant_id, id)
+);
+CREATE UNIQUE INDEX charges_by_reference ON public.charges USING btree (tenant_id, rail, rail_reference) WHERE (rail_reference IS NOT NULL);
+CREATE INDEX charges_due ON public.charges USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX charges_listed ON public.charges USING btree (tenant_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX charges_of_period ON public.charges USING btree (tenant_id, subscription_id, subscription_period) WHERE ((subscription_id IS NOT NULL) AND (status <> 'failed'::text));
+alter table charges enable row level security;
+alter table charges force row level security;
+create policy tenant on charges using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table checkout_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  charge_id uuid not null,
+  status text default 'open'::text not null,
+  success_url text,
+  cancel_url text,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint checkout_sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint checkout_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint checkout_sessions_status_check CHECK ((status = ANY (ARRAY['open'::text, 'paying'::text, 'completed'::text, 'expired'::text, 'canceled'::text]))),
+  constraint checkout_sessions_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint checkout_sessions_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX checkout_sessions_charge ON public.checkout_sessions USING btree (tenant_id, charge_id);
+CREATE INDEX checkout_sessions_expiry ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'open'::text);
+alter table checkout_sessions enable row level security;
+alter table checkout_sessions force row level security;
+create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table consents (
   tenant_id uuid not null,
   subject text not null,
@@ -518,6 +642,31 @@ CREATE INDEX data_keys_of_master ON public.data_keys USING btree (master_key_id)
 alter table data_keys enable row level security;
 alter table data_keys force row level security;
 create policy tenant on data_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table disputes (
+  tenant_id uuid not null,
+  id uuid not null,
+  charge_id uuid not null,
+  amount_minor bigint not null,
+  currency text not null,
+  reason text not null,
+  status text default 'opened'::text not null,
+  outcome text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint disputes_pkey PRIMARY KEY (tenant_id, id),
+  constraint disputes_tenant_id_charge_id_key UNIQUE (tenant_id, charge_id),
+  constraint disputes_amount_minor_check CHECK ((amount_minor >= 0)),
+  constraint disputes_check CHECK (((status = 'closed'::text) = (outcome IS NOT NULL))),
+  constraint disputes_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint disputes_outcome_check CHECK ((outcome = ANY (ARRAY['won'::text, 'lost'::text]))),
+  constraint disputes_status_check CHECK ((status = ANY (ARRAY['opened'::text, 'closed'::text]))),
+  constraint disputes_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX disputes_listed ON public.disputes USING btree (tenant_id, created_at DESC, id DESC);
+alter table disputes enable row level security;
+alter table disputes force row level security;
+create policy tenant on disputes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table event_sequences (
   tenant_id uuid not null,
@@ -565,6 +714,63 @@ CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (exp
 alter table idempotency_keys enable row level security;
 alter table idempotency_keys force row level security;
 create policy tenant on idempotency_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table ledger_accounts (
+  tenant_id uuid not null,
+  currency text not null,
+  rail text not null,
+  account text not null,
+  balance_minor bigint not null,
+  constraint ledger_accounts_pkey PRIMARY KEY (tenant_id, currency, rail, account),
+  constraint ledger_accounts_balance_minor_check CHECK (((balance_minor >= '-9007199254740991'::bigint) AND (balance_minor <= '9007199254740991'::bigint)))
+);
+alter table ledger_accounts enable row level security;
+alter table ledger_accounts force row level security;
+create policy tenant on ledger_accounts using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table ledger_books (
+  tenant_id uuid not null,
+  currency text not null,
+  last_sequence bigint not null,
+  constraint ledger_books_pkey PRIMARY KEY (tenant_id, currency),
+  constraint ledger_books_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+alter table ledger_books enable row level security;
+alter table ledger_books force row level security;
+create policy tenant on ledger_books using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table ledger_entries (
+  tenant_id uuid not null,
+  currency text not null,
+  sequence bigint not null,
+  id uuid not null,
+  kind text not null,
+  subject_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint ledger_entries_pkey PRIMARY KEY (tenant_id, currency, sequence),
+  constraint ledger_entries_tenant_id_id_key UNIQUE (tenant_id, id)
+);
+CREATE UNIQUE INDEX ledger_entries_once ON public.ledger_entries USING btree (tenant_id, kind, subject_id) WHERE (kind !~~ 'settlement.%'::text);
+alter table ledger_entries enable row level security;
+alter table ledger_entries force row level security;
+create policy tenant on ledger_entries using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table ledger_lines (
+  tenant_id uuid not null,
+  entry_id uuid not null,
+  number integer not null,
+  currency text not null,
+  rail text not null,
+  account text not null,
+  amount_minor bigint not null,
+  constraint ledger_lines_pkey PRIMARY KEY (tenant_id, entry_id, number),
+  constraint ledger_lines_account_check CHECK ((account = ANY (ARRAY['clearing'::text, 'pending'::text, 'held'::text, 'available'::text, 'in_transit'::text]))),
+  constraint ledger_lines_amount_minor_check CHECK ((amount_minor <> 0)),
+  constraint ledger_lines_tenant_id_entry_id_fkey FOREIGN KEY (tenant_id, entry_id) REFERENCES ledger_entries(tenant_id, id)
+);
+alter table ledger_lines enable row level security;
+alter table ledger_lines force row level security;
+create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table operator_invites (
   tenant_id uuid not null,
@@ -623,6 +829,52 @@ create policy tenant on organizations using ((svc_visible('00000000-0000-0000-00
    FROM tenants t
   WHERE ((t.organization_id = organizations.id) AND svc_visible(t.id)))))) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+create table payment_links (
+  tenant_id uuid not null,
+  id uuid not null,
+  token text not null,
+  price_id uuid not null,
+  quantity integer not null,
+  metadata jsonb not null,
+  x402 jsonb,
+  active boolean default true not null,
+  created_at timestamp with time zone not null,
+  constraint payment_links_pkey PRIMARY KEY (tenant_id, id),
+  constraint payment_links_token_key UNIQUE (token),
+  constraint payment_links_quantity_check CHECK (((quantity >= 1) AND (quantity <= 999))),
+  constraint payment_links_token_check CHECK ((length(token) >= 22)),
+  constraint payment_links_tenant_id_price_id_fkey FOREIGN KEY (tenant_id, price_id) REFERENCES prices(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX payment_links_listed ON public.payment_links USING btree (tenant_id, created_at DESC, id DESC);
+alter table payment_links enable row level security;
+alter table payment_links force row level security;
+create policy tenant on payment_links using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table payouts (
+  tenant_id uuid not null,
+  id uuid not null,
+  rail text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  status text default 'submitted'::text not null,
+  failure_code text,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint payouts_pkey PRIMARY KEY (tenant_id, id),
+  constraint payouts_amount_minor_check CHECK ((amount_minor > 0)),
+  constraint payouts_check CHECK (((status = 'submitted'::text) = (due_at IS NOT NULL))),
+  constraint payouts_check1 CHECK (((status = 'failed'::text) = (failure_code IS NOT NULL))),
+  constraint payouts_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint payouts_status_check CHECK ((status = ANY (ARRAY['submitted'::text, 'paid'::text, 'failed'::text]))),
+  constraint payouts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX payouts_due ON public.payouts USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX payouts_listed ON public.payouts USING btree (tenant_id, created_at DESC, id DESC);
+alter table payouts enable row level security;
+alter table payouts force row level security;
+create policy tenant on payouts using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table pow_challenges (
   tenant_id uuid not null,
   id uuid not null,
@@ -654,6 +906,44 @@ CREATE INDEX pow_challenges_expired ON public.pow_challenges USING btree (expire
 alter table pow_challenges enable row level security;
 alter table pow_challenges force row level security;
 create policy tenant on pow_challenges using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table prices (
+  tenant_id uuid not null,
+  id uuid not null,
+  product_id uuid not null,
+  amount_minor bigint not null,
+  currency text not null,
+  recurring_interval text,
+  recurring_interval_count integer,
+  active boolean default true not null,
+  created_at timestamp with time zone not null,
+  constraint prices_pkey PRIMARY KEY (tenant_id, id),
+  constraint prices_id_key UNIQUE (id),
+  constraint prices_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
+  constraint prices_check CHECK (((recurring_interval IS NULL) = (recurring_interval_count IS NULL))),
+  constraint prices_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint prices_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),
+  constraint prices_recurring_interval_count_check CHECK (((recurring_interval_count >= 1) AND (recurring_interval_count <= 365))),
+  constraint prices_tenant_id_product_id_fkey FOREIGN KEY (tenant_id, product_id) REFERENCES products(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX prices_listed ON public.prices USING btree (tenant_id, created_at DESC, id DESC);
+alter table prices enable row level security;
+alter table prices force row level security;
+create policy tenant on prices using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table products (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  active boolean default true not null,
+  created_at timestamp with time zone not null,
+  constraint products_pkey PRIMARY KEY (tenant_id, id),
+  constraint products_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX products_listed ON public.products USING btree (tenant_id, created_at DESC, id DESC);
+alter table products enable row level security;
+alter table products force row level security;
+create policy tenant on products using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table recovery_codes (
   account_id uuid not null,
@@ -716,6 +1006,29 @@ alter table refresh_tokens enable row level security;
 alter table refresh_tokens force row level security;
 create policy tenant on refresh_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table refunds (
+  tenant_id uuid not null,
+  id uuid not null,
+  charge_id uuid not null,
+  amount_minor bigint not null,
+  reason text,
+  status text default 'pending'::text not null,
+  failure_code text,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint refunds_pkey PRIMARY KEY (tenant_id, id),
+  constraint refunds_amount_minor_check CHECK ((amount_minor > 0)),
+  constraint refunds_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
+  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text]))),
+  constraint refunds_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX refunds_due ON public.refunds USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refunds_of_charge ON public.refunds USING btree (tenant_id, charge_id);
+alter table refunds enable row level security;
+alter table refunds force row level security;
+create policy tenant on refunds using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table revoked_tokens (
   tenant_id uuid not null,
   id uuid not null,
@@ -728,6 +1041,35 @@ CREATE INDEX revoked_tokens_ended ON public.revoked_tokens USING btree (expires_
 alter table revoked_tokens enable row level security;
 alter table revoked_tokens force row level security;
 create policy tenant on revoked_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table sandbox_mandates (
+  tenant_id uuid not null,
+  id uuid not null,
+  outcome text not null,
+  created_at timestamp with time zone not null,
+  constraint sandbox_mandates_pkey PRIMARY KEY (tenant_id, id),
+  constraint sandbox_mandates_outcome_check CHECK ((outcome = ANY (ARRAY['succeed'::text, 'decline'::text]))),
+  constraint sandbox_mandates_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+alter table sandbox_mandates enable row level security;
+alter table sandbox_mandates force row level security;
+create policy tenant on sandbox_mandates using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table sandbox_payments (
+  tenant_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  outcome text not null,
+  created_at timestamp with time zone not null,
+  constraint sandbox_payments_pkey PRIMARY KEY (tenant_id, id),
+  constraint sandbox_payments_kind_check CHECK ((kind = ANY (ARRAY['charge'::text, 'refund'::text, 'payout'::text]))),
+  constraint sandbox_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+alter table sandbox_payments enable row level security;
+alter table sandbox_payments force row level security;
+create policy tenant on sandbox_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table sessions (
   tenant_id uuid not null,
@@ -756,6 +1098,33 @@ CREATE INDEX sessions_of_agent ON public.sessions USING btree (tenant_id, agent_
 alter table sessions enable row level security;
 alter table sessions force row level security;
 create policy tenant on sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table settlements (
+  tenant_id uuid not null,
+  id uuid not null,
+  charge_id uuid not null,
+  rail text not null,
+  amount_minor bigint not null,
+  currency text not null,
+  status text default 'created'::text not null,
+  hold_reason text,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint settlements_pkey PRIMARY KEY (tenant_id, id),
+  constraint settlements_tenant_id_charge_id_key UNIQUE (tenant_id, charge_id),
+  constraint settlements_amount_minor_check CHECK ((amount_minor >= 0)),
+  constraint settlements_check CHECK (((status = 'held'::text) = (hold_reason IS NOT NULL))),
+  constraint settlements_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint settlements_hold_reason_check CHECK ((hold_reason = ANY (ARRAY['clearing'::text, 'dispute'::text]))),
+  constraint settlements_status_check CHECK ((status = ANY (ARRAY['created'::text, 'held'::text, 'released'::text]))),
+  constraint settlements_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX settlements_due ON public.settlements USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX settlements_listed ON public.settlements USING btree (tenant_id, created_at DESC, id DESC);
+alter table settlements enable row level security;
+alter table settlements force row level security;
+create policy tenant on settlements using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table sign_in_flows (
   tenant_id uuid not null,
@@ -828,6 +1197,70 @@ CREATE INDEX ssh_certificates_revoked ON public.ssh_certificates USING btree (te
 alter table ssh_certificates enable row level security;
 alter table ssh_certificates force row level security;
 create policy tenant on ssh_certificates using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table statements (
+  tenant_id uuid not null,
+  id uuid not null,
+  currency text not null,
+  first_sequence bigint not null,
+  last_sequence bigint not null,
+  opening_balance_minor bigint not null,
+  closing_balance_minor bigint not null,
+  totals jsonb not null,
+  period_start timestamp with time zone not null,
+  period_end timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint statements_pkey PRIMARY KEY (tenant_id, id),
+  constraint statements_tenant_id_currency_first_sequence_key UNIQUE (tenant_id, currency, first_sequence),
+  constraint statements_check CHECK ((last_sequence >= first_sequence)),
+  constraint statements_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX statements_listed ON public.statements USING btree (tenant_id, created_at DESC, id DESC);
+alter table statements enable row level security;
+alter table statements force row level security;
+create policy tenant on statements using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table subscriptions (
+  tenant_id uuid not null,
+  id uuid not null,
+  product_id uuid not null,
+  price_id uuid not null,
+  amount_minor bigint not null,
+  currency text not null,
+  recurring_interval text not null,
+  recurring_interval_count integer not null,
+  customer_email text not null,
+  buyer_country text,
+  buyer_region text,
+  metadata jsonb not null,
+  status text not null,
+  rail text,
+  mandate text,
+  period integer default 0 not null,
+  anchor_at timestamp with time zone,
+  current_period_start timestamp with time zone,
+  current_period_end timestamp with time zone,
+  attempts integer default 0 not null,
+  cancel_at_period_end boolean default false not null,
+  canceled_at timestamp with time zone,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint subscriptions_pkey PRIMARY KEY (tenant_id, id),
+  constraint subscriptions_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
+  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND (mandate IS NOT NULL) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
+  constraint subscriptions_check1 CHECK (((status = ANY (ARRAY['active'::text, 'past_due'::text])) OR (due_at IS NULL))),
+  constraint subscriptions_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint subscriptions_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),
+  constraint subscriptions_recurring_interval_count_check CHECK (((recurring_interval_count >= 1) AND (recurring_interval_count <= 365))),
+  constraint subscriptions_status_check CHECK ((status = ANY (ARRAY['incomplete'::text, 'active'::text, 'past_due'::text, 'canceled'::text]))),
+  constraint subscriptions_tenant_id_price_id_fkey FOREIGN KEY (tenant_id, price_id) REFERENCES prices(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX subscriptions_due ON public.subscriptions USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX subscriptions_listed ON public.subscriptions USING btree (tenant_id, created_at DESC, id DESC);
+alter table subscriptions enable row level security;
+alter table subscriptions force row level security;
+create policy tenant on subscriptions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table svc_migrations (
   name text not null,
@@ -1095,6 +1528,11 @@ CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applicatio
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
+CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
+CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
+CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
+CREATE CONSTRAINT TRIGGER ledger_lines_balanced AFTER INSERT ON public.ledger_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
+CREATE TRIGGER ledger_lines_kept BEFORE DELETE OR UPDATE ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

@@ -1,0 +1,87 @@
+/** What commerce tells receivers. interface.md, Event types: fields of payment events. */
+import type { ChargeRow } from '../../storage/charges.js'
+import type { NewEvent } from '../../storage/outbox.js'
+import type { SettlementRow } from '../../storage/settlements.js'
+import { type Caller, doneBy } from '../domain/audit.js'
+import { eventData } from '../domain/events.js'
+import type { ChargeMeans } from './charges.js'
+
+/** No person and no agent does what time and rails do. */
+const SYSTEM = { type: 'service', id: 'commerce' } as const
+
+type PaymentType =
+  | 'commerce.payment.pending'
+  | 'commerce.payment.succeeded'
+  | 'commerce.payment.failed'
+  | 'commerce.payment.refunded'
+
+/** Payment events have no actor: `metadata` is what a merchant correlates by. */
+export function paymentEvent(
+  type: PaymentType,
+  charge: ChargeRow,
+  { clock, random }: ChargeMeans,
+  requestId?: string,
+  caller?: Caller,
+): NewEvent {
+  return {
+    id: random.uuid(),
+    tenantId: charge.tenantId,
+    type,
+    occurredAt: clock.now(),
+    data: {
+      charge_id: charge.id,
+      amount_minor: charge.amountMinor,
+      currency: charge.currency,
+      metadata: charge.metadata,
+      ...known('product_id', charge.productId),
+      ...known('price_id', charge.priceId),
+      ...known('buyer_id', charge.buyerId),
+      ...known('customer_email', charge.customerEmail),
+      ...known('subscription_id', charge.subscriptionId),
+      ...(type === 'commerce.payment.refunded'
+        ? { refunded_amount_minor: charge.refundedAmountMinor }
+        : {}),
+      ...(type === 'commerce.payment.failed' ? known('failure_code', charge.failureCode) : {}),
+    },
+    audit: {
+      ...(caller === undefined ? {} : doneBy(caller)),
+      resource: { type: 'charge', id: charge.id },
+      requestId: requestId ?? null,
+    },
+  }
+}
+
+type SettlementType =
+  | 'commerce.settlement.created'
+  | 'commerce.settlement.held'
+  | 'commerce.settlement.released'
+
+export function settlementEvent(
+  type: SettlementType,
+  settlement: SettlementRow,
+  { clock, random }: ChargeMeans,
+  requestId?: string,
+): NewEvent {
+  const { id, tenantId } = settlement
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: clock.now(),
+    data: eventData(
+      { actor: SYSTEM, resource: { type: 'settlement', id }, requestId },
+      {
+        charge_id: settlement.chargeId,
+        rail: settlement.rail,
+        amount_minor: settlement.amountMinor,
+        currency: settlement.currency,
+        status: settlement.status,
+        ...known('hold_reason', settlement.holdReason),
+      },
+    ),
+  }
+}
+
+function known(name: string, value: string | null): Record<string, string> {
+  return value === null ? {} : { [name]: value }
+}

@@ -1,0 +1,200 @@
+/**
+ * Charges: what a buyer owes or paid. pending -> succeeded or failed; succeeded -> refunded, also in
+ * part (decisions.md 10). Each transition is one conditional statement; whoever loses gets undefined.
+ */
+import type { Transaction } from './sql.js'
+
+export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
+
+export type ChargeRow = {
+  id: string
+  tenantId: string
+  status: ChargeStatus
+  /** Null until somebody has begun to pay: `sandbox`, `x402`, ... */
+  rail: string | null
+  /** How the rail names the payment; unique per tenant and rail. */
+  railReference: string | null
+  amountMinor: number
+  currency: string
+  refundedAmountMinor: number
+  /** Refunds that the rail was asked for and has not answered. */
+  refundingAmountMinor: number
+  /** Taken back by a dispute that was lost. */
+  reversedAmountMinor: number
+  failureCode: string | null
+  metadata: Record<string, unknown>
+  productId: string | null
+  priceId: string | null
+  quantity: number
+  buyerId: string | null
+  customerEmail: string | null
+  buyerCountry: string | null
+  buyerRegion: string | null
+  checkoutSessionId: string | null
+  paymentLinkId: string | null
+  subscriptionId: string | null
+  subscriptionPeriod: number | null
+  paidAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** A charge with the state of its dispute: null where it was never disputed. */
+export type ChargeView = ChargeRow & { disputeStatus: 'opened' | 'closed' | null }
+
+export type NewCharge = Pick<
+  ChargeRow,
+  | 'id'
+  | 'tenantId'
+  | 'rail'
+  | 'amountMinor'
+  | 'currency'
+  | 'metadata'
+  | 'productId'
+  | 'priceId'
+  | 'quantity'
+  | 'createdAt'
+> & {
+  readonly [K in
+    | 'railReference'
+    | 'buyerId'
+    | 'customerEmail'
+    | 'buyerCountry'
+    | 'buyerRegion'
+    | 'checkoutSessionId'
+    | 'paymentLinkId'
+    | 'subscriptionId'
+    | 'subscriptionPeriod']?: ChargeRow[K]
+} & {
+  /** When a worker shall ask the rail what became of it; null for rails that see to it themselves. */
+  readonly dueAt: Date | null
+}
+
+const COLUMNS = `c.id, c.tenant_id as "tenantId", c.status, c.rail,
+  c.rail_reference as "railReference", c.amount_minor as "amountMinor", c.currency,
+  c.refunded_amount_minor as "refundedAmountMinor",
+  c.refunding_amount_minor as "refundingAmountMinor",
+  c.reversed_amount_minor as "reversedAmountMinor", c.failure_code as "failureCode", c.metadata,
+  c.product_id as "productId", c.price_id as "priceId", c.quantity, c.buyer_id as "buyerId",
+  c.customer_email as "customerEmail", c.buyer_country as "buyerCountry",
+  c.buyer_region as "buyerRegion", c.checkout_session_id as "checkoutSessionId",
+  c.payment_link_id as "paymentLinkId", c.subscription_id as "subscriptionId",
+  c.subscription_period as "subscriptionPeriod", c.paid_at as "paidAt",
+  c.created_at as "createdAt", c.updated_at as "updatedAt"`
+
+const VIEW = `${COLUMNS}, d.status as "disputeStatus"`
+const VIEWED = `charges c
+  left join disputes d on d.tenant_id = c.tenant_id and d.charge_id = c.id`
+
+/**
+ * Inserts a pending charge.
+ * @returns undefined where the period of its subscription, or the reference of its rail, has one.
+ */
+export async function insertCharge(
+  tx: Transaction,
+  charge: NewCharge,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.insert',
+    text: `insert into charges as c (tenant_id, id, rail, rail_reference, amount_minor, currency,
+             metadata, product_id, price_id, quantity, buyer_id, customer_email, buyer_country,
+             buyer_region, checkout_session_id, payment_link_id, subscription_id,
+             subscription_period, due_at, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20, $20)
+           on conflict do nothing returning ${COLUMNS}`,
+    values: [
+      charge.tenantId,
+      charge.id,
+      charge.rail,
+      charge.railReference ?? null,
+      charge.amountMinor,
+      charge.currency,
+      JSON.stringify(charge.metadata),
+      charge.productId,
+      charge.priceId,
+      charge.quantity,
+      charge.buyerId ?? null,
+      charge.customerEmail ?? null,
+      charge.buyerCountry ?? null,
+      charge.buyerRegion ?? null,
+      charge.checkoutSessionId ?? null,
+      charge.paymentLinkId ?? null,
+      charge.subscriptionId ?? null,
+      charge.subscriptionPeriod ?? null,
+      charge.dueAt,
+      charge.createdAt,
+    ],
+  })
+  return rows[0]
+}
+
+export async function findCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<ChargeView | undefined> {
+  const { rows } = await tx.query<ChargeView>({
+    name: 'charge.find',
+    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** A page of the tenant's charges, newest first. */
+export async function listCharges(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<ChargeView[]> {
+  const { rows } = await tx.query<ChargeView>({
+    name: 'charge.list',
+    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1
+             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
+           order by c.created_at desc, c.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** pending -> succeeded. @returns undefined when it is not pending. */
+export async function succeedCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  paid: {
+    readonly rail: string
+    readonly railReference: string | null
+    readonly buyerId?: string | undefined
+    readonly now: Date
+  },
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.succeed',
+    text: `update charges c set status = 'succeeded', rail = $3,
+             rail_reference = coalesce($4, c.rail_reference), buyer_id = coalesce($5, c.buyer_id),
+             paid_at = $6, updated_at = $6, due_at = null
+           where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
+    values: [tenantId, id, paid.rail, paid.railReference, paid.buyerId ?? null, paid.now],
+  })
+  return rows[0]
+}
+
+/** pending -> failed. @returns undefined when it is not pending. */
+export async function failCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  failureCode: string,
+  now: Date,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.fail',
+    text: `update charges c set status = 'failed', failure_code = $3, updated_at = $4, due_at = null
+           where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
+    values: [tenantId, id, failureCode, now],
+  })
+  return rows[0]
+}
