@@ -1,0 +1,135 @@
+/** A server under measurement in a process of its own, pinned to one core where `taskset` is there. */
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Pool } from 'undici'
+import { type Measured, percentiles } from '../harness.js'
+import type { Answered, Asked, Code, Peer } from './protocol.js'
+
+const run = promisify(execFile)
+const IN_FLIGHT = 32
+const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0
+
+export interface PeerProcess {
+  readonly peer: Peer
+  codes(count: number): Promise<readonly Code[]>
+  refreshTokens(count: number): Promise<readonly string[]>
+  /** The same form over and over, by wrk: what a request costs the server and nobody else. */
+  hammer(path: string, fields: Readonly<Record<string, string>>, ms: number): Promise<Measured>
+  /** Each form once, `IN_FLIGHT` at a time. @throws at the first answer that is not 200. */
+  spend(
+    path: string,
+    forms: readonly Readonly<Record<string, string>>[],
+    seen?: (answer: Readonly<Record<string, unknown>>, at: number) => void,
+  ): Promise<Measured>
+  stop(): Promise<void>
+}
+
+/** Starts `script` of this folder and waits until it has said where it listens. */
+export async function startPeer(script: string, args: readonly string[]): Promise<PeerProcess> {
+  const file = new URL(`./${script}.js`, import.meta.url).pathname
+  const [command, ...before] = canPin
+    ? ['taskset', '-c', '0', process.execPath, file]
+    : [process.execPath, file]
+  const child = spawn(command!, [...before, ...args], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, NODE_ENV: 'production' },
+  })
+  const [first] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(([status]) => {
+      throw new Error(`${script} ended with ${status} before it listened`)
+    }),
+  ])) as [Answered]
+  const peer = first.peer!
+  const client = new Pool(`http://127.0.0.1:${peer.port}`, { connections: IN_FLIGHT })
+  const cpu = async () => (await ask(child, { ask: 'cpu' })).cpuSeconds!
+
+  return {
+    peer,
+    codes: async (count) => (await ask(child, { ask: 'codes', count })).codes!,
+    refreshTokens: async (count) =>
+      (await ask(child, { ask: 'refreshTokens', count })).refreshTokens!,
+    async hammer(path, fields, ms) {
+      const before = await cpu()
+      const measured = await wrk(`http://127.0.0.1:${peer.port}${path}`, fields, ms)
+      return { ...measured, cpuSeconds: (await cpu()) - before }
+    },
+    async spend(path, forms, seen) {
+      const took: number[] = []
+      let begun = 0
+      const cpuBefore = await cpu()
+      const start = performance.now()
+      await Promise.all(
+        Array.from({ length: IN_FLIGHT }, async () => {
+          while (begun < forms.length) {
+            const at = begun
+            begun += 1
+            const sent = performance.now()
+            const answer = await client.request({
+              method: 'POST',
+              path,
+              headers: { 'content-type': 'application/x-www-form-urlencoded' },
+              body: new URLSearchParams(forms[at]).toString(),
+            })
+            const text = await answer.body.text()
+            took.push(performance.now() - sent)
+            if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode} ${text}`)
+            seen?.(JSON.parse(text), at)
+          }
+        }),
+      )
+      const seconds = (performance.now() - start) / 1000
+      const { p99Ms } = percentiles(took)
+      return {
+        operations: forms.length,
+        seconds,
+        cpuSeconds: (await cpu()) - cpuBefore,
+        figures: { p99Ms: p99Ms! },
+      }
+    },
+    async stop() {
+      await client.close()
+      const gone = once(child, 'exit')
+      child.disconnect()
+      await gone
+    },
+  }
+}
+
+async function ask(child: ChildProcess, asked: Asked): Promise<Answered> {
+  const answer = once(child, 'message')
+  child.send(asked)
+  return ((await answer) as [Answered])[0]
+}
+
+/** wrk with a posted form. It needs the form in a Lua file. */
+async function wrk(
+  url: string,
+  fields: Readonly<Record<string, string>>,
+  ms: number,
+): Promise<Measured> {
+  const script = join(tmpdir(), `svc-bench-${process.pid}.lua`)
+  const body = new URLSearchParams(fields).toString()
+  await writeFile(
+    script,
+    `wrk.method = "POST"\nwrk.body = "${body}"\nwrk.headers["content-type"] = "application/x-www-form-urlencoded"\n`,
+    { mode: 0o600 },
+  )
+  try {
+    const pin = canPin ? ['taskset', '-c', '1', 'wrk'] : ['wrk']
+    const seconds = Math.max(1, Math.round(ms / 1000))
+    const args = ['-t1', `-c${IN_FLIGHT}`, `-d${seconds}s`, '--latency', '-s', script, url]
+    const { stdout } = await run(pin[0]!, [...pin.slice(1), ...args])
+    if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url}: ${stdout}`)
+    const [, requests = '0', time = '1'] = /(\d+) requests in ([\d.]+)s/.exec(stdout) ?? []
+    const [, p99 = '0', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(stdout) ?? []
+    const p99Ms = Number(p99) * { us: 0.001, ms: 1, s: 1000 }[unit as 'us' | 'ms' | 's']
+    return { operations: Number(requests), seconds: Number(time), figures: { p99Ms } }
+  } finally {
+    await rm(script, { force: true })
+  }
+}

@@ -1,0 +1,44 @@
+/** What a server under measurement tells the one who measures, over the IPC channel of its process. */
+export const CALLBACK = 'https://app.example/callback'
+
+export type Peer = {
+  readonly port: number
+  /** The client's credentials, as fields of a form. */
+  readonly credentials: Readonly<Record<string, string>>
+  readonly tokenPath: string
+  readonly introspectionPath: string
+  readonly clientScope: string
+}
+
+/** A code with whatever else its exchange has to show, such as `code_verifier`. */
+export type Code = Readonly<Record<string, string>>
+
+/** How a server makes what the timed part of a round uses up. */
+export interface Mint {
+  codes(count: number): Promise<readonly Code[]>
+  refreshTokens(count: number): Promise<readonly string[]>
+}
+
+export type Asked =
+  | { readonly ask: 'cpu' }
+  | { readonly ask: 'codes' | 'refreshTokens'; readonly count: number }
+export type Answered = {
+  readonly peer?: Peer
+  readonly cpuSeconds?: number
+  readonly codes?: readonly Code[]
+  readonly refreshTokens?: readonly string[]
+}
+
+/** The server's end: announces itself and answers until the other end is gone. */
+export function answerRequests(peer: Peer, mint: Mint): void {
+  const say = (answer: Answered) => process.send?.(answer)
+  process.on('message', async (asked: Asked) => {
+    if (asked.ask === 'cpu') {
+      const { user, system } = process.cpuUsage()
+      say({ cpuSeconds: (user + system) / 1e6 })
+    } else if (asked.ask === 'codes') say({ codes: await mint.codes(asked.count) })
+    else say({ refreshTokens: await mint.refreshTokens(asked.count) })
+  })
+  process.on('disconnect', () => process.exit(0))
+  say({ peer })
+}

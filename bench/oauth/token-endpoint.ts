@@ -1,0 +1,160 @@
+/**
+ * The token endpoint and introspection over HTTP, against oidc-provider 9 in the same run: the whole
+ * service, durable, with audit and events, beside the peer in memory and the peer on PostgreSQL.
+ * Each server is a process of its own on one core; PostgreSQL and the generator have the rest.
+ * Needs wrk.
+ *
+ *     node dist/bench/oauth/token-endpoint.js [client_credentials|introspection|refresh|code]
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { compare, type Contender, publish } from '../harness.js'
+import { type PeerProcess, startPeer } from './peer-process.js'
+import { CALLBACK } from './protocol.js'
+
+/** Single-use artefacts that one round uses up. */
+const PER_ROUND = 1_500
+const REFRESH_CHAINS = 64
+
+const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
+const servers: { stop(): Promise<void> }[] = []
+const started: PeerProcess[] = []
+try {
+  const svc = await begin('svc-server', [await database('svc')])
+  const memory = await begin('peer-server', ['memory', 'jwt'])
+  const durableJwt = await begin('peer-server', ['postgres', 'jwt', await database('peer_jwt')])
+  const durable = await begin('peer-server', ['postgres', 'opaque', await database('peer')])
+  const only = process.argv[2]?.startsWith('--') ? undefined : process.argv[2]
+  const wanted = (name: string) => only === undefined || only === name
+
+  if (wanted('client_credentials')) {
+    await publish(
+      await compare({
+        name: 'client_credentials, ES256 JWT; the peer keeps nothing',
+        ms: 3_000,
+        reference: credentials('oidc-provider, memory, JWT', memory),
+        contenders: [credentials('svc, durable', svc, 2.5)],
+      }),
+    )
+    await publish(
+      await compare({
+        name: 'client_credentials; the peer writes a row per token',
+        ms: 3_000,
+        reference: credentials('oidc-provider, PostgreSQL, opaque', durable),
+        contenders: [credentials('svc, durable', svc, 2)],
+      }),
+    )
+  }
+  if (wanted('introspection')) {
+    await publish(
+      await compare({
+        name: 'Introspection of one access token',
+        ms: 3_000,
+        reference: await introspection('oidc-provider, PostgreSQL, opaque', durable),
+        contenders: [await introspection('svc, PostgreSQL', svc, 3)],
+      }),
+    )
+  }
+  if (wanted('refresh')) {
+    await publish(
+      await compare({
+        name: `refresh_token with rotation, ${REFRESH_CHAINS} families`,
+        reference: await refresh('oidc-provider, PostgreSQL, JWT', durableJwt),
+        contenders: [await refresh('svc, PostgreSQL', svc, 1)],
+      }),
+    )
+  }
+  if (wanted('code')) {
+    await publish(
+      await compare({
+        name: 'authorization_code with ID token and refresh token',
+        reference: exchange('oidc-provider, PostgreSQL, JWT', durableJwt),
+        contenders: [exchange('svc, PostgreSQL', svc, 1)],
+      }),
+    )
+  }
+} finally {
+  await Promise.all(started.map((peer) => peer.stop()))
+  await Promise.all(servers.map((server) => server.stop()))
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function begin(script: string, args: readonly string[]): Promise<PeerProcess> {
+  const peer = await startPeer(script, args)
+  started.push(peer)
+  return peer
+}
+
+/** A durable PostgreSQL of its own for each side, all with the same settings. */
+async function database(name: string): Promise<string> {
+  const server = await startEmbeddedPostgres({ dataDir: join(folder, name), log: silentLogger })
+  servers.push(server)
+  return server.url
+}
+
+function credentials(name: string, on: PeerProcess, target?: number): Contender {
+  const { credentials: fields, tokenPath, clientScope } = on.peer
+  const form = { grant_type: 'client_credentials', scope: clientScope, ...fields }
+  return { name, target, run: (ms) => on.hammer(tokenPath, form, ms) }
+}
+
+async function introspection(name: string, on: PeerProcess, target?: number): Promise<Contender> {
+  const { credentials: fields, tokenPath, introspectionPath, clientScope } = on.peer
+  let token = ''
+  await on.spend(
+    tokenPath,
+    [{ grant_type: 'client_credentials', scope: clientScope, ...fields }],
+    (answer) => {
+      token = String(answer['access_token'])
+    },
+  )
+  return { name, target, run: (ms) => on.hammer(introspectionPath, { token, ...fields }, ms) }
+}
+
+async function refresh(name: string, on: PeerProcess, target?: number): Promise<Contender> {
+  const { credentials: fields, tokenPath } = on.peer
+  const tokens = [...(await on.refreshTokens(REFRESH_CHAINS))]
+  return {
+    name,
+    target,
+    async run() {
+      const begun = { operations: 0, seconds: 0, cpuSeconds: 0, p99Ms: 0 }
+      // A family is a chain: the next link is known when the last has answered.
+      while (begun.operations < PER_ROUND) {
+        const forms = tokens.map((refresh_token) => ({
+          grant_type: 'refresh_token',
+          refresh_token,
+          ...fields,
+        }))
+        const one = await on.spend(tokenPath, forms, (answer, at) => {
+          tokens[at] = String(answer['refresh_token'])
+        })
+        begun.operations += one.operations
+        begun.seconds += one.seconds ?? 0
+        begun.cpuSeconds += one.cpuSeconds ?? 0
+        begun.p99Ms = Math.max(begun.p99Ms, one.figures?.['p99Ms'] ?? 0)
+      }
+      return { ...begun, figures: { p99Ms: begun.p99Ms } }
+    },
+  }
+}
+
+function exchange(name: string, on: PeerProcess, target?: number): Contender {
+  const { credentials: fields, tokenPath } = on.peer
+  return {
+    name,
+    target,
+    async run() {
+      const forms = (await on.codes(PER_ROUND)).map((code) => ({
+        grant_type: 'authorization_code',
+        redirect_uri: CALLBACK,
+        ...fields,
+        ...code,
+      }))
+      return on.spend(tokenPath, forms)
+    },
+  }
+}
