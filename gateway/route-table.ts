@@ -4,6 +4,7 @@ import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
 import { authorizeRoutes } from './routes/authorize.js'
+import { deviceRoutes } from './routes/device.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
@@ -25,6 +26,7 @@ export const routes: readonly Route[] = [
   ...discoveryRoutes,
   ...oauthRoutes,
   ...authorizeRoutes,
+  ...deviceRoutes,
   ...userinfoRoutes,
   ...workspaceRoutes,
   ...agentRoutes,

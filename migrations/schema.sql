@@ -487,6 +487,47 @@ alter table authorization_requests enable row level security;
 alter table authorization_requests force row level security;
 create policy tenant on authorization_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table backchannel_requests (
+  tenant_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  code_sha256 bytea not null,
+  user_code text,
+  client_id uuid not null,
+  status text default 'pending'::text not null,
+  scopes text[] not null,
+  audience text[] not null,
+  level_asked smallint default 1 not null,
+  binding_message text,
+  asked_from text,
+  interval_secs integer not null,
+  polled_at timestamp with time zone,
+  subject text,
+  organization_id uuid,
+  level smallint,
+  amr text[],
+  auth_time timestamp with time zone,
+  decided_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint backchannel_requests_pkey PRIMARY KEY (tenant_id, id),
+  constraint backchannel_requests_code_sha256_key UNIQUE (code_sha256),
+  constraint backchannel_requests_check CHECK (((status <> ALL (ARRAY['approved'::text, 'redeemed'::text])) OR ((subject IS NOT NULL) AND (level IS NOT NULL) AND (amr IS NOT NULL) AND (auth_time IS NOT NULL)))),
+  constraint backchannel_requests_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint backchannel_requests_interval_secs_check CHECK ((interval_secs > 0)),
+  constraint backchannel_requests_kind_check CHECK ((kind = ANY (ARRAY['device'::text, 'ciba'::text]))),
+  constraint backchannel_requests_level_asked_check CHECK (((level_asked >= 1) AND (level_asked <= 2))),
+  constraint backchannel_requests_level_check CHECK (((level >= 1) AND (level <= 3))),
+  constraint backchannel_requests_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'redeemed'::text]))),
+  constraint backchannel_requests_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX backchannel_requests_expired ON public.backchannel_requests USING btree (expires_at);
+CREATE INDEX backchannel_requests_inbox ON public.backchannel_requests USING btree (tenant_id, subject) WHERE ((kind = 'ciba'::text) AND (status = 'pending'::text));
+CREATE UNIQUE INDEX backchannel_requests_user_code ON public.backchannel_requests USING btree (user_code) WHERE (user_code IS NOT NULL);
+alter table backchannel_requests enable row level security;
+alter table backchannel_requests force row level security;
+create policy tenant on backchannel_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table browser_sessions (
   tenant_id uuid not null,
   id uuid not null,

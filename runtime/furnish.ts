@@ -7,6 +7,7 @@ import { agents } from '../actors/agents/protocol.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
 import { authorization } from '../actors/authorization/protocol.js'
+import { backchannelActor } from '../actors/backchannel/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
@@ -163,6 +164,19 @@ export function furnishings(house: House): readonly Furnishing[] {
       oidc: settings.oidc,
       // Until the last refresh token of the last code would have ended.
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
+    })),
+    furnish(backchannelActor, ({ ref }) => ({
+      database,
+      coordination,
+      clock,
+      random,
+      registry,
+      issuer,
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      settings: settings.device_authorization,
+      guessing: auth,
     })),
     furnish(accountActor, ({ ref }) => ({
       database,

@@ -7,6 +7,7 @@ import { accountActor } from '../actors/account/actor.js'
 import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
+import { backchannelActor } from '../actors/backchannel/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
@@ -58,6 +59,7 @@ export const seats = [
   seat(browserSessionsActor, inline,                                                A      ),
   seat(loginActor,        inline,                                                   A      ),
   seat(authorizationActor, inline,                                                  A      ),
+  seat(backchannelActor,  inline,                                                   A      ),
   seat(accountActor,      inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),

@@ -1,11 +1,12 @@
 /** The authorization endpoint and what belongs to it. decisions.md 7.3, 7.6; RFC 6749, 9126. */
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
-import { type AuthorizingClientRow, findAuthorizingClient } from '../../storage/applications.js'
+import type { AuthorizingClientRow } from '../../storage/applications.js'
 import {
   consumeAuthorizationRequests,
   findAuthorizationRequest,
 } from '../../storage/authorization-requests.js'
 import { listConsents, withdrawConsent } from '../../storage/consents.js'
+import { activeClient } from '../applications/active-client.js'
 import { browserSessions } from '../browser-sessions/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { keys } from '../keys/protocol.js'
@@ -54,16 +55,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   create: (needs) => {
     const { database, clock, issuer, tokens, tenants } = needs
 
-    /** An active application of an active tenant. */
-    async function clientOf(clientId: string, turn: Turn): Promise<AuthorizingClientRow | null> {
-      if (!isUuid(clientId)) return null
-      // The tenant of an application is not known before the application is: it crosses tenants.
-      const row = await database.system((tx) => findAuthorizingClient(tx, clientId), {
-        pool: 'identity',
-        signal: turn.signal,
-      })
-      return row !== undefined && row.status === 'active' && row.tenantActive ? row : null
-    }
+    const clientOf = (clientId: string, turn: Turn) => activeClient(database, clientId, turn)
 
     /** The client that a form names, in the tenant that it names. */
     async function namedClient(

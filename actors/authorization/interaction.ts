@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { type AuthorizingClientRow, knownAudiences } from '../../storage/applications.js'
+import type { AuthorizingClientRow } from '../../storage/applications.js'
 import { insertAuthorizationRequest } from '../../storage/authorization-requests.js'
 import { consentedScopes } from '../../storage/consents.js'
 import type { Database } from '../../storage/sql.js'
@@ -17,7 +17,7 @@ import { HUMAN_SCOPES } from '../domain/scopes.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import { faceOf } from '../login/face.js'
-import { tokenAudience } from '../tokens/audience.js'
+import { areKnownAudiences, tokenAudience } from '../tokens/audience.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
@@ -75,7 +75,8 @@ export async function proceed(
   const sub = await demandedPerson(needs, underway, turn)
   if (sub === 'forged') return back('invalid_request', 'id_token_hint is not an ID token of ours')
   if (sub === 'several') return back('invalid_request', 'the hints name different people')
-  if (!(await isKnownAudience(needs, underway, turn)))
+  const { database, issuer } = needs
+  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn.signal)))
     return back('invalid_target', 'the audience is not one of this tenant')
 
   const found = await findSession(needs, underway, sub, turn)
@@ -164,21 +165,6 @@ async function demandedPerson(
   const hint = await readIdTokenHint(keys, issuer, idTokenHint, turn)
   if (hint === null || hint.tenantId !== client.tenantId) return 'forged'
   return sub === null || sub === hint.subject ? hint.subject : 'several'
-}
-
-async function isKnownAudience(
-  { database, issuer }: InteractionNeeds,
-  { client, request }: Underway,
-  { signal }: Turn,
-): Promise<boolean> {
-  const own = new Set([issuer, client.audience])
-  const others = request.audience.filter((audience) => !own.has(audience))
-  if (others.length === 0) return true
-  const { tenantId } = client
-  const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {
-    signal,
-  })
-  return others.every((audience) => known.includes(audience))
 }
 
 function grantingOf(

@@ -48,6 +48,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     authorization_endpoint: `${baseUrl}/oauth/authorize`,
     pushed_authorization_request_endpoint: `${baseUrl}/oauth/par`,
     token_endpoint: `${baseUrl}/oauth/token`,
+    device_authorization_endpoint: `${baseUrl}/oauth/device/code`,
     introspection_endpoint: `${baseUrl}/oauth/introspect`,
     revocation_endpoint: `${baseUrl}/oauth/revoke`,
     jwks_uri: jwksUri(facts),

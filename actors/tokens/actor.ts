@@ -10,6 +10,7 @@ import type { Database } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { grantAgent } from './agent-login.js'
 import { grantCode } from './authorization-code.js'
+import { grantBackchannel } from './backchannel-grant.js'
 import { createBearer } from './bearer.js'
 import { briefMemory } from './brief-memory.js'
 import { readClient, triesBasic } from './client-authentication.js'
@@ -37,6 +38,9 @@ import type { DpopSettings, JwtSettings } from './settings.js'
 import { tenantCommits } from './tenant-commits.js'
 import { tokenSigner } from './token-signer.js'
 
+/** Parameters that name something that is used once. */
+const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code'])
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -69,7 +73,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     proveKey: () => undefined,
     grantAgent: () => undefined,
     // Two uses of one refresh token or code take turns here; across processes the row decides.
-    exchange: ({ form }) => form.find(([name]) => name === 'refresh_token' || name === 'code')?.[1],
+    exchange: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
     identifyClient: () => undefined,
     introspect: () => undefined,
     revoke: () => undefined,
@@ -115,6 +119,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           { jkt, refusal: proofs.missing },
           turn,
         ),
+      [DEVICE_CODE]: (client, form, jkt, turn) =>
+        grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
     }
 
     async function clientOf(

@@ -1,4 +1,6 @@
 /** Whom a token is for: RFC 8707 and decisions.md 7.6, audience and resource. */
+import { type ApplicationRow, knownAudiences } from '../../storage/applications.js'
+import type { Database } from '../../storage/sql.js'
 import type { OAuthForm } from './form.js'
 
 /** Scopes that speak of the human, not of this service's own APIs. */
@@ -32,4 +34,20 @@ export function tokenAudience(
   const audience = asked.length === 0 ? [own] : [...asked]
   const service = scopes.some((scope) => !IDENTITY_SCOPES.has(scope))
   return service && !audience.includes(issuer) ? [...audience, issuer] : audience
+}
+
+/** Whether everything asked for is the issuer or the audience of an active application of the tenant. */
+export async function areKnownAudiences(
+  database: Database,
+  issuer: string,
+  { tenantId, audience: own }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
+  asked: readonly string[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const others = asked.filter((audience) => audience !== issuer && audience !== own)
+  if (others.length === 0) return true
+  const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {
+    signal,
+  })
+  return others.every((audience) => known.includes(audience))
 }

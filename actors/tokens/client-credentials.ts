@@ -1,10 +1,9 @@
 /** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { type ClientRow, knownAudiences } from '../../storage/applications.js'
 import type { Database } from '../../storage/sql.js'
 import type { AccessGrant } from './access-token.js'
-import { readAskedAudience, tokenAudience } from './audience.js'
+import { areKnownAudiences, readAskedAudience, tokenAudience } from './audience.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent } from './issued-event.js'
@@ -47,10 +46,10 @@ export async function grantClientCredentials(
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
   const asked = readAskedAudience(form)
   if ('fault' in asked) return refuse('invalid_target', asked.fault)
-  if (!(await areKnown(needs, row, asked.asked, turn)))
+  const { database, issuer, jwt } = needs
+  if (!(await areKnownAudiences(database, issuer, row, asked.asked, turn.signal)))
     return refuse('invalid_target', 'the audience is not one of this tenant')
 
-  const { issuer, jwt } = needs
   const grant: AccessGrant = {
     subject: row.id,
     subjectType: 'service',
@@ -93,20 +92,4 @@ function askedScopes(form: OAuthForm, own: readonly string[]): readonly string[]
   if (scope === null) return own
   const asked = readScope(scope)
   return asked?.every((one) => own.includes(one)) ? asked : null
-}
-
-async function areKnown(
-  { database, issuer }: ClientCredentialsNeeds,
-  row: ClientRow,
-  asked: readonly string[],
-  { signal }: Turn,
-): Promise<boolean> {
-  const others = asked.filter((audience) => audience !== issuer && audience !== row.audience)
-  if (others.length === 0) return true
-  const known = await database.tenant(
-    row.tenantId,
-    (tx) => knownAudiences(tx, row.tenantId, others),
-    { signal },
-  )
-  return others.every((audience) => known.includes(audience))
 }

@@ -1,13 +1,10 @@
 /** Figures of the tokens actor. decisions.md 14, metrics. */
 import { Counter, type Registry } from 'prom-client'
 import type { SubjectType } from '../domain/principal.js'
+import type { GrantType } from './protocol.js'
 
 /** What a token was issued for: the grants of the token endpoint, and an agent's login. */
-export type IssuedFor =
-  | 'authorization_code'
-  | 'client_credentials'
-  | 'refresh_token'
-  | 'agent_login'
+export type IssuedFor = GrantType | 'agent_login'
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void

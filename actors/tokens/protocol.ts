@@ -24,7 +24,12 @@ export type TokensProtocol = {
 }
 
 /** The grants that the token endpoint answers in this build; discovery lists exactly these. */
-export const GRANT_TYPES = ['authorization_code', 'client_credentials', 'refresh_token'] as const
+export const GRANT_TYPES = [
+  'authorization_code',
+  'client_credentials',
+  'refresh_token',
+  'urn:ietf:params:oauth:grant-type:device_code',
+] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
 
 /** How a client may authenticate; discovery lists exactly these (RFC 8414 section 2). */
@@ -132,6 +137,8 @@ export type OAuthRefused = {
   readonly description: string
   /** The client tried HTTP Basic: the answer names that scheme (RFC 6749 section 5.2). */
   readonly basicTried: boolean
+  /** Of a poll that is to be repeated: the interval now in force. */
+  readonly retryIntervalSecs?: number | undefined
 }
 export type OAuthError =
   | 'invalid_request'
@@ -142,6 +149,10 @@ export type OAuthError =
   | 'invalid_scope'
   | 'invalid_target'
   | 'insufficient_scope'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'access_denied'
+  | 'expired_token'
 
 export type ClientIdentified = {
   readonly tag: 'identified'

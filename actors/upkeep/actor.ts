@@ -16,6 +16,7 @@ import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
 import { removeEndedCodes } from '../../storage/authorization-codes.js'
+import { removeEndedBackchannelRequests } from '../../storage/backchannel-requests.js'
 import { removeEndedAuthorizationRequests } from '../../storage/authorization-requests.js'
 import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
@@ -67,6 +68,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   authorization_requests: (tx, now) =>
     removeEndedAuthorizationRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   authorization_codes: (tx, now) => removeEndedCodes(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
+  backchannel_requests: (tx, now) =>
+    removeEndedBackchannelRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

@@ -29,6 +29,7 @@ const TokenForm = z
     redirect_uri: z.string().max(2048).optional(),
     code_verifier: z.string().max(128).optional(),
     refresh_token: z.string().max(1024).optional(),
+    device_code: z.string().max(1024).optional(),
     ...ClientFields,
   })
   .meta({ id: 'TokenRequest' })
@@ -95,6 +96,13 @@ function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNo
   }
 }
 
+/** How long to wait before the next poll (decisions.md 3, slow_down header). */
+const describePoll = ({ description, retryIntervalSecs }: OAuthRefused) => ({
+  description,
+  ...(retryIntervalSecs === undefined
+    ? {}
+    : { headers: { 'retry-interval': String(retryIntervalSecs) } }),
+})
 const describe = ({ description }: { description: string }) => ({ description })
 const describeProof = (refused: ProofRefused) => ({
   description: refused.description,
@@ -121,6 +129,10 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
       headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
     }),
   ),
+  authorization_pending: oauthError(400, 'authorization_pending', describePoll),
+  slow_down: oauthError(400, 'slow_down', describePoll),
+  access_denied: oauthError(400, 'access_denied', describe),
+  expired_token: oauthError(400, 'expired_token', describe),
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
     description,

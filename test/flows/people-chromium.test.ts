@@ -1,32 +1,13 @@
 /** The hosted pages in a real browser: by keyboard alone, in both schemes, without barriers. */
-import { join } from 'node:path'
-import { mkdirSync } from 'node:fs'
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
-import { openChromium, violations } from '../support/chromium.js'
+import { openChromium } from '../support/chromium.js'
 import { sql } from '../support/identity.js'
+import { looksRight } from '../support/looks.js'
 import { bootstrapped } from '../support/person.js'
 import { testWithProgram } from '../support/programs.js'
 import { testService, type Transport } from '../support/service.js'
 import { loginCodes } from '../support/totp.js'
-
-/** TEST_SCREENSHOTS names a folder for pictures of every page. */
-const pictures = process.env['TEST_SCREENSHOTS']
-
-/** Run in the page: heights of what can be pressed or filled in, below 44 pixels. */
-const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
-    .map((element) => element.getBoundingClientRect().height)
-    .filter((height) => height < 44)`
-
-async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
-  t.deepEqual(await violations(page), [], name)
-  const small = await page.evaluate<number[]>(SMALL_TARGETS)
-  t.deepEqual(small, [], `${name}: targets are 44 pixels high`)
-  if (pictures === undefined) return
-  mkdirSync(pictures, { recursive: true })
-  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
-}
 
 const focused = (page: Page) =>
   page.evaluate<string | null>('document.activeElement?.getAttribute("name")')

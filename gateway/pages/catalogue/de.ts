@@ -116,6 +116,31 @@ export const de: Catalogue = {
   'authorize.refused':
     'Die Anwendung hat Sie mit einer Anfrage hierher geschickt, die nicht beantwortet werden kann. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
   'authorize.reason': 'Für alle, die Ihnen helfen:',
+  'device.title': 'Gerät verbinden',
+  'device.lead': 'Gib den Code ein, den das Gerät oder Programm anzeigt.',
+  'device.code': 'Code',
+  'device.code.hint':
+    'Acht Buchstaben, zum Beispiel {example}. Groß- und Kleinschreibung ist egal.',
+  'device.continue': 'Weiter',
+  'device.unknown':
+    'Mit diesem Code wartet kein Gerät. Vielleicht ist er abgelaufen: Sieh noch einmal auf das Gerät.',
+  'device.spent':
+    'Zu viele falsche Codes. Warte {minutes} Minuten und versuche es dann noch einmal.',
+  'device.confirm.title': 'Dieses Gerät zulassen?',
+  'device.confirm.lead': '{name} auf einem anderen Gerät möchte Zugriff auf dein Konto.',
+  'device.confirm.code': 'Das Gerät muss genau diesen Code anzeigen:',
+  'device.confirm.asked': 'Angefragt {time}, von der Adresse {address}.',
+  'device.confirm.warning':
+    'Lass es nur zu, wenn du das selbst begonnen hast und das Gerät vor dir ist. Hat dir jemand den Code oder einen Link geschickt, lass es nicht zu.',
+  'device.allow': 'Zulassen',
+  'device.deny': 'Nicht zulassen',
+  'device.nothing': 'Du hast keine der angefragten Berechtigungen, es gibt also nichts zuzulassen.',
+  'device.approved.title': 'Gerät verbunden',
+  'device.approved': '{name} macht gleich von selbst weiter. Du kannst dieses Fenster schließen.',
+  'device.denied.title': 'Gerät nicht verbunden',
+  'device.denied':
+    '{name} erhält keinen Zugriff auf dein Konto. Du kannst dieses Fenster schließen.',
+
   'signedout.title': 'Abgemeldet',
   'signedout.lead': 'Sie sind abgemeldet. Sie können dieses Fenster schließen.',
 

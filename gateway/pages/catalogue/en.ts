@@ -107,6 +107,29 @@ export const en = {
   'authorize.refused':
     'The application sent you here with a request that cannot be answered. Go back to it and try again.',
   'authorize.reason': 'For those who help you:',
+  'device.title': 'Connect a device',
+  'device.lead': 'Enter the code that the device or program shows you.',
+  'device.code': 'Code',
+  'device.code.hint': 'Eight letters, such as {example}. Upper and lower case are the same.',
+  'device.continue': 'Continue',
+  'device.unknown':
+    'There is no device waiting with this code. It may have expired: look at the device again.',
+  'device.spent': 'Too many wrong codes. Wait {minutes} minutes, then try again.',
+  'device.confirm.title': 'Allow this device?',
+  'device.confirm.lead': '{name} on another device would like to have access to your account.',
+  'device.confirm.code': 'The device must show exactly this code:',
+  'device.confirm.asked': 'Asked for {time}, from the address {address}.',
+  'device.confirm.warning':
+    'Only allow it if you started this yourself and have the device in front of you. If somebody sent you the code or a link, do not allow it.',
+  'device.allow': 'Allow',
+  'device.deny': 'Do not allow',
+  'device.nothing':
+    'You do not hold any of the permissions that are asked for, so there is nothing to allow.',
+  'device.approved.title': 'Device connected',
+  'device.approved': '{name} goes on by itself in a moment. You can close this window.',
+  'device.denied.title': 'Device not connected',
+  'device.denied': '{name} gets no access to your account. You can close this window.',
+
   'signedout.title': 'Signed out',
   'signedout.lead': 'You are signed out. You can close this window.',
 

@@ -67,6 +67,7 @@ test.serial(
         'authorization_endpoint',
         'pushed_authorization_request_endpoint',
         'token_endpoint',
+        'device_authorization_endpoint',
         'introspection_endpoint',
         'revocation_endpoint',
       ],

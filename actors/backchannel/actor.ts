@@ -1,0 +1,32 @@
+/** Requests that people decide elsewhere than where they were made. RFC 8628; decisions.md 7.3. */
+import type { Registry } from 'prom-client'
+import { defineActor } from '../../runtime/kernel/actor.js'
+import { browserSessions } from '../browser-sessions/protocol.js'
+import { tenants } from '../tenants/protocol.js'
+import { tokens } from '../tokens/protocol.js'
+import { decideDevice, type DeviceNeeds, showDevice, startDevice } from './device.js'
+import { backchannelMetrics } from './metrics.js'
+import { backchannel, type BackchannelProtocol } from './protocol.js'
+
+export type BackchannelNeeds = Omit<DeviceNeeds, 'metrics'> & { readonly registry: Registry }
+
+export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeeds>({
+  address: backchannel,
+  asks: { sessions: browserSessions, tenants, tokens },
+  mailbox: { capacity: 2048, inflightMax: 256 },
+  lane: {
+    startDevice: () => undefined,
+    showDevice: () => undefined,
+    decideDevice: () => undefined,
+  },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
+  create: ({ registry, ...rest }) => {
+    const needs = { ...rest, metrics: backchannelMetrics(registry) }
+    return {
+      startDevice: (message, turn) => startDevice(needs, message, turn),
+      showDevice: (message, turn) => showDevice(needs, message, turn),
+      decideDevice: (message, turn) => decideDevice(needs, message, turn),
+    }
+  },
+})

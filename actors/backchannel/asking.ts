@@ -1,0 +1,70 @@
+/** Which application asks, for what, and whether it may ask: the same for every such request. */
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import type { AuthorizingClientRow } from '../../storage/applications.js'
+import type { Database } from '../../storage/sql.js'
+import { activeClient } from '../applications/active-client.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import { areKnownAudiences, readAskedAudience } from '../tokens/audience.js'
+import { type OAuthForm, readForm, readScope } from '../tokens/form.js'
+import type {
+  OAuthRefused,
+  ProofRefused,
+  TokenRequest,
+  TokensProtocol,
+} from '../tokens/protocol.js'
+import { refuse } from '../tokens/refusals.js'
+
+export type AskingNeeds = {
+  readonly database: Database
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly issuer: string
+}
+
+export type Asking = {
+  readonly tag: 'asking'
+  readonly form: OAuthForm
+  readonly client: AuthorizingClientRow
+  /** Every one of them the application's. */
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+}
+
+/** Authenticates the application and judges what it asks for. */
+export async function readAsking(
+  { database, tokens, tenants, issuer }: AskingNeeds,
+  request: TokenRequest,
+  grantType: string,
+  turn: Turn,
+): Promise<Asking | OAuthRefused | ProofRefused> {
+  const form = readForm(request.form)
+  if ('repeated' in form)
+    return refuse('invalid_request', `the parameter ${form.repeated} is repeated`)
+  const identified = await tokens.ask('identifyClient', request, turn)
+  if (identified.tag !== 'identified') return identified
+  const client =
+    identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, turn)
+  if (client === null || !client.grantTypes.includes(grantType))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+
+  const tenantId = form.get('tenant_id') ?? undefined
+  const tenantSlug = form.get('tenant_slug') ?? undefined
+  if (tenantId !== undefined || tenantSlug !== undefined) {
+    const named = await tenants.ask('resolve', { tenantId, tenantSlug }, turn)
+    if (named.tag === 'conflicting_tenant')
+      return refuse('invalid_request', 'tenant_id and tenant_slug exclude one another')
+    if (named.tag !== 'resolved' || named.tenant.id !== client.tenantId)
+      return refuse('invalid_request', 'the application is not one of this tenant')
+  }
+
+  const scope = form.get('scope')
+  // Nothing asked for is everything the application may have.
+  const scopes = scope === null ? client.scopes : readScope(scope)
+  if (scopes === null || !scopes.every((one) => client.scopes.includes(one)))
+    return refuse('invalid_scope', 'a scope is malformed or not one of the application')
+  const audience = readAskedAudience(form)
+  if ('fault' in audience) return refuse('invalid_target', audience.fault)
+  if (!(await areKnownAudiences(database, issuer, client, audience.asked, turn.signal)))
+    return refuse('invalid_target', 'the audience is not one of this tenant')
+  return { tag: 'asking', form, client, scopes, audience: audience.asked }
+}

@@ -1,0 +1,24 @@
+/** Whether a page is fit to be looked at and used: no barriers, targets large enough, a picture of it. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExecutionContext } from 'ava'
+import type { Page } from 'playwright-core'
+import { violations } from './chromium.js'
+
+/** TEST_SCREENSHOTS names a folder for pictures of every page. */
+const pictures = process.env['TEST_SCREENSHOTS']
+
+/** Run in the page: heights of what can be pressed or filled in, below 44 pixels. */
+const SMALL_TARGETS = `
+  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
+    .map((element) => element.getBoundingClientRect().height)
+    .filter((height) => height < 44)`
+
+export async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
+  t.deepEqual(await violations(page), [], name)
+  const small = await page.evaluate<number[]>(SMALL_TARGETS)
+  t.deepEqual(small, [], `${name}: targets are 44 pixels high`)
+  if (pictures === undefined) return
+  mkdirSync(pictures, { recursive: true })
+  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
+}
