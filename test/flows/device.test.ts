@@ -1,7 +1,7 @@
 /** The device grant over HTTP: openid-client polls, a person decides in a browser. RFC 8628. */
 import test from 'ava'
 import { decodeJwt } from 'jose'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import * as oidc from 'openid-client'
 import { openBrowser, dataIn, type Page } from '../support/browser.js'
 import { sql } from '../support/identity.js'
