@@ -1,5 +1,5 @@
 /** OAuth clients and their secrets. A secret is stored only as its SHA-256. decisions.md 7.4. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Transaction } from './sql.js'
 
@@ -53,7 +53,7 @@ export function newClientSecret(random: Random): ClientSecret {
 
 // 256 random bits cannot be guessed, so a slow hash would only slow the service.
 export function clientSecretSha256(secret: string): Uint8Array {
-  return createHash('sha256').update(secret, 'utf8').digest()
+  return hash('sha256', secret, 'buffer')
 }
 
 /** The audience an application has unless it names another one (decisions.md 7.4). */

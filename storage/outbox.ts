@@ -26,11 +26,6 @@ export interface EventRow extends NewEvent {
   readonly sequence: number
 }
 
-export interface ClaimedEvent extends EventRow {
-  /** How often it was leased, this time included: more than once after a worker died with it. */
-  readonly leases: number
-}
-
 /**
  * Appends events, numbered per tenant in the order of the commits, and each to the audit chain of
  * its tenant. Append last in a transaction:
@@ -38,35 +33,43 @@ export interface ClaimedEvent extends EventRow {
  */
 export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  await tx.query({
+  const { rows } = await tx.query<{ count: number }>({
     name: 'outbox.append',
     // The sequences are taken in the order of the tenants, so that two transactions which write
-    // for the same two tenants cannot wait for each other.
+    // for the same two tenants cannot wait for each other. What no subscription of its tenant can
+    // be waiting for is dispatched as it is written: most tenants listen to nothing.
     text: `with given as (
-             select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::jsonb[], $5::timestamptz[])
+             select * from unnest($1::uuid[], $2::uuid[], $3::text[],
+                 string_to_array($4, chr(10))::jsonb[], $5::timestamptz[])
                with ordinality as g (tenant_id, id, type, data, occurred_at, place)
            ), taken as (
              insert into event_sequences as s (tenant_id, last)
              select tenant_id, count(*) from given group by tenant_id order by tenant_id
              on conflict (tenant_id) do update set last = s.last + excluded.last
              returning tenant_id, last
+           ), written as (
+             insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
+             select g.tenant_id,
+                    t.last - count(*) over (partition by g.tenant_id)
+                           + row_number() over (partition by g.tenant_id order by g.place),
+                    g.id, g.type, g.data, g.occurred_at,
+                    case when not exists (select from webhooks w
+                      where w.tenant_id = g.tenant_id and w.active) then statement_timestamp() end
+             from given g join taken t using (tenant_id)
+             returning dispatched_at
            )
-           insert into events (tenant_id, sequence, id, type, data, occurred_at)
-           select g.tenant_id,
-                  t.last - count(*) over (partition by g.tenant_id)
-                         + row_number() over (partition by g.tenant_id order by g.place),
-                  g.id, g.type, g.data, g.occurred_at
-           from given g join taken t using (tenant_id)`,
+           select count(*) from written where dispatched_at is null`,
     values: [
       events.map(({ tenantId }) => tenantId),
       events.map(({ id }) => id),
       events.map(({ type }) => type),
-      events.map(({ data }) => JSON.stringify(data)),
+      // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
+      events.map(({ data }) => JSON.stringify(data)).join('\n'),
       events.map(({ occurredAt }) => occurredAt),
     ],
   })
   await appendAudit(tx, events.map(auditOf))
-  notifyAfterCommit(tx, EVENTS_CHANNEL)
+  if (rows[0]!.count > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
@@ -118,39 +121,6 @@ export async function eventsAfter(
 }
 
 /**
- * Leases up to `limit` waiting events, the oldest first, to one worker. Workers do not wait for
- * one another. An event whose lease ran out is given to the next that asks.
- * @param lease a fresh UUID that names this claim.
- */
-export async function claimEvents(
-  tx: Transaction,
-  lease: string,
-  limit: number,
-  leaseSecs: number,
-): Promise<ClaimedEvent[]> {
-  const { rows } = await tx.query<ClaimedEvent>({
-    name: 'outbox.claim',
-    text: `with due as (
-             select tenant_id, sequence from events
-             where dispatched_at is null
-               and (leased_until is null or leased_until <= statement_timestamp())
-             order by occurred_at, id limit $2
-             for update skip locked
-           )
-           update events e
-           set lease = $1, leases = e.leases + 1,
-               leased_until = statement_timestamp() + make_interval(secs => $3)
-           from due where e.tenant_id = due.tenant_id and e.sequence = due.sequence
-           returning e.tenant_id as "tenantId", e.sequence, e.id, e.type, e.data,
-                     e.occurred_at as "occurredAt", e.leases`,
-    values: [lease, limit, leaseSecs],
-  })
-  return rows.sort(
-    (a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.id < b.id ? -1 : 1),
-  )
-}
-
-/**
  * Takes up to `limit` waiting events, the oldest first, and marks them dispatched: write what they
  * lead to in the same transaction. Workers do not wait for one another, and a crash undoes both.
  */
@@ -159,12 +129,10 @@ export async function takeEvents(tx: Transaction, limit: number): Promise<EventR
     name: 'outbox.take',
     text: `with due as (
              select tenant_id, sequence from events
-             where dispatched_at is null
-               and (leased_until is null or leased_until <= statement_timestamp())
-             order by occurred_at, id limit $1
+             where dispatched_at is null order by occurred_at, id limit $1
              for update skip locked
            )
-           update events e set dispatched_at = statement_timestamp(), leased_until = null
+           update events e set dispatched_at = statement_timestamp()
            from due where e.tenant_id = due.tenant_id and e.sequence = due.sequence
            returning e.tenant_id as "tenantId", e.sequence, e.id, e.type, e.data,
                      e.occurred_at as "occurredAt"`,
@@ -195,49 +163,6 @@ export async function eventsNotDelivered(
     values: [tenantId, webhookId, since, types, limit],
   })
   return rows
-}
-
-/**
- * Marks what a claim has dispatched. Write what it leads to (deliveries) in the same transaction.
- * @returns how many; fewer than given when the lease ran out and somebody else has them now.
- */
-export async function finishEvents(
-  tx: Transaction,
-  lease: string,
-  ids: readonly string[],
-): Promise<number> {
-  const { rowCount } = await tx.query({
-    name: 'outbox.finish',
-    text: `update events set dispatched_at = statement_timestamp(), leased_until = null
-           where id = any($2::uuid[]) and lease = $1 and dispatched_at is null`,
-    values: [lease, ids],
-  })
-  return rowCount
-}
-
-/** Gives back what a worker that stops has not dispatched. */
-export async function releaseEvents(tx: Transaction, lease: string): Promise<number> {
-  const { rowCount } = await tx.query({
-    name: 'outbox.release',
-    text: `update events set leased_until = null, lease = null
-           where lease = $1 and dispatched_at is null`,
-    values: [lease],
-  })
-  return rowCount
-}
-
-/** Events that wait, whether leased or not, and the age of the oldest. For readiness and metrics. */
-export async function waitingEvents(
-  tx: Transaction,
-): Promise<{ count: number; oldestSecs: number }> {
-  const { rows } = await tx.query<{ count: number; oldestSecs: number }>({
-    name: 'outbox.waiting',
-    text: `select count(*) as count,
-                  coalesce(extract(epoch from statement_timestamp() - min(occurred_at)), 0)::float8
-                    as "oldestSecs"
-           from events where dispatched_at is null`,
-  })
-  return rows[0]!
 }
 
 /** Removes events that were dispatched before `before`, some at a time. @returns how many. */

@@ -3,15 +3,13 @@ import { systemClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import {
   appendEvents,
-  claimEvents,
   eventsAfter,
   EVENTS_CHANNEL,
-  finishEvents,
   type NewEvent,
-  releaseEvents,
   sweepEvents,
-  waitingEvents,
+  takeEvents,
 } from '../../storage/outbox.js'
+import { insertControlPlane } from '../../storage/tenants.js'
 import { type FreshDatabase, freshDatabase } from '../support/database.js'
 
 const random = systemRandom(systemClock)
@@ -29,6 +27,27 @@ function event(tenantId: string, type = 'admin.agent.registered', secondsAgo = 0
 
 async function append(fresh: FreshDatabase, ...events: NewEvent[]): Promise<void> {
   await fresh.database.system((tx) => appendEvents(tx, events))
+}
+
+/** A tenant with a subscription: without one, an event is dispatched as it is written. */
+async function listening(fresh: FreshDatabase): Promise<string> {
+  const tenant = random.uuid()
+  await fresh.database.system(async (tx) => {
+    await insertControlPlane(tx, {
+      id: tenant,
+      name: 'Listeners',
+      slug: tenant,
+      createdAt: new Date(),
+    })
+    await tx.query({
+      name: 'test.webhook',
+      text: `insert into webhooks (tenant_id, id, url, event_types, secret,
+               secret_last_rotated_at, created_at, updated_at)
+             values ($1, $2, 'https://example.com/', '{*}', 'x', now(), now(), now())`,
+      values: [tenant, random.uuid()],
+    })
+  })
+  return tenant
 }
 
 test('events come back as they were written, numbered from one', async (t) => {
@@ -82,67 +101,60 @@ test('a tenant cannot append for another one, and sees only its own', async (t) 
   t.is(rowCount, 1)
 })
 
-test('workers that claim at once share the events, and each event has one', async (t) => {
+test('workers that take at once share the events, and each event has one', async (t) => {
   const fresh = await freshDatabase(t)
-  const tenant = random.uuid()
+  const tenant = await listening(fresh)
   await append(fresh, ...Array.from({ length: 100 }, () => event(tenant)))
-  const claims = await Promise.all(
-    Array.from({ length: 10 }, () =>
-      fresh.database.system((tx) => claimEvents(tx, random.uuid(), 10, 60)),
-    ),
+  const taken = await Promise.all(
+    Array.from({ length: 10 }, () => fresh.database.system((tx) => takeEvents(tx, 10))),
   )
-  const ids = claims.flat().map(({ id }) => id)
+  const ids = taken.flat().map(({ id }) => id)
   t.is(new Set(ids).size, ids.length, 'no event twice')
   t.is(ids.length, 100)
-  t.true(claims.flat().every(({ leases }) => leases === 1))
 })
 
-test('what a dead worker held goes to the next one; the dead one can no longer finish it', async (t) => {
+test('what a worker took and did not commit goes to the next one, the oldest first', async (t) => {
   const fresh = await freshDatabase(t)
-  const one = event(random.uuid())
-  await append(fresh, one)
-  const [dead, next] = [random.uuid(), random.uuid()]
-  const claim = (lease: string, secs: number) =>
-    fresh.database.system((tx) => claimEvents(tx, lease, 5, secs))
-  const finish = (lease: string) => fresh.database.system((tx) => finishEvents(tx, lease, [one.id]))
-  t.is((await claim(dead, 0)).length, 1)
-  const [again] = await claim(next, 60)
-  t.is(again?.leases, 2)
-  t.is(await finish(dead), 0)
-  t.is(await finish(next), 1)
-  t.deepEqual(await claim(dead, 60), [])
-})
-
-test('a worker that stops gives its events back at once', async (t) => {
-  const fresh = await freshDatabase(t)
-  await append(fresh, event(random.uuid()))
-  const lease = random.uuid()
-  await fresh.database.system((tx) => claimEvents(tx, lease, 5, 600))
-  t.is(await fresh.database.system((tx) => releaseEvents(tx, lease)), 1)
-  t.is((await fresh.database.system((tx) => claimEvents(tx, random.uuid(), 5, 600))).length, 1)
-})
-
-test('the oldest waiting event is told, and only what was dispatched is swept', async (t) => {
-  const fresh = await freshDatabase(t)
-  const [old, young] = [event(random.uuid(), 'a', 120), event(random.uuid(), 'b', 1)]
-  await append(fresh, old, young)
-  const { count, oldestSecs } = await fresh.database.system(waitingEvents)
-  t.is(count, 2)
-  t.true(oldestSecs >= 119 && oldestSecs < 240)
-  const lease = random.uuid()
-  await fresh.database.system(async (tx) => {
-    await claimEvents(tx, lease, 1, 60)
-    await finishEvents(tx, lease, [old.id])
+  const tenant = await listening(fresh)
+  const [young, old] = [event(tenant, 'b', 1), event(tenant, 'a', 120)]
+  await append(fresh, young, old)
+  const died = fresh.database.system(async (tx) => {
+    t.is((await takeEvents(tx, 5)).length, 2)
+    throw new Error('died')
   })
+  await t.throwsAsync(died, { message: 'died' })
+  const take = () => fresh.database.system((tx) => takeEvents(tx, 1))
+  t.is((await take())[0]?.id, old.id)
+  t.is((await take())[0]?.id, young.id)
+  t.deepEqual(await take(), [])
+})
+
+test('an event that nobody listens to waits for nobody', async (t) => {
+  const fresh = await freshDatabase(t)
+  const [deaf, hearing] = [random.uuid(), await listening(fresh)]
+  await append(fresh, event(deaf), event(hearing))
+  const taken = await fresh.database.system((tx) => takeEvents(tx, 10))
+  t.deepEqual(
+    taken.map(({ tenantId }) => tenantId),
+    [hearing],
+  )
+})
+
+test('only what was dispatched is swept', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenant = await listening(fresh)
+  await append(fresh, event(tenant, 'a', 120), event(tenant, 'b', 1))
+  await fresh.database.system((tx) => takeEvents(tx, 1))
   const sweep = (before: number) =>
     fresh.database.system((tx) => sweepEvents(tx, new Date(Date.now() + before), 10))
   t.is(await sweep(-MINUTE_MS), 0)
   t.is(await sweep(MINUTE_MS), 1)
-  t.is((await fresh.database.system(waitingEvents)).count, 1)
+  t.is((await fresh.database.system((tx) => takeEvents(tx, 10))).length, 1)
 })
 
 test('a commit with events wakes the listeners, a rollback does not', async (t) => {
   const fresh = await freshDatabase(t)
+  const tenant = await listening(fresh)
   let woken = 0
   let wake: () => void = () => undefined
   await fresh.database.listener.listen(EVENTS_CHANNEL, {
@@ -152,19 +164,19 @@ test('a commit with events wakes the listeners, a rollback does not', async (t) 
     },
   })
   const rolledBack = fresh.database.system(async (tx) => {
-    await appendEvents(tx, [event(random.uuid())])
+    await appendEvents(tx, [event(tenant)])
     throw new Error('no')
   })
   await t.throwsAsync(rolledBack)
   const notified = new Promise<void>((resolve) => (wake = resolve))
   t.is(woken, 0)
-  await append(fresh, event(random.uuid()))
+  await append(fresh, event(tenant))
   await notified
   // A hundred commits come together in far fewer wake-ups, and the last commit has one after it.
-  await Promise.all(Array.from({ length: 100 }, () => append(fresh, event(random.uuid()))))
+  await Promise.all(Array.from({ length: 100 }, () => append(fresh, event(tenant))))
   const before = woken
   const last = new Promise<void>((resolve) => (wake = resolve))
-  await append(fresh, event(random.uuid()))
+  await append(fresh, event(tenant))
   await last
   t.true(before < 100, `${before} wake-ups`)
 })
