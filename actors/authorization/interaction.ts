@@ -76,7 +76,7 @@ export async function proceed(
   if (sub === 'forged') return back('invalid_request', 'id_token_hint is not an ID token of ours')
   if (sub === 'several') return back('invalid_request', 'the hints name different people')
   const { database, issuer } = needs
-  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn.signal)))
+  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn)))
     return back('invalid_target', 'the audience is not one of this tenant')
 
   const found = await findSession(needs, underway, sub, turn)

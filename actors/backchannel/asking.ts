@@ -64,7 +64,7 @@ export async function readAsking(
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
   const audience = readAskedAudience(form)
   if ('fault' in audience) return refuse('invalid_target', audience.fault)
-  if (!(await areKnownAudiences(database, issuer, client, audience.asked, turn.signal)))
+  if (!(await areKnownAudiences(database, issuer, client, audience.asked, turn)))
     return refuse('invalid_target', 'the audience is not one of this tenant')
   return { tag: 'asking', form, client, scopes, audience: audience.asked }
 }

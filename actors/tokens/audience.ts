@@ -1,4 +1,5 @@
 /** Whom a token is for: RFC 8707 and decisions.md 7.6, audience and resource. */
+import type { Turn } from '../../runtime/kernel/actor.js'
 import { type ApplicationRow, knownAudiences } from '../../storage/applications.js'
 import type { Database } from '../../storage/sql.js'
 import type { OAuthForm } from './form.js'
@@ -42,12 +43,12 @@ export async function areKnownAudiences(
   issuer: string,
   { tenantId, audience: own }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
   asked: readonly string[],
-  signal: AbortSignal,
+  turn: Pick<Turn, 'signal'>,
 ): Promise<boolean> {
   const others = asked.filter((audience) => audience !== issuer && audience !== own)
   if (others.length === 0) return true
   const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {
-    signal,
+    signal: turn.signal,
   })
   return others.every((audience) => known.includes(audience))
 }
