@@ -53,6 +53,7 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     scope: [text, 'vault:list vault:read'],
     audience: [z.array(text), ['https://auth.svc.example']],
     expires_at: [z.iso.datetime(), '2026-01-01T00:05:00.000Z'],
+    delegation_id: [text.optional(), EXAMPLE_OTHER],
   },
   'auth.token.revoked': access,
   'auth.mfa.challenge': { methods: [z.array(text).optional(), ['totp', 'recovery_code']] },
@@ -67,7 +68,13 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     did: [text, 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
     key_id: [text, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
   },
-  'admin.delegation.revoked': { delegation_id: [text.optional(), EXAMPLE_OTHER] },
+  'admin.delegation.revoked': {
+    delegation_id: [text, EXAMPLE_OTHER],
+    agent_id: [text, EXAMPLE_ID],
+    sub: [text, 'Q2hYc0lkb1JtZ3ZxTnBBdA'],
+    scope: [text, 'vault:list vault:read'],
+    reason: [text, 'revoked'],
+  },
   'vault.credential.created': {
     provider: [text, 'github'],
     credential_type: [text, 'api_key'],

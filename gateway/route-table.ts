@@ -5,6 +5,7 @@ import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
 import { authorizeRoutes } from './routes/authorize.js'
 import { deviceRoutes } from './routes/device.js'
+import { delegationRoutes } from './routes/delegation.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
@@ -30,6 +31,7 @@ export const routes: readonly Route[] = [
   ...userinfoRoutes,
   ...workspaceRoutes,
   ...agentRoutes,
+  ...delegationRoutes,
   ...applicationRoutes,
   ...organizationRoutes,
   ...vaultRoutes,

@@ -142,6 +142,52 @@ exception
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_end_delegations_in_tenant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update delegations set revoked_at = now(), revoked_reason = 'agent_suspended'
+  where tenant_id = new.tenant_id and agent_id = new.agent_id and revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_end_delegations_of_agent()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update delegations set revoked_at = now(),
+    revoked_reason = case tg_op when 'DELETE' then 'agent_deleted' else 'agent_suspended' end
+  where agent_id = old.id and revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_end_delegations_of_person()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update delegations set revoked_at = now(), revoked_reason = 'user_' || new.status
+  where tenant_id = new.tenant_id and subject = new.sub and revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_delegation()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update sessions set ended_at = new.revoked_at, ended_reason = new.revoked_reason
+  where tenant_id = new.tenant_id and id = new.id and ended_at is null;
+  perform pg_notify('svc_standing', new.id::text);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_session()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -684,6 +730,71 @@ alter table data_keys enable row level security;
 alter table data_keys force row level security;
 create policy tenant on data_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table delegation_requests (
+  tenant_id uuid not null,
+  id uuid not null,
+  agent_id uuid not null,
+  key_fingerprint text,
+  device_code_sha256 bytea not null,
+  user_code text not null,
+  scopes text[] not null,
+  audience text not null,
+  address text not null,
+  status text default 'pending'::text not null,
+  interval_secs integer not null,
+  polled_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  decided_by text,
+  constraint delegation_requests_pkey PRIMARY KEY (tenant_id, id),
+  constraint delegation_requests_device_code_sha256_key UNIQUE (device_code_sha256),
+  constraint delegation_requests_user_code_key UNIQUE (user_code),
+  constraint delegation_requests_check CHECK (((status = 'pending'::text) = (decided_at IS NULL))),
+  constraint delegation_requests_check1 CHECK (((decided_at IS NULL) = (decided_by IS NULL))),
+  constraint delegation_requests_device_code_sha256_check CHECK ((length(device_code_sha256) = 32)),
+  constraint delegation_requests_interval_secs_check CHECK ((interval_secs > 0)),
+  constraint delegation_requests_scopes_check CHECK ((cardinality(scopes) > 0)),
+  constraint delegation_requests_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'consumed'::text]))),
+  constraint delegation_requests_user_code_check CHECK ((user_code ~ '^[BCDFGHJKLMNPQRSTVWXZ]{8}$'::text)),
+  constraint delegation_requests_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX delegation_requests_expired ON public.delegation_requests USING btree (expires_at);
+alter table delegation_requests enable row level security;
+alter table delegation_requests force row level security;
+create policy tenant on delegation_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table delegations (
+  tenant_id uuid not null,
+  id uuid not null,
+  agent_id uuid not null,
+  agent_name text not null,
+  subject text not null,
+  organization_id uuid,
+  scopes text[] not null,
+  audience text not null,
+  level smallint not null,
+  amr text[] not null,
+  auth_time timestamp with time zone not null,
+  key_fingerprint text,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  revoked_reason text,
+  constraint delegations_pkey PRIMARY KEY (tenant_id, id),
+  constraint delegations_check CHECK (((revoked_at IS NULL) = (revoked_reason IS NULL))),
+  constraint delegations_level_check CHECK (((level >= 1) AND (level <= 3))),
+  constraint delegations_scopes_check CHECK ((cardinality(scopes) > 0)),
+  constraint delegations_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX delegations_expired ON public.delegations USING btree (expires_at);
+CREATE INDEX delegations_listed ON public.delegations USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX delegations_of_agent ON public.delegations USING btree (agent_id) WHERE (revoked_at IS NULL);
+CREATE INDEX delegations_of_person ON public.delegations USING btree (tenant_id, subject, created_at DESC, id DESC);
+alter table delegations enable row level security;
+alter table delegations force row level security;
+create policy tenant on delegations using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table disputes (
   tenant_id uuid not null,
   id uuid not null,
@@ -1128,7 +1239,7 @@ create table sessions (
   ended_at timestamp with time zone,
   ended_reason text,
   constraint sessions_pkey PRIMARY KEY (tenant_id, id),
-  constraint sessions_check CHECK (((subject_type = 'agent'::text) = (agent_id IS NOT NULL))),
+  constraint sessions_agent_named CHECK (((subject_type <> 'agent'::text) OR (agent_id IS NOT NULL))),
   constraint sessions_subject_type_check CHECK ((subject_type = ANY (ARRAY['human'::text, 'agent'::text]))),
   constraint sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
@@ -1562,13 +1673,17 @@ alter table webhooks force row level security;
 create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
+CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
+CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
+CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
+CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
@@ -1578,6 +1693,7 @@ CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.re
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
+CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
 CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();

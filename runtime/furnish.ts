@@ -10,6 +10,9 @@ import { authorization } from '../actors/authorization/protocol.js'
 import { backchannelActor } from '../actors/backchannel/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
+import { delegationActor } from '../actors/delegation/actor.js'
+import { delegationMetrics } from '../actors/delegation/metrics.js'
+import { delegation } from '../actors/delegation/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
@@ -178,12 +181,23 @@ export function furnishings(house: House): readonly Furnishing[] {
       settings: settings.device_authorization,
       guessing: auth,
     })),
+    furnish(delegationActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tokens: ref(tokens),
+      browserSessions: ref(browserSessions),
+      metrics: delegationMetrics(registry),
+      issuer,
+      settings: settings.device_authorization,
+    })),
     furnish(accountActor, ({ ref }) => ({
       database,
       clock,
       random,
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
+      delegation: ref(delegation),
     })),
     furnish(applicationsActor, ({ ref }) => ({
       database,

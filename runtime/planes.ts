@@ -9,6 +9,7 @@ import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
 import { backchannelActor } from '../actors/backchannel/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
+import { delegationActor } from '../actors/delegation/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
@@ -60,6 +61,7 @@ export const seats = [
   seat(loginActor,        inline,                                                   A      ),
   seat(authorizationActor, inline,                                                  A      ),
   seat(backchannelActor,  inline,                                                   A      ),
+  seat(delegationActor,   inline,                                                   A      ),
   seat(accountActor,      inline,                                                   A      ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),

@@ -34,7 +34,10 @@ export type SessionsToEnd = {
   readonly fingerprint: string | null
 }
 
-/** Ends an agent's sessions; every process hears of each at the commit. @returns how many. */
+/**
+ * Ends an agent's own sessions; every process hears of each at the commit. Those in which it acts for
+ * people end with their delegations. @returns how many.
+ */
 export async function endAgentSessions(
   tx: Transaction,
   { agentId, tenantId, fingerprint }: SessionsToEnd,
@@ -44,7 +47,7 @@ export async function endAgentSessions(
   const { rowCount } = await tx.query({
     name: 'session.end_of_agent',
     text: `update sessions set ended_at = $5, ended_reason = $4
-           where agent_id = $1 and ended_at is null
+           where agent_id = $1 and subject_type = 'agent' and ended_at is null
              and ($2::uuid is null or tenant_id = $2)
              and ($3::text is null or key_fingerprint = $3)`,
     values: [agentId, tenantId, fingerprint, reason, now],

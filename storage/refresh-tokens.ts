@@ -29,6 +29,8 @@ export type RefreshTokenRow = {
   readonly level: number | null
   readonly authorizationDetails: AuthorizationDetails | null
   readonly claims: AskedClaims | null
+  /** An agent acts for the person of the session. */
+  readonly delegationId: string | null
   readonly sessionEndedAt: Date | null
   readonly tenantActive: boolean
   /** The agent or application exists and is active, so is the person, and what it began with. */
@@ -56,6 +58,8 @@ export async function findRefreshToken(
              s.organization_id as "organizationId", coalesce(f.amr, s.amr) as amr,
              coalesce(f.auth_time, s.auth_time) as "authTime", f.level,
              f.authorization_details as "authorizationDetails", f.claims,
+             case when s.subject_type = 'human' and s.agent_id is not null then s.id end
+               as "delegationId",
              s.ended_at as "sessionEndedAt",
              exists (select from tenants where id = t.tenant_id and status = 'active')
                as "tenantActive",

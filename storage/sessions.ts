@@ -98,13 +98,15 @@ export type Standing = {
   readonly subjectActive: boolean
   /** Neither the token itself nor the grant it came from was revoked. */
   readonly tokenKept: boolean
+  /** The delegation it rests on is in force. True also for a token without one. */
+  readonly delegationKept: boolean
 }
 
 export type StandingOf = {
   readonly tenantId: string
   readonly sessionId: string | null
-  /** The agent behind the token; null for people and services. */
-  readonly agentId: string | null
+  /** Every agent behind the token: its subject, or those that act for it. */
+  readonly agentIds: readonly string[]
   readonly applicationId: string | null
   /** The `jti`. */
   readonly tokenId: string
@@ -112,6 +114,7 @@ export type StandingOf = {
   readonly grantId: string | null
   /** The `sub` of a person; null for tokens of nobody. */
   readonly personSub: string | null
+  readonly delegationId: string | null
 }
 
 /** Reads a standing; an agent may be at home in another tenant, so the transaction crosses tenants. */
@@ -124,25 +127,28 @@ export async function readStanding(tx: Transaction, of: StandingOf): Promise<Sta
                  and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
                    and k.agent_id = s.agent_id and k.status = 'revoked')) as "sessionOpen",
              exists (select from tenants where id = $1 and status = 'active') as "tenantActive",
-             ($3::uuid is null or (
-               exists (select from agents where id = $3 and status = 'active')
-               and not exists (select from agent_suspensions
-                 where tenant_id = $1 and agent_id = $3)))
+             not exists (select from unnest($3::uuid[]) acting (id)
+               where not exists (select from agents a where a.id = acting.id and a.status = 'active')
+                 or exists (select from agent_suspensions x
+                   where x.tenant_id = $1 and x.agent_id = acting.id))
              and ($4::uuid is null or exists (select from applications
                where tenant_id = $1 and id = $4 and status = 'active'))
              and ($7::text is null or exists (select from tenant_users
                where tenant_id = $1 and sub = $7 and status = 'active')) as "subjectActive",
              not exists (select from revoked_tokens where tenant_id = $1 and id = $5::uuid)
              and ($6::uuid is null or exists (select from refresh_families
-               where tenant_id = $1 and id = $6 and revoked_at is null)) as "tokenKept"`,
+               where tenant_id = $1 and id = $6 and revoked_at is null)) as "tokenKept",
+             $8::uuid is null or exists (select from delegations
+               where tenant_id = $1 and id = $8 and revoked_at is null) as "delegationKept"`,
     values: [
       of.tenantId,
       of.sessionId,
-      of.agentId,
+      of.agentIds,
       of.applicationId,
       of.tokenId,
       of.grantId,
       of.personSub,
+      of.delegationId,
     ],
   })
   return rows[0]!

@@ -222,7 +222,7 @@ export async function removeTenantUser(
   return rowCount === 1
 }
 
-/** Ends what a human has open in a tenant: tokens and browsers. */
+/** Ends what a human has open in a tenant: tokens and browsers, not what they allowed agents. */
 export async function endHumanSessions(
   tx: Transaction,
   { tenantId, sub, accountId }: Pick<TenantUserRow, 'tenantId' | 'sub' | 'accountId'>,
@@ -235,7 +235,8 @@ export async function endHumanSessions(
              update browser_sessions set ended_at = $5, ended_reason = $4
              where tenant_id = $1 and account_id = $3 and ended_at is null)
            update sessions set ended_at = $5, ended_reason = $4
-           where tenant_id = $1 and subject = $2 and subject_type = 'human' and ended_at is null`,
+           where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
+             and ended_at is null`,
     values: [tenantId, sub, accountId, reason, now],
   })
 }
@@ -291,6 +292,33 @@ export async function findPerson(
            join tenants t on t.id = u.tenant_id
            left join organizations o on o.id = t.organization_id
            where u.tenant_id = $1 and u.sub = $2 and u.status = 'active' and a.status = 'active'`,
+    values: [tenantId, sub],
+  })
+  return rows[0]
+}
+
+/** What gives a person their role in a tenant; the account and the membership are both active. */
+export type PersonRoles = {
+  readonly roles: readonly string[]
+  /** In the organization of the tenant; null when the person is no member. */
+  readonly organizationRole: 'owner' | 'admin' | 'member' | null
+}
+
+/** The roles of an active person. Accounts and organizations belong to no tenant: it crosses tenants. */
+export async function findPersonRoles(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<PersonRoles | undefined> {
+  const { rows } = await tx.query<PersonRoles>({
+    name: 'tenant_user.person_roles',
+    text: `select u.roles, m.role as "organizationRole"
+           from tenant_users u
+             join accounts a on a.id = u.account_id and a.status = 'active'
+             join tenants t on t.id = u.tenant_id
+             left join organization_members m on m.organization_id = t.organization_id
+               and m.member_type = 'account' and m.member_id = u.account_id
+           where u.tenant_id = $1 and u.sub = $2 and u.status = 'active'`,
     values: [tenantId, sub],
   })
   return rows[0]

@@ -17,6 +17,7 @@ import {
   browserSessions,
   type BrowserSessionsProtocol,
 } from '../browser-sessions/protocol.js'
+import { delegation, type DelegationProtocol } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
 import { account, type AccountProtocol } from './protocol.js'
@@ -30,11 +31,12 @@ export type AccountNeeds = {
   readonly random: Random
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly authorization: ActorRef<AuthorizationProtocol>
+  readonly delegation: ActorRef<DelegationProtocol>
 }
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions, authorization },
+  asks: { browserSessions, authorization, delegation },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     read: () => undefined,
@@ -43,7 +45,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     addFactor: () => undefined,
     withdrawConsent: () => undefined,
   },
-  create: ({ database, clock, random, browserSessions, authorization }) => {
+  create: ({ database, clock, random, browserSessions, authorization, delegation }) => {
     const demanded = (
       session: BrowserSession,
       token: string,
@@ -68,6 +70,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
         const person = { tenantId, subject: session.sub }
         const { consents } = await authorization.ask('listConsents', person, turn)
+        const lent = { tenantId, sub: session.sub }
+        const { delegations } = await delegation.ask('ofPerson', lent, turn)
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
@@ -92,6 +96,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                   ],
             recoveryCodesLeft: left ?? null,
             consents,
+            delegations,
           }
         }, turn)
       },

@@ -1,11 +1,11 @@
 /**
- * What a signed-in person sees of their account and may end: sessions, second factors and what they
- * allowed applications. Delegations join here: their actor is asked by this one, one member of
- * `AccountSeen` and one message to end each.
+ * What a signed-in person sees of their account and may end: sessions, second factors, and what they
+ * allowed applications and agents.
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
+import type { DelegationRecord } from '../delegation/protocol.js'
 import type { PageTenant } from '../login/protocol.js'
 
 export type AccountProtocol = {
@@ -40,6 +40,8 @@ export type AccountSeen = {
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
   readonly consents: readonly ConsentSeen[]
+  /** Those in force. */
+  readonly delegations: readonly DelegationRecord[]
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
 }

@@ -1,4 +1,5 @@
 /** The event catalogue: every type that may be written to the outbox (interface.md, Event types). */
+import type { AuditParty } from './audit.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
 export const EVENT_CATALOGUE = {
@@ -65,6 +66,15 @@ export type NewEvent = {
   readonly type: EventType
   readonly occurredAt: Date
   readonly data: Record<string, unknown>
+  /** What the audit event says besides; never sent to receivers. */
+  readonly audit?: {
+    readonly subject?: AuditParty
+    readonly actors?: readonly AuditParty[]
+    readonly clientId?: string | null
+    readonly grantId?: string | null
+    readonly delegationId?: string | null
+    readonly ip?: string
+  }
 }
 
 /** Who did it and to what. */
@@ -105,5 +115,49 @@ export function agentRegistered(
       { actor: itself, resource: itself, requestId },
       { name: agent.name, did: agent.did, key_id: agent.fingerprint },
     ),
+  }
+}
+
+/** What an ended delegation was. */
+export type EndedDelegation = {
+  readonly tenantId: TenantId
+  readonly id: string
+  readonly agentId: string
+  readonly subject: string
+  readonly scopes: readonly string[]
+  readonly revokedAt: Date | null
+  readonly revokedReason: string | null
+}
+
+/** Who ended it, in the words of events and of the audit chain. */
+export type EndedBy = {
+  readonly actor: { readonly type: string; readonly id: string }
+  readonly audit?: NewEvent['audit']
+  readonly requestId: string | undefined
+}
+
+/** admin.delegation.revoked. `id` is that of the event. */
+export function delegationRevoked(
+  id: string,
+  ended: EndedDelegation,
+  { actor, audit, requestId }: EndedBy,
+): NewEvent {
+  if (ended.revokedAt === null) throw new Error('a delegation that ended has an end')
+  return {
+    id,
+    tenantId: ended.tenantId,
+    type: 'admin.delegation.revoked',
+    occurredAt: ended.revokedAt,
+    data: eventData(
+      { actor, resource: { type: 'delegation', id: ended.id }, requestId },
+      {
+        delegation_id: ended.id,
+        agent_id: ended.agentId,
+        sub: ended.subject,
+        scope: ended.scopes.join(' '),
+        reason: ended.revokedReason ?? 'revoked',
+      },
+    ),
+    ...(audit === undefined ? {} : { audit: { ...audit, delegationId: ended.id } }),
   }
 }

@@ -35,3 +35,18 @@ export type Principal = {
 export function isDirect(principal: Principal): boolean {
   return principal.actors.length === 0
 }
+
+/** The `act` claim as it is written: each hop nests the one before it. */
+export type ActClaim = {
+  readonly sub: string
+  readonly subject_type: SubjectType
+  readonly act?: ActClaim
+}
+
+/** A chain as RFC 8693 section 4.1 nests it, the most recent actor outermost; empty without one. */
+export function actClaim(actors: readonly ActingParty[]): { readonly act?: ActClaim } {
+  return actors.reduceRight<{ readonly act?: ActClaim }>(
+    (before, { sub, subjectType }) => ({ act: { sub, subject_type: subjectType, ...before } }),
+    {},
+  )
+}

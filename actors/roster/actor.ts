@@ -22,10 +22,13 @@ import {
 import { endAgentSessions } from '../../storage/agent-standing.js'
 import { type AgentWithKeys, findAgent, findAgents } from '../../storage/agents.js'
 import { appendAudit } from '../../storage/audit.js'
+import { type DelegationsToEnd, endDelegations } from '../../storage/delegations.js'
+import { appendEvents } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import type { AgentRecord } from '../agents/protocol.js'
 import { agentRecord } from '../agents/records.js'
-import { audited, type AuditOnlyType } from '../domain/audit.js'
+import { actorOf, audited, type AuditOnlyType, doneBy } from '../domain/audit.js'
+import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { type PowProtocol, pow } from '../pow/protocol.js'
 import { type TokensProtocol, tokens } from '../tokens/protocol.js'
@@ -104,6 +107,23 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       ])
     }
 
+    /** Ends what people allowed the agent, each told to the tenant it was in. */
+    async function endBorrowed(
+      tx: Transaction,
+      { caller }: OneAgent,
+      of: DelegationsToEnd,
+      reason: string,
+      now: Date,
+      { requestId }: Turn,
+    ): Promise<void> {
+      const ended = await endDelegations(tx, of, reason, now)
+      const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
+      await appendEvents(
+        tx,
+        ended.map((one) => delegationRevoked(random.uuid(), one, by)),
+      )
+    }
+
     const isHome = ({ caller }: OneAgent, found: AgentPlace) =>
       found.homeTenantId === caller.principal.tenantId
 
@@ -151,11 +171,14 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
           const now = clock.now()
           const home = isHome(message, found)
           const { tenantId } = message.caller.principal
+          const reach = home ? null : tenantId
+          const borrowed = { tenantId: reach, agentId: found.id }
+          await endBorrowed(tx, message, borrowed, 'agent_suspended', now, turn)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'suspended', now)
             : await insertAgentSuspension(tx, tenantId, found.id, now)
           if (changed) {
-            const of = { agentId: found.id, tenantId: home ? null : tenantId, fingerprint: null }
+            const of = { agentId: found.id, tenantId: reach, fingerprint: null }
             await endAgentSessions(tx, of, 'agent_suspended', now)
             await tell(tx, message, 'admin.agent.suspended', { everywhere: home }, turn)
           }
@@ -178,7 +201,10 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         changing(message, async (tx, found) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
-          await endAgentSessions(tx, of, 'agent_deleted', clock.now())
+          const now = clock.now()
+          const borrowed = { tenantId: null, agentId: found.id }
+          await endBorrowed(tx, message, borrowed, 'agent_deleted', now, turn)
+          await endAgentSessions(tx, of, 'agent_deleted', now)
           await deleteAgent(tx, found.id)
           await tell(tx, message, 'admin.agent.deleted', {}, turn)
           return { tag: 'removed' as const }

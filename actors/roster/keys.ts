@@ -14,12 +14,15 @@ import {
 import { endAgentSessions } from '../../storage/agent-standing.js'
 import { findAgent } from '../../storage/agents.js'
 import { appendAudit } from '../../storage/audit.js'
+import { endDelegations } from '../../storage/delegations.js'
 import { idempotently } from '../../storage/idempotency.js'
+import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { KeyRecord } from '../agents/protocol.js'
 import { keyRecord } from '../agents/records.js'
 import { ownershipRefusal } from '../agents/rules.js'
-import { audited, type AuditOnlyType, type Caller } from '../domain/audit.js'
+import { actorOf, audited, type AuditOnlyType, type Caller, doneBy } from '../domain/audit.js'
+import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import type { RosterNeeds } from './actor.js'
 import type { AddKey, KeyChanged, KeyUnchanged, OneKey, RosterProtocol } from './protocol.js'
@@ -95,6 +98,12 @@ export function agentKeys(needs: RosterNeeds) {
           await revokeAgentKey(tx, agentId, keyId, now)
           const ended = { agentId, tenantId: null, fingerprint: keyId }
           await endAgentSessions(tx, ended, 'key_revoked', now)
+          const borrowed = await endDelegations(tx, ended, 'key_revoked', now)
+          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
+          await appendEvents(
+            tx,
+            borrowed.map((one) => delegationRevoked(random.uuid(), one, by)),
+          )
         }
         const type = `admin.agent.key.${to}` as const
         await tell(tx, message, granted.homeTenantId, type, { key_id: keyId }, turn)

@@ -1,6 +1,11 @@
 /** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
 import type { AuthorizationDetails } from '../../storage/authorization-codes.js'
-import type { ActingParty, Principal, SubjectType } from '../domain/principal.js'
+import {
+  type ActingParty,
+  actClaim,
+  type Principal,
+  type SubjectType,
+} from '../domain/principal.js'
 
 /** RFC 9068 section 2.1. */
 export const ACCESS_TOKEN_TYPE = 'at+jwt'
@@ -23,6 +28,12 @@ export type AccessGrant = {
   readonly jkt: string | null
   /** As granted (RFC 9396 section 9.1); null when there are none. */
   readonly authorizationDetails: AuthorizationDetails | null
+  /** Who acts for the subject, the most recent first; absent for a direct token. */
+  readonly actors?: readonly ActingParty[] | undefined
+  /** What lets them. */
+  readonly delegationId?: string | null | undefined
+  /** The agent that may act next (RFC 8693 section 4.4). */
+  readonly mayAct?: string | null | undefined
 }
 
 export type IssueContext = {
@@ -59,6 +70,9 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     ...(grant.authorizationDetails === null
       ? {}
       : { authorization_details: grant.authorizationDetails }),
+    ...actClaim(grant.actors ?? []),
+    ...(grant.delegationId == null ? {} : { delegation_id: grant.delegationId }),
+    ...(grant.mayAct == null ? {} : { may_act: { sub: grant.mayAct } }),
   }
 }
 
@@ -69,11 +83,13 @@ export type ReadToken = {
   readonly issuedAtSecs: number
   readonly notBeforeSecs: number
   readonly amr: readonly string[]
+  /** The agent that may act next, by id; null when nobody may. */
+  readonly mayAct: string | null
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
 /** decisions.md 18, server-built actor chain. */
-const ACT_DEPTH_MAX = 5
+export const ACT_DEPTH_MAX = 5
 
 /** Reads the claims of a token whose signature was verified; null when they are not those of ours. */
 export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToken | null {
@@ -108,6 +124,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
     issuedAtSecs: iat,
     notBeforeSecs: nbf,
     amr: Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : [],
+    mayAct: readNamed(claims['may_act']),
   }
 }
 
@@ -128,6 +145,12 @@ function readActors(act: unknown): readonly ActingParty[] | null {
     hop = next
   }
   return actors
+}
+
+function readNamed(party: unknown): string | null {
+  return typeof party === 'object' && party !== null
+    ? textOrNull((party as { sub?: unknown }).sub)
+    : null
 }
 
 function readJkt(cnf: unknown): string | null {

@@ -16,6 +16,7 @@ import { briefMemory } from './brief-memory.js'
 import { readClient, triesBasic } from './client-authentication.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients.js'
+import { grantDelegated } from './delegated.js'
 import { type OAuthForm, readForm } from './form.js'
 import { inspectorOf, introspect } from './introspection.js'
 import { tokenMetrics } from './metrics.js'
@@ -72,6 +73,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     authenticate: () => undefined,
     proveKey: () => undefined,
     grantAgent: () => undefined,
+    grantDelegated: ({ delegationId }) => delegationId,
     // Two uses of one refresh token or code take turns here; across processes the row decides.
     exchange: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
     identifyClient: () => undefined,
@@ -160,6 +162,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       proveKey: (presented) => proofs.judge({ ...presented, accessToken: null, boundTo: null }),
 
       grantAgent: (message, turn) => grantAgent(issuing, message, turn),
+
+      grantDelegated: (message, turn) => grantDelegated(issuing, message, turn),
 
       async exchange(request, turn) {
         const form = readForm(request.form)

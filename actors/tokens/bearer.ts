@@ -91,17 +91,27 @@ export function createBearer({
     { principal }: ReadToken,
     how: 'remembered' | 'fresh',
   ): Promise<Standing> {
-    const { tenantId, sessionId, clientId, subjectType, actors, tokenId } = principal
-    const grantId = principal.grantId ?? null
-    const isAgent = subjectType === 'agent' || actors[0]?.subjectType === 'agent'
-    const agentId = isAgent ? (actors[0]?.sub ?? principal.subject) : null
-    const applicationId = isAgent ? null : clientId
-    const personSub = subjectType === 'human' ? principal.subject : null
-    const of = { tenantId, sessionId, agentId, applicationId, tokenId, grantId, personSub }
-    const ids = Object.values(of).filter((id) => id !== null)
+    const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
+    const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
+      .filter((party) => party.subjectType === 'agent')
+      .map(({ sub }) => sub)
+    const of = {
+      tenantId,
+      sessionId,
+      agentIds,
+      applicationId: agentIds.includes(clientId) ? null : clientId,
+      tokenId,
+      grantId: principal.grantId ?? null,
+      personSub: subjectType === 'human' ? subject : null,
+      delegationId,
+    }
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
     const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
-    if (how === 'fresh') return load()
+    // Every use of borrowed authority is checked against its row (decisions.md section 3).
+    if (how === 'fresh' || delegationId !== null) return load()
+    const ids = Object.values(of)
+      .flat()
+      .filter((id) => id !== null)
     return standings.get(tokenId, ids, load)
   }
 

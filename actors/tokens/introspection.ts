@@ -81,6 +81,8 @@ function describe({ principal, issuer, issuedAtSecs, notBeforeSecs, amr }: ReadT
     amr,
     authTimeSecs: principal.authTimeSecs,
     acr: principal.acr,
+    actors: principal.actors,
+    delegationId: principal.delegationId,
   }
 }
 
@@ -117,5 +119,7 @@ async function refreshToken(
     amr: row.amr,
     authTimeSecs: seconds(row.authTime),
     acr: row.level === null ? null : `aal${row.level}`,
+    actors: row.delegationId === null ? [] : [{ sub: row.clientId, subjectType: 'agent' }],
+    delegationId: row.delegationId,
   }
 }

@@ -17,9 +17,13 @@ export function issuedEvent(
   requestId: string | undefined,
 ): NewEvent {
   const type: EventType = 'auth.token.issued'
-  const { subjectType, clientId, subject } = grant
+  const { subjectType, clientId, subject, delegationId = null, actors = [] } = grant
   const id = subjectType === 'human' ? subject : clientId
-  const actor = { type: ACTOR_TYPES[subjectType], id }
+  const acting = actors[0]
+  const actor =
+    acting === undefined
+      ? { type: ACTOR_TYPES[subjectType], id }
+      : { type: ACTOR_TYPES[acting.subjectType], id: acting.sub }
   const expiresAt = new Date(signed.issuedAt.getTime() + signed.expiresInSecs * 1000)
   return {
     id: random.uuid(),
@@ -37,8 +41,17 @@ export function issuedEvent(
         scope: grant.scopes.join(' '),
         audience: grant.audience,
         expires_at: expiresAt.toISOString(),
+        ...(delegationId === null ? {} : { delegation_id: delegationId }),
       },
     ),
+    ...(acting === undefined
+      ? {}
+      : {
+          audit: {
+            subject: { sub: subject, subject_type: subjectType },
+            actors: actors.map((one) => ({ sub: one.sub, subject_type: one.subjectType })),
+          },
+        }),
   }
 }
 

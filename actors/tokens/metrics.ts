@@ -3,8 +3,8 @@ import { Counter, type Registry } from 'prom-client'
 import type { SubjectType } from '../domain/principal.js'
 import type { GrantType } from './protocol.js'
 
-/** What a token was issued for: the grants of the token endpoint, and an agent's login. */
-export type IssuedFor = GrantType | 'agent_login'
+/** What a token was issued for: a grant of the token endpoint, a login, an approved delegation. */
+export type IssuedFor = GrantType | 'agent_login' | 'delegation'
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void

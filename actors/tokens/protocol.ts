@@ -1,7 +1,7 @@
 /** Access and refresh tokens: granted, refreshed, presented, introspected. decisions.md 7.2, 7.3. */
 import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
-import type { AgentId, OrganizationId, SessionId, TenantId } from '../domain/ids.js'
-import type { Principal, SubjectType } from '../domain/principal.js'
+import type { AgentId, DelegationId, OrganizationId, SessionId, TenantId } from '../domain/ids.js'
+import type { ActingParty, Principal, SubjectType } from '../domain/principal.js'
 
 export type TokensProtocol = {
   /** Judges the credentials of a request on a bearer route. */
@@ -10,6 +10,8 @@ export type TokensProtocol = {
   proveKey: Ask<PresentedProof, KeyProven | ProofRefused>
   /** Opens an agent session and issues its first tokens. Whoever asks has authenticated the agent. */
   grantAgent: Ask<GrantAgent, Granted>
+  /** Redeems an approved delegation, once. Whoever asks has authenticated the agent. */
+  grantDelegated: Ask<GrantDelegated, DelegatedGranted | { readonly tag: 'gone' }>
   /** Runs one request of the token endpoint, whatever its grant. */
   exchange: Ask<TokenRequest, Issued | ProofRefused | OAuthRefused>
   /** Authenticates a client for another endpoint that takes client authentication. */
@@ -108,6 +110,26 @@ export type Granted = {
   readonly sessionId: SessionId
 }
 
+export type GrantDelegated = {
+  readonly tenantId: TenantId
+  readonly delegationId: DelegationId
+  /** The login in which the agent fetches it: its key, once revoked, ends the delegation. */
+  readonly agentSessionId: SessionId | null
+  /** Of the token the agent asks with: the delegated ones are bound to the same key. */
+  readonly jkt: string | null
+  /** Of the delegation, from its approval on. */
+  readonly lifetimeSecs: number
+}
+export type DelegatedGranted = {
+  readonly tag: 'granted'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
+  /** Null where it would not outlast the access token. */
+  readonly refreshToken: string | null
+  readonly scopes: readonly string[]
+}
+
 /** A form as it came: names may repeat, and a repeated one is judged, not merged. */
 export type FormFields = readonly (readonly [name: string, value: string])[]
 
@@ -189,6 +211,9 @@ export type ActiveToken = {
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
   readonly acr: string | null
+  /** Outermost first; empty for a direct token. */
+  readonly actors: readonly ActingParty[]
+  readonly delegationId: DelegationId | null
 }
 
 export type OriginListed = {

@@ -5,12 +5,13 @@
  * A live token is rotated. The token rotated last, from the same client and key, within 10 s of its
  * rotation and before its successor was used, gets the same answer again: it got lost on its way.
  * Anything else that was rotated is a replay: the family is revoked. The session of an agent ends with
- * it; that of a person goes on, with other applications in it.
+ * it, and what a person delegated; that of a person goes on, with other applications in it.
  */
 import { createHash } from 'node:crypto'
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { revokeDelegation } from '../../storage/delegations.js'
 import { appendEvents } from '../../storage/outbox.js'
 import {
   findRefreshToken,
@@ -20,6 +21,7 @@ import {
 } from '../../storage/refresh-tokens.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { endSession } from '../../storage/sessions.js'
+import { delegationRevoked } from '../domain/events.js'
 import type { AccessGrant } from './access-token.js'
 import { readAskedAudience } from './audience.js'
 import type { Client } from './clients.js'
@@ -204,9 +206,24 @@ async function sign(
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
     jkt: row.jkt,
     authorizationDetails: null,
+    ...(row.delegationId === null ? {} : borrowed(row, row.delegationId)),
   }
-  const access = await needs.signer.sign(grant, needs.jwt.access_token_lifetime_agent_secs, turn)
+  // Never longer than the family, which never outlasts its delegation.
+  const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
+  const lifetimeSecs = needs.jwt.access_token_lifetime_agent_secs
+  const secs = row.delegationId === null ? lifetimeSecs : Math.min(lifetimeSecs, leftSecs)
+  const access = await needs.signer.sign(grant, Math.max(secs, 1), turn)
   return { access, grant, idToken: null }
+}
+
+/** What makes a token one of a person for whom the agent acts. */
+function borrowed(row: RefreshTokenRow, delegationId: string) {
+  return {
+    subjectType: 'human',
+    level: row.level,
+    actors: [{ sub: row.clientId, subjectType: 'agent' }],
+    delegationId,
+  } as const
 }
 
 async function afterLostRace(
@@ -252,7 +269,14 @@ async function revoke(
     if (!revoked) return
     if (subjectType === 'agent')
       await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
+    // What was stolen is not the token alone but what it stands for.
+    const ended =
+      row.delegationId === null
+        ? undefined
+        : await revokeDelegation(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
+    const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
     await appendEvents(tx, [
+      ...(ended === undefined ? [] : [delegationRevoked(random.uuid(), ended, by)]),
       reuseEvent(
         random,
         { tenantId, familyId, sessionId, clientId, subject, reason },

@@ -5,11 +5,13 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { revokeDelegation } from '../../storage/delegations.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { findRefreshToken, revokeRefreshFamily } from '../../storage/refresh-tokens.js'
 import { insertRevokedToken } from '../../storage/revoked-tokens.js'
 import { endSession } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
+import { delegationRevoked } from '../domain/events.js'
 import type { Bearer } from './bearer.js'
 import type { Client } from './clients.js'
 import type { OAuthForm } from './form.js'
@@ -80,15 +82,24 @@ async function revokeFamily(
   })
   if (row === undefined) return DONE
   if (row.clientId !== client.row.id) return notTheirs()
-  const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
+  const { tenantId, familyId, sessionId, clientId, subject, subjectType, delegationId } = row
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return
     // The session of an agent is this family; that of a person has other applications in it.
     if (subjectType === 'agent') await endSession(tx, tenantId, sessionId, 'revoked', now)
+    // The grant behind the family of an agent that acts for a person (RFC 7009 section 2.1).
+    const returned =
+      delegationId === null
+        ? undefined
+        : await revokeDelegation(tx, tenantId, delegationId, 'returned', now)
+    const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
     const resource = { type: 'refresh_family', id: familyId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    await appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+    await appendEvents(tx, [
+      revokedEvent(random, ended, now, turn.requestId),
+      ...(returned === undefined ? [] : [delegationRevoked(random.uuid(), returned, by)]),
+    ])
   })
   standingChanged([familyId, sessionId])
   return DONE

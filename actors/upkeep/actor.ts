@@ -10,6 +10,8 @@ import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
 import { removeExpiredBrowserSessions } from '../../storage/browser-sessions.js'
 import { sweepCoordination } from '../../storage/coordination/postgres.js'
 import type { OpenDatabase } from '../../storage/database.js'
+import { removeEndedDelegationRequests } from '../../storage/delegation-requests.js'
+import { removeEndedDelegations } from '../../storage/delegations.js'
 import { sweepDeliveries } from '../../storage/deliveries.js'
 import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
 import { sweepEvents } from '../../storage/outbox.js'
@@ -40,6 +42,8 @@ const SESSION_RETENTION_MS = 2 * 86_400_000
 const ANSWER_RETENTION_MS = 30_000
 /** A code that comes a second time within a day still revokes what the first use gave. */
 const CODE_RETENTION_MS = 86_400_000
+/** How long an ended delegation can still be looked up; the audit log keeps it for good. */
+const DELEGATION_RETENTION_MS = 90 * 86_400_000
 /** What deliveries can be made of again. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
@@ -70,6 +74,10 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   authorization_codes: (tx, now) => removeEndedCodes(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
   backchannel_requests: (tx, now) =>
     removeEndedBackchannelRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  delegation_requests: (tx, now) =>
+    removeEndedDelegationRequests(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
+  delegations: (tx, now) =>
+    removeEndedDelegations(tx, ago(now, DELEGATION_RETENTION_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

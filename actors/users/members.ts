@@ -5,6 +5,7 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { findAccountByEmail, insertAccount } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
+import { endDelegations } from '../../storage/delegations.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -22,7 +23,7 @@ import {
   updateTenantUser,
 } from '../../storage/tenant-users.js'
 import { actorOf, audited, type Caller, doneBy } from '../domain/audit.js'
-import { type EventType, eventData } from '../domain/events.js'
+import { delegationRevoked, type EventType, eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import type { UsersNeeds } from './actor.js'
 import { isFixtureLimit } from './fixtures.js'
@@ -81,6 +82,20 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
       audit: doneBy(caller),
       data: eventData(about, fields),
     }
+  }
+
+  /** Ends what the user allowed agents. @returns the events that tell it. */
+  async function endLent(
+    tx: Transaction,
+    caller: Caller,
+    { tenantId, sub }: TenantUserRow,
+    reason: string,
+    now: Date,
+    { requestId }: Turn,
+  ) {
+    const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
+    const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
+    return ended.map((one) => delegationRevoked(random.uuid(), one, by))
   }
 
   async function insert(
@@ -221,10 +236,12 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         const now = clock.now()
+        const lent = await endLent(tx, message.caller, user, 'user_suspended', now, turn)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
           await endHumanSessions(tx, user, 'user_suspended', now)
           const fields = { status: 'suspended', fixture: user.fixture }
           await appendEvents(tx, [
+            ...lent,
             event(message.caller, user, 'tenant_user.suspended', fields, turn),
           ])
         }
@@ -260,10 +277,14 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         const now = clock.now()
+        const lent = await endLent(tx, message.caller, user, 'user_removed', now, turn)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
         await endHumanSessions(tx, user, 'user_removed', now)
         const fields = { status: 'removed', fixture: user.fixture }
-        await appendEvents(tx, [event(message.caller, user, 'tenant_user.removed', fields, turn)])
+        await appendEvents(tx, [
+          ...lent,
+          event(message.caller, user, 'tenant_user.removed', fields, turn),
+        ])
         return { tag: 'removed' }
       }),
   }

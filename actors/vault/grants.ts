@@ -1,6 +1,7 @@
 /** New grants and leases. The credential is locked: it cannot be revoked in between. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendAudit } from '../../storage/audit.js'
+import { isDelegationActive } from '../../storage/delegations.js'
 import { idempotently } from '../../storage/idempotency.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { SecretCredentialRow } from '../../storage/vault-credentials.js'
@@ -38,7 +39,7 @@ export async function createGrant(
     if ('tag' in capabilities) return capabilities
     const fault = grantFault(message, row.credentialType, now)
     if (fault !== undefined) return fault
-    if (!(await isGrantee(tx, row.tenantId, granteeType, granteeId))) {
+    if (!(await isGrantee(tx, row.tenantId, granteeType, granteeId, now))) {
       return invalid('/grantee_id', `The tenant knows no such ${granteeType}.`)
     }
     const grant = await insertVaultGrant(tx, {
@@ -76,17 +77,18 @@ export async function createGrant(
   )
 }
 
-/**
- * decisions.md 22, who may be granted. This build makes no delegations, so that the tenant has none
- * that could be granted anything.
- */
+/** decisions.md 22, who may be granted. */
 async function isGrantee(
   tx: Transaction,
   tenantId: string,
   type: 'agent' | 'delegation',
   id: string,
+  now: Date,
 ): Promise<boolean> {
-  return type === 'agent' && isUuid(id) && agentBelongs(tx, tenantId, id)
+  if (!isUuid(id)) return false
+  return type === 'agent'
+    ? agentBelongs(tx, tenantId, id)
+    : isDelegationActive(tx, tenantId, id, now)
 }
 
 export async function createLease(
@@ -104,7 +106,7 @@ export async function createLease(
     if (row.credentialType === 'ssh_ca') return invalid('', 'An ssh_ca cannot be leased.')
     const fault = expiryFault(expiresAt, now)
     if (fault !== undefined) return fault
-    if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId))) {
+    if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {
       return invalid('/recipient_id', 'The tenant knows no such agent.')
     }
     const lease = await insertVaultLease(tx, {

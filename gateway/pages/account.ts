@@ -1,4 +1,4 @@
-/** The account page. It shows what works: sessions, second factors and consents, each with its way to end. */
+/** The account page. It shows what works: sessions, second factors, consents and delegations, each with its way to end. */
 import type { AccountSeen } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import { failurePage } from './error.js'
@@ -6,7 +6,7 @@ import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
 export function accountPage(
-  { tenant, sessions, factors, consents, recoveryCodesLeft, session }: AccountSeen,
+  { tenant, sessions, factors, consents, delegations, recoveryCodesLeft, session }: AccountSeen,
   { browser }: ReplyContext,
 ): PageAnswer {
   const frame = {
@@ -23,6 +23,7 @@ export function accountPage(
     })),
     factors,
     consents,
+    delegations,
     recoveryCodesLeft,
     csrf: browser.csrfToken,
   })

@@ -1,6 +1,7 @@
 /** The account page. decisions.md 20, account. */
 import { z } from 'zod'
 import { account } from '../../actors/account/protocol.js'
+import { delegation } from '../../actors/delegation/protocol.js'
 import { accountPage, accountPartGonePage } from '../pages/account.js'
 import { page, pageForm, type Route, route, seeOther } from '../route.js'
 
@@ -22,7 +23,7 @@ const show = route(account, 'read', {
   method: 'GET',
   path: '/auth/account',
   operationId: 'showAccount',
-  summary: 'Account page: sessions, second factors and consents',
+  summary: 'Account page: sessions, second factors, consents and delegations',
   message: ({ session }) => ({ session }),
   replies: { seen: page(200, accountPage) },
 })
@@ -72,6 +73,23 @@ const withdrawConsent = route(account, 'withdrawConsent', {
   replies: { withdrawn: back, unknown_consent: gone },
 })
 
+const revokeDelegation = route(delegation, 'revokeOwn', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/delegations/{id}/revoke',
+  operationId: 'revokeOwnDelegation',
+  summary: 'Take back what an agent was allowed',
+  params: Id,
+  body: noFields,
+  message: ({ session, browser, params, clientAddress: address }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    delegationId: params.id,
+    address,
+  }),
+  replies: { revoked: back, unknown_delegation: gone, sign_in: signIn },
+})
+
 const addFactor = route(account, 'addFactor', {
   ...shared,
   method: 'POST',
@@ -89,4 +107,5 @@ export const accountRoutes: readonly Route[] = [
   removeFactor,
   addFactor,
   withdrawConsent,
+  revokeDelegation,
 ]

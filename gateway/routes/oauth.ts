@@ -9,6 +9,7 @@ import {
   tokens,
   type Unauthenticated,
 } from '../../actors/tokens/protocol.js'
+import { actClaim } from '../../actors/domain/principal.js'
 import { presentedClient } from '../presented-client.js'
 import { choice, empty, formFields, oauthError, type Route, reply, route } from '../route.js'
 
@@ -272,5 +273,7 @@ function introspectionBody(answer: Introspection): z.input<typeof IntrospectionR
     ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
     ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
     ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
+    ...actClaim(answer.actors),
+    ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
   }
 }

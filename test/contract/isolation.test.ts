@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { type Answer, apiOf, type Json, type Workspace } from '../support/api.js'
+import { fixtureOf, lend, ownToken, present } from '../support/delegation.js'
 import { testService } from '../support/service.js'
 
 const running = await testService({ environment: { SVC_OPENAPI__EXPOSURE: 'internal' } })
@@ -64,6 +65,20 @@ const objects: Readonly<Record<string, string>> = {
   ),
   ...(await webhookOfTheirs()),
   ...(await vaultOfTheirs()),
+  '/api/v1/delegations/{delegation_id}': await delegationOfTheirs(),
+}
+
+/** Operations that are a person's alone, and somebody of ours for them. */
+const PEOPLE_ONLY = '/api/v1/delegations/{delegation_id}/revoke'
+const ourPerson = await present(api, fixtureOf(mine))
+const ourToken = await ownToken(api, mine, ourPerson)
+await ourPerson.browser.close()
+
+async function delegationOfTheirs(): Promise<string> {
+  const person = await present(api, fixtureOf(theirs))
+  const { delegationId } = await lend(api, theirs.token, person)
+  await person.browser.close()
+  return delegationId
 }
 
 async function webhookOfTheirs(): Promise<Record<string, string>> {
@@ -151,7 +166,8 @@ function ask(
   existing: boolean,
 ): Promise<Answer> {
   const schema = operation.requestBody?.content['application/json']?.schema
-  const token = path.startsWith('/api/v1/control-plane/') ? who.operator : who.token
+  const own = path.startsWith('/api/v1/control-plane/') ? who.operator : who.token
+  const token = path === PEOPLE_ONLY ? ourToken : own
   return api.call(method, filled(path, existing), {
     token,
     ...(schema === undefined ? {} : { json: sample(schema) }),

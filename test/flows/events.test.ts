@@ -129,6 +129,7 @@ const BUILT: readonly EventType[] = [
   'tenant_user.removed',
   'admin.user.created',
   'admin.agent.registered',
+  'admin.delegation.revoked',
   'vault.credential.created',
   'vault.credential.accessed',
   'vault.grant.revoked',

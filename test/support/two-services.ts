@@ -7,13 +7,16 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { type Api, apiOf } from './api.js'
 import { testService } from './service.js'
 
-export async function twoServices(): Promise<{ first: Api; second: Api; end(): Promise<void> }> {
+export async function twoServices(
+  more: Readonly<Record<string, string>> = {},
+): Promise<{ first: Api; second: Api; end(): Promise<void> }> {
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-two-'))
   const kms = await startLocalKms({ dataDir, log: silentLogger })
   const environment = {
     SVC_KMS__SOCKET_PATH: kms.settings.socket_path,
     SVC_KMS__SERVER_PUBLIC_KEY_PATH: kms.settings.server_public_key_path,
     SVC_KMS__CLIENT_PRIVATE_KEY_PATH: kms.settings.client_private_key_path,
+    ...more,
   }
   const one = await testService({ environment })
   const other = await testService({

@@ -82,6 +82,11 @@ export const de: Catalogue = {
   'account.consent.none': 'Sie haben keiner Anwendung Zugriff gegeben.',
   'account.consent.since': 'seit {time}',
   'account.consent.withdraw': 'Zurücknehmen',
+  'account.delegations': 'Agenten, die für Sie handeln',
+  'account.delegation.none': 'Kein Agent handelt für Sie.',
+  'account.delegation.since': 'seit {time}',
+  'account.delegation.until': 'bis {time}',
+  'account.delegation.revoke': 'Beenden',
   'account.signout': 'Abmelden',
 
   'logout.title': 'Sie sind abgemeldet',
@@ -113,6 +118,30 @@ export const de: Catalogue = {
   'consent.allow': 'Erlauben',
   'consent.deny': 'Nicht erlauben',
   'consent.later': 'Sie können dies jederzeit auf der Seite Ihres Kontos zurücknehmen.',
+  'delegation.title': 'Darf dieser Agent für Sie handeln?',
+  'delegation.lead': 'Der Software-Agent {name} möchte in Ihrem Namen handeln.',
+  'delegation.compare': 'Er sollte Ihnen diesen Code gezeigt haben:',
+  'delegation.about': 'Über diese Anfrage',
+  'delegation.agent': 'Agent',
+  'delegation.key': 'Schlüssel',
+  'delegation.asked': 'Gefragt',
+  'delegation.from': '{time}, von der Adresse {address}',
+  'delegation.audience': 'Zu benutzen bei',
+  'delegation.audience.own': 'diesem Dienst',
+  'delegation.scopes': 'Damit könnte er',
+  'delegation.refused': 'Er fragt auch nach dem, was Sie nicht geben können',
+  'delegation.nothing':
+    'Sie haben nichts von dem, wonach er fragt, und können es deshalb nicht erlauben.',
+  'delegation.unknown':
+    'Erlauben Sie dies nur, wenn Sie es selbst begonnen haben. Wer Ihnen einen Link oder einen Code geschickt hat, könnte sonst für Sie handeln.',
+  'delegation.approve': 'Dem Agenten erlauben',
+  'delegation.deny': 'Nicht erlauben',
+  'delegation.approved.title': 'Der Agent darf für Sie handeln',
+  'delegation.approved':
+    'Sie haben es {name} erlaubt. Sie können dieses Fenster schließen und zu ihm zurückkehren.',
+  'delegation.denied.title': 'Nicht erlaubt',
+  'delegation.denied':
+    'Sie haben {name} nicht erlaubt, für Sie zu handeln. Sie können dieses Fenster schließen.',
   'authorize.refused':
     'Die Anwendung hat Sie mit einer Anfrage hierher geschickt, die nicht beantwortet werden kann. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
   'authorize.reason': 'Für alle, die Ihnen helfen:',

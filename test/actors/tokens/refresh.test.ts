@@ -56,6 +56,7 @@ const live: RefreshTokenRow = {
   level: null,
   authorizationDetails: null,
   claims: null,
+  delegationId: null,
 }
 const rotated = { rotatedAt: at(20), successorAnswer: new Uint8Array(1) }
 for (const [title, change, clientId, jkt, verdict] of [
