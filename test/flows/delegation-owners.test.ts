@@ -152,7 +152,7 @@ test.serial('its person ends it at once and again; nobody else does', async (t) 
   )
   t.is(events.length, 1)
   t.like(events[0]!.data, { agent_id: helper.agentId, reason: 'revoked' })
-  const audit = await api.list('?type=admin.delegation.revoked', here.token)
+  const audit = await api.list('/api/v1/audit-events?type=admin.delegation.revoked', here.token)
   t.is(audit.rows[0]?.['delegation_id'], lent.delegationId)
 })
 
