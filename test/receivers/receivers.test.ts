@@ -1,4 +1,4 @@
-/** The receivers of docs/webhooks.md, run over the shared table in the languages that are here. */
+/** The receivers of docs/webhook-receivers.md, run over the shared table in the languages that are here. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { program } from '../support/programs.js'
 import { body, type Case, CASES, good, webhook } from '../vectors/webhook-cases.js'
 import { verify } from './receiver.js'
 
-const PAGE = readFileSync('docs/webhooks.md', 'utf8')
+const PAGE = readFileSync('docs/webhook-receivers.md', 'utf8')
 const NAMES = [
   'x-svc-signature-suite',
   'x-svc-signature-256',
@@ -46,8 +46,19 @@ function agrees(t: ExecutionContext, command: string, args: readonly string[]): 
   }
 }
 
-for (const file of ['receiver.ts', 'receiver.py', 'receiver.sh', 'Receiver.java']) {
-  test(`docs/webhooks.md shows ${file} as it is tested`, (t) => {
+const RECEIVERS = [
+  'receiver.ts',
+  'receiver.py',
+  'receiver.sh',
+  'Receiver.java',
+  'go/receiver.go',
+  'receiver.rb',
+  'receiver.php',
+  'Receiver.cs',
+]
+
+for (const file of RECEIVERS) {
+  test(`docs/webhook-receivers.md shows ${file} as it is tested`, (t) => {
     t.true(PAGE.includes(readFileSync(join('test', 'receivers', file), 'utf8').trim()))
   })
 }
@@ -65,6 +76,13 @@ function where(programs: readonly string[], title: string, run: (t: ExecutionCon
   else test.skip(`${title} (skipped: ${absent.join(', ')} not installed)`, () => undefined)
 }
 
+/** Gone after the test. */
+function buildFolder(t: ExecutionContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-receiver-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
 where(['python3'], 'the receiver in Python agrees with the table', (t) => {
   agrees(t, 'python3', ['-B', 'test/receivers/judge.py'])
 })
@@ -74,9 +92,30 @@ where(['bash', 'openssl', 'od'], 'the receiver in shell agrees with the table', 
 })
 
 where(['java', 'javac'], 'the receiver in Java agrees with the table', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-java-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = buildFolder(t)
   const sources = ['Receiver.java', 'Judge.java'].map((name) => join('test', 'receivers', name))
   execFileSync('javac', ['-d', folder, ...sources])
   agrees(t, 'java', ['-cp', folder, 'Judge'])
+})
+
+where(['go'], 'the receiver in Go agrees with the table', (t) => {
+  const built = join(buildFolder(t), 'judge')
+  const sources = ['receiver.go', 'judge.go'].map((name) => join('test', 'receivers', 'go', name))
+  execFileSync('go', ['build', '-o', built, ...sources])
+  agrees(t, built, [])
+})
+
+where(['ruby'], 'the receiver in Ruby agrees with the table', (t) => {
+  agrees(t, 'ruby', ['test/receivers/judge.rb'])
+})
+
+where(['php'], 'the receiver in PHP agrees with the table', (t) => {
+  agrees(t, 'php', ['test/receivers/judge.php'])
+})
+
+where(['mcs', 'mono'], 'the receiver in C# agrees with the table', (t) => {
+  const built = join(buildFolder(t), 'judge.exe')
+  const sources = ['Receiver.cs', 'Judge.cs'].map((name) => join('test', 'receivers', name))
+  execFileSync('mcs', ['-warnaserror', `-out:${built}`, ...sources])
+  agrees(t, 'mono', [built])
 })
