@@ -19,6 +19,8 @@ export type Browser = {
   readonly userAgent: string
   /** Accept-Language as sent. */
   readonly languages: string
+  /** Tells this browser from every other; says nothing else. */
+  readonly id: string
   /** The value of `csrf_token` in the forms of this answer. */
   readonly csrfToken: string
   /** It asks for HTML: a person looks at what comes back. */
@@ -30,6 +32,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   sessionToken: null,
   userAgent: '',
   languages: '',
+  id: '',
   csrfToken: '',
   wantsPage: false,
 })
@@ -74,6 +77,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         sessionToken,
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
         languages: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
+        id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: /\btext\/html\b/i.test(headers.get('accept') ?? ''),
       }
@@ -103,6 +107,10 @@ export function parseCookies(header: string): ReadonlyMap<string, string> {
 function tokenIn(cookies: ReadonlyMap<string, string>, name: string): string | null {
   const value = cookies.get(name)
   return value !== undefined && TOKEN.test(value) ? value : null
+}
+
+function browserId(browserToken: string): string {
+  return createHmac('sha256', browserToken).update('svc-browser-id-v1').digest('base64url')
 }
 
 function csrfToken(browserToken: string, sessionToken: string | null): string {

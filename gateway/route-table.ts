@@ -9,6 +9,8 @@ import { delegationRoutes } from './routes/delegation.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
+import { credentialRoutes } from './routes/credentials.js'
+import { mailSignInRoutes } from './routes/sign-in-by-mail.js'
 import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
@@ -38,6 +40,8 @@ export const routes: readonly Route[] = [
   ...sshcaRoutes,
   ...rosterRoutes,
   ...loginRoutes,
+  ...mailSignInRoutes,
+  ...credentialRoutes,
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,

@@ -924,6 +924,39 @@ alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table mail_tickets (
+  tenant_id uuid not null,
+  id uuid not null,
+  purpose text not null,
+  account_id uuid,
+  email_key text not null,
+  link_sha256 bytea,
+  code_sha256 bytea,
+  flow_sha256 bytea,
+  browser_sha256 bytea,
+  attempts_left integer not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint mail_tickets_pkey PRIMARY KEY (tenant_id, id),
+  constraint mail_tickets_link_sha256_key UNIQUE (link_sha256),
+  constraint mail_tickets_attempts_left_check CHECK ((attempts_left >= 0)),
+  constraint mail_tickets_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint mail_tickets_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint mail_tickets_email_key_check CHECK ((email_key = lower(email_key))),
+  constraint mail_tickets_flow_sha256_check CHECK ((length(flow_sha256) = 32)),
+  constraint mail_tickets_link_sha256_check CHECK ((length(link_sha256) = 32)),
+  constraint mail_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'password_reset'::text, 'invitation'::text, 'email_verification'::text]))),
+  constraint mail_tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint mail_tickets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX mail_tickets_expiry ON public.mail_tickets USING btree (expires_at);
+CREATE INDEX mail_tickets_of_account ON public.mail_tickets USING btree (account_id) WHERE (used_at IS NULL);
+CREATE INDEX mail_tickets_of_flow ON public.mail_tickets USING btree (flow_sha256) WHERE (flow_sha256 IS NOT NULL);
+alter table mail_tickets enable row level security;
+alter table mail_tickets force row level security;
+create policy tenant on mail_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table operator_invites (
   tenant_id uuid not null,
   id uuid not null,
@@ -980,6 +1013,35 @@ alter table organizations force row level security;
 create policy tenant on organizations using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
    FROM tenants t
   WHERE ((t.organization_id = organizations.id) AND svc_visible(t.id)))))) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table outgoing_mail (
+  tenant_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  status text not null,
+  letter_sealed bytea,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp with time zone,
+  lease uuid,
+  leased_until timestamp with time zone,
+  error text,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  constraint outgoing_mail_pkey PRIMARY KEY (tenant_id, id),
+  constraint outgoing_mail_attempts_check CHECK ((attempts >= 0)),
+  constraint outgoing_mail_check CHECK (((status = 'queued'::text) = (letter_sealed IS NOT NULL))),
+  constraint outgoing_mail_check1 CHECK (((status = 'queued'::text) = (next_attempt_at IS NOT NULL))),
+  constraint outgoing_mail_check2 CHECK (((status = 'queued'::text) = (finished_at IS NULL))),
+  constraint outgoing_mail_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'expired'::text, 'dropped'::text]))),
+  constraint outgoing_mail_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX outgoing_mail_due ON public.outgoing_mail USING btree (next_attempt_at) WHERE (status = 'queued'::text);
+CREATE INDEX outgoing_mail_finished ON public.outgoing_mail USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX outgoing_mail_queued ON public.outgoing_mail USING btree (tenant_id) WHERE (status = 'queued'::text);
+alter table outgoing_mail enable row level security;
+alter table outgoing_mail force row level security;
+create policy tenant on outgoing_mail using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table payment_links (
   tenant_id uuid not null,

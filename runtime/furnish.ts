@@ -15,11 +15,17 @@ import { delegationMetrics } from '../actors/delegation/metrics.js'
 import { delegation } from '../actors/delegation/protocol.js'
 import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
+import { credentialsActor } from '../actors/credentials/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
+import { notifyActor } from '../actors/notify/actor.js'
+import { logMailer, smtpMailer } from '../actors/notify/client.js'
+import { openMailRoom } from '../actors/notify/mail-room.js'
+import { mailOutcomes } from '../actors/notify/metrics.js'
+import { createMailWorker } from '../actors/notify/worker.js'
 import { loginActor } from '../actors/login/actor.js'
 import {
   checkPasswordEngine,
@@ -27,6 +33,7 @@ import {
   passwordPool,
   passwordsActor,
 } from '../actors/passwords/actor.js'
+import { openBreaches } from '../actors/passwords/breaches.js'
 import { passwords } from '../actors/passwords/protocol.js'
 import { powActor, powPool } from '../actors/pow/actor.js'
 import { pow } from '../actors/pow/protocol.js'
@@ -77,6 +84,8 @@ export function furnishings(house: House): readonly Furnishing[] {
   const issuer = settings.oidc.issuer_url
   const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
+  const queuedMax = settings.email.queue_max_per_tenant
+  const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
@@ -116,9 +125,21 @@ export function furnishings(house: House): readonly Furnishing[] {
     furnish(passwordsActor, async (site) => {
       const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
       await checkPasswordEngine(compute)
-      return { settings: auth, compute, random }
+      const breaches = challenge.hibp_enabled
+        ? openBreaches({ url: challenge.hibp_url, settings: settings.vault })
+        : null
+      site.onStop(async () => breaches?.close())
+      return { settings: auth, compute, random, breaches }
     }),
-    furnish(usersActor, ({ ref }) => ({ database, clock, random, passwords: ref(passwords) })),
+    furnish(usersActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      passwords: ref(passwords),
+      mail: mailRoom,
+      invitations: settings.invitations,
+      issuer,
+    })),
     furnish(agentsActor, ({ ref }) => ({
       database,
       clock,
@@ -154,6 +175,29 @@ export function furnishings(house: House): readonly Furnishing[] {
       cookies: settings.session_cookie,
       alwaysTwo,
       registry,
+      mail: mailRoom,
+      email: settings.email,
+      emailOtp: settings.email_otp,
+      magicLink: settings.magic_link,
+      issuer,
+      offers: {
+        code: settings.email_otp.enabled,
+        link: settings.magic_link.enabled,
+        reset: settings.user_self_service.enabled,
+      },
+    })),
+    furnish(credentialsActor, ({ ref }) => ({
+      database,
+      coordination,
+      clock,
+      random,
+      passwords: ref(passwords),
+      settings: auth,
+      cookies: settings.session_cookie,
+      mail: mailRoom,
+      email: settings.email,
+      selfService: settings.user_self_service,
+      issuer,
     })),
     furnish(authorizationActor, ({ ref }) => ({
       database,
@@ -198,6 +242,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
       delegation: ref(delegation),
+      selfService: settings.user_self_service.enabled,
     })),
     furnish(applicationsActor, ({ ref }) => ({
       database,
@@ -237,6 +282,20 @@ export function furnishings(house: House): readonly Furnishing[] {
         attempts: webhooks.retry_schedule_secs.length,
         retentionDays: webhooks.delivery_retention_days,
       }
+    }),
+    furnish(notifyActor, ({ onStop }) => {
+      const { email } = settings
+      const worker = createMailWorker({
+        database,
+        listener: database.listener,
+        sealer,
+        mailer: email.provider === 'smtp' ? smtpMailer(email) : logMailer(house.log),
+        random,
+        outcomes: mailOutcomes(registry),
+        schedule: email.retry_schedule_secs,
+      })
+      onStop(() => worker.settled())
+      return { worker }
     }),
     furnish(sshcaActor, (site) => ({
       database,

@@ -12,10 +12,12 @@ import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { delegationActor } from '../actors/delegation/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
+import { credentialsActor } from '../actors/credentials/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
+import { notifyActor } from '../actors/notify/actor.js'
 import { loginActor } from '../actors/login/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
@@ -59,6 +61,7 @@ export const seats = [
   seat(workspacesActor,   inline,                                                   A      ),
   seat(browserSessionsActor, inline,                                                A      ),
   seat(loginActor,        inline,                                                   A      ),
+  seat(credentialsActor,  inline,                                                   A      ),
   seat(authorizationActor, inline,                                                  A      ),
   seat(backchannelActor,  inline,                                                   A      ),
   seat(delegationActor,   inline,                                                   A      ),
@@ -69,6 +72,7 @@ export const seats = [
   seat(rosterActor,       inline,                                                      C   ),
   seat(webhooksActor,     inline,                                                      C   ),
   seat(deliveriesActor,   thread('webhooks'),                                             J),
+  seat(notifyActor,       inline,                                                         J),
   seat(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
   seat(vaultActor,        inline,                                                   A, C   ),
   seat(upkeepActor,       inline,                                                         J),
@@ -85,7 +89,10 @@ export function isServed(plane: Plane, actor: string): boolean {
 }
 
 /** Actors that only work by themselves: absent where background tasks are off. */
-const BACKGROUND: ReadonlySet<string> = new Set([deliveriesActor.address.name])
+const BACKGROUND: ReadonlySet<string> = new Set([
+  deliveriesActor.address.name,
+  notifyActor.address.name,
+])
 
 /** The seats that are filled, by deployment.background_tasks_enabled. */
 export function seatsWith(backgroundTasks: boolean): typeof seats {

@@ -4,7 +4,13 @@ import { sessionCookieSettings } from '../actors/browser-sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../actors/commerce/settings.js'
 import { deviceAuthorizationSettings } from '../actors/delegation/settings.js'
 import { webhooksSettings } from '../actors/deliveries/settings.js'
-import { twoFactorSettings } from '../actors/login/settings.js'
+import {
+  emailOtpSettings,
+  invitationsSettings,
+  magicLinkSettings,
+  twoFactorSettings,
+  userSelfServiceSettings,
+} from '../actors/login/settings.js'
 import { emailSettings, phoneSettings } from '../actors/notify/settings.js'
 import { authSettings } from '../actors/passwords/settings.js'
 import { challengeSettings } from '../actors/pow/settings.js'
@@ -36,6 +42,10 @@ const sections = [
   authSettings,
   sessionCookieSettings,
   twoFactorSettings,
+  emailOtpSettings,
+  magicLinkSettings,
+  invitationsSettings,
+  userSelfServiceSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

@@ -45,6 +45,20 @@ export async function findAccountByEmail(
   return rows[0]?.id
 }
 
+/** The person reads what is sent to their address. */
+export async function setEmailVerified(
+  tx: Transaction,
+  accountId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.set_email_verified',
+    text: `update accounts set email_verified = true, updated_at = $2
+           where id = $1 and not email_verified`,
+    values: [accountId, now],
+  })
+}
+
 /** Replaces the password of an account. */
 export async function setAccountPassword(
   tx: Transaction,
@@ -58,4 +72,35 @@ export async function setAccountPassword(
            where id = $1`,
     values: [accountId, passwordHash, now],
   })
+}
+
+/** The first password of an account that has none; false when it has one by now. */
+export async function setFirstPassword(
+  tx: Transaction,
+  accountId: string,
+  passwordHash: string,
+  displayName: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'account.set_first_password',
+    text: `update accounts set password_hash = $2, password_changed_at = $4, updated_at = $4,
+             display_name = case when $3 = '' then display_name else $3 end
+           where id = $1 and password_hash is null`,
+    values: [accountId, passwordHash, displayName, now],
+  })
+  return rowCount === 1
+}
+
+/** PHC string; null: no password, or no such account. */
+export async function findAccountPassword(
+  tx: Transaction,
+  accountId: string,
+): Promise<string | null> {
+  const { rows } = await tx.query<{ hash: string | null }>({
+    name: 'account.password',
+    text: 'select password_hash as hash from accounts where id = $1',
+    values: [accountId],
+  })
+  return rows[0]?.hash ?? null
 }

@@ -224,3 +224,52 @@ export async function removeExpiredBrowserSessions(
   })
   return rowCount
 }
+
+export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'>
+
+/** The session after a new password: a new cookie, the level as it was; false when it ended meanwhile. */
+export async function renewBrowserSession(
+  tx: Transaction,
+  renewal: Renewal,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.renew',
+    text: `update browser_sessions set token_sha256 = $4, password_at = $5
+           where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null`,
+    values: [
+      renewal.tenantId,
+      renewal.id,
+      Buffer.from(renewal.tokenSha256),
+      Buffer.from(renewal.newTokenSha256),
+      now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Ends whatever an account has open in any tenant, browsers and tokens, but for the browser session
+ * that is named.
+ */
+export async function endAccountSessions(
+  tx: Transaction,
+  accountId: string,
+  exceptId: string | null,
+  reason: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'browser_session.end_of_account',
+    text: `with browsers as (
+             update browser_sessions b set ended_at = $4, ended_reason = $3
+             from tenant_users m
+             where m.account_id = $1 and b.tenant_id = m.tenant_id and b.account_id = $1
+               and b.ended_at is null and b.id is distinct from $2::uuid)
+           update sessions s set ended_at = $4, ended_reason = $3
+           from tenant_users u
+           where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
+             and s.subject_type = 'human' and s.ended_at is null`,
+    values: [accountId, exceptId, reason, now],
+  })
+}

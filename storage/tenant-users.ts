@@ -323,3 +323,33 @@ export async function findPersonRoles(
   })
   return rows[0]
 }
+
+/** invited -> active; undefined when the user is not invited any more. */
+export async function acceptTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  now: Date,
+): Promise<{ readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ sub: string }>({
+    name: 'tenant_user.accept',
+    text: `update tenant_users set status = 'active', updated_at = $3
+           where tenant_id = $1 and account_id = $2 and status = 'invited' returning sub`,
+    values: [tenantId, accountId, now],
+  })
+  return rows[0]
+}
+
+/** By what subject a tenant knows an account. */
+export async function findTenantUserOfAccountSub(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ sub: string }>({
+    name: 'tenant_user.sub_of_account',
+    text: 'select sub from tenant_users where tenant_id = $1 and account_id = $2',
+    values: [tenantId, accountId],
+  })
+  return rows[0]?.sub
+}

@@ -32,6 +32,8 @@ export type AccountNeeds = {
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly authorization: ActorRef<AuthorizationProtocol>
   readonly delegation: ActorRef<DelegationProtocol>
+  /** `user_self_service.enabled`. */
+  readonly selfService: boolean
 }
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
@@ -45,7 +47,15 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     addFactor: () => undefined,
     withdrawConsent: () => undefined,
   },
-  create: ({ database, clock, random, browserSessions, authorization, delegation }) => {
+  create: ({
+    database,
+    clock,
+    random,
+    browserSessions,
+    authorization,
+    delegation,
+    selfService,
+  }) => {
     const demanded = (
       session: BrowserSession,
       token: string,
@@ -97,6 +107,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             recoveryCodesLeft: left ?? null,
             consents,
             delegations,
+            selfService,
           }
         }, turn)
       },

@@ -42,6 +42,8 @@ export type AccountSeen = {
   readonly consents: readonly ConsentSeen[]
   /** Those in force. */
   readonly delegations: readonly DelegationRecord[]
+  /** People may have their address confirmed by mail. */
+  readonly selfService: boolean
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
 }

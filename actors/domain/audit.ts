@@ -8,6 +8,9 @@ export type AuditResource = { readonly type: string; readonly id: string }
 
 /** Actions that are audited and not told to webhooks; every event of the catalogue is audited too. */
 export const AUDIT_ONLY_TYPES = [
+  'account.email.verified',
+  'account.password.changed',
+  'account.password.reset',
   'admin.agent.activated',
   'admin.agent.deleted',
   'admin.agent.key.added',

@@ -7,6 +7,8 @@ import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessio
 import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import type { LoginNeeds } from './flow.js'
+import { byMailStep, type ByMailTools } from './by-mail.js'
+import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
 import { inviteStep } from './invite.js'
 import { lockout } from './lockout.js'
 import { signInMetrics, type SignInStep } from './metrics.js'
@@ -17,7 +19,8 @@ import { secondFactorStep } from './second-factor.js'
 export type LoginActorNeeds = LoginNeeds & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
-}
+  readonly email: MailQuotaSettings
+} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
 
 export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
   address: login,
@@ -27,6 +30,11 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     start: () => undefined,
     password: () => undefined,
     challenge: () => undefined,
+    requestMail: () => undefined,
+    mailPage: () => undefined,
+    mailCode: () => undefined,
+    readLink: () => undefined,
+    useLink: () => undefined,
     secondFactor: () => undefined,
     enrolment: () => undefined,
     enrol: () => undefined,
@@ -36,7 +44,12 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
   },
   create: (needs) => {
     const { database, clock, coordination, settings, registry } = needs
-    const tools = { ...needs, lockout: lockout(coordination, settings, clock) }
+    const tools = {
+      ...needs,
+      lockout: lockout(coordination, settings, clock),
+      mailQuota: mailQuota(coordination, needs.email),
+    }
+    const mailed = byMailStep(tools)
     const first = passwordStep(tools)
     const second = secondFactorStep(tools)
     const metrics = signInMetrics(registry)
@@ -55,6 +68,11 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     return {
       start: first.start,
       password: counted('password', first.password),
+      requestMail: counted('mail', mailed.requestMail),
+      mailPage: mailed.mailPage,
+      mailCode: counted('mail_code', mailed.mailCode),
+      readLink: mailed.readLink,
+      useLink: counted('mail_link', mailed.useLink),
       challenge: second.challenge,
       secondFactor: counted('second_factor', second.secondFactor),
       enrolment: second.enrolment,

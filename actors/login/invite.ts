@@ -7,15 +7,14 @@ import { appendEvents } from '../../storage/outbox.js'
 import { insertTenantUser } from '../../storage/tenant-users.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
+import { isEmail } from '../domain/email.js'
+import { isStrong } from '../domain/password-rules.js'
 import { eventData } from '../domain/events.js'
 import type { LoginTools } from './flow.js'
 import type { AcceptInvite, InviteAccepted, InviteFault, InviteRefused } from './protocol.js'
 import { openSession } from './session.js'
 
 const SUBJECT_BYTES = 24
-/** NIST SP 800-63B section 3.1.1.2 asks for at least 8; whoever runs a tenant may take more care. */
-const PASSWORD_LENGTH_MIN = 12
-const PASSWORD_LENGTH_MAX = 256
 
 export function inviteStep(tools: LoginTools) {
   const { database, clock, random, passwords } = tools
@@ -39,8 +38,9 @@ export function inviteStep(tools: LoginTools) {
     }
     if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
     if (!isStrong(message.password, email)) return { tag: 'weak_password', ...shown }
-    const hashed = await passwords.ask('hash', { password: message.password }, turn)
-    if (hashed.tag === 'busy') return hashed
+    const hashed = await passwords.ask('choose', { password: message.password }, turn)
+    if (hashed.tag === 'busy' || hashed.tag === 'unchecked') return { tag: 'busy' }
+    if (hashed.tag === 'breached') return { tag: 'breached_password', ...shown }
     if (hashed.tag === 'unacceptable') return { tag: 'weak_password', ...shown }
 
     try {
@@ -76,7 +76,13 @@ export function inviteStep(tools: LoginTools) {
         const session = await openSession(
           tx,
           tools,
-          { tenantId, tenantSettings: invite.tenantSettings, accountId, pending: false },
+          {
+            tenantId,
+            tenantSettings: invite.tenantSettings,
+            accountId,
+            pending: false,
+            amr: ['pwd'],
+          },
           message.visitor,
           now,
         )
@@ -119,14 +125,4 @@ export function inviteStep(tools: LoginTools) {
 /** Thrown to take back the use of the invite. */
 class AddressTaken extends Error {
   override readonly name = 'AddressTaken'
-}
-
-function isEmail(text: string): boolean {
-  return text.length <= 254 && /^[^\s@"(),:;<>[\\\]]{1,64}@[^\s@]+\.[^\s@.]+$/.test(text)
-}
-
-function isStrong(password: string, email: string): boolean {
-  const { length } = [...password]
-  if (length < PASSWORD_LENGTH_MIN || length > PASSWORD_LENGTH_MAX) return false
-  return password.toLowerCase() !== email.toLowerCase()
 }

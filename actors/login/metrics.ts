@@ -1,7 +1,14 @@
 /** Figures of signing in. decisions.md 14, metrics. */
 import { Counter, type Registry } from 'prom-client'
 
-export type SignInStep = 'password' | 'second_factor' | 'enrolment' | 'invite'
+export type SignInStep =
+  | 'password'
+  | 'second_factor'
+  | 'enrolment'
+  | 'invite'
+  | 'mail'
+  | 'mail_code'
+  | 'mail_link'
 
 export interface SignInMetrics {
   /** `outcome` is the tag of the answer: signed_in, wrong, locked, busy, ... */

@@ -5,10 +5,9 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { findSignIn, recordSignIn, rehashPassword, type SignInRow } from '../../storage/sign-ins.js'
-import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
+import { findSignIn, rehashPassword } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
-import { beginFlow, isOwnPath, nextStep, pathOf } from '../browser-sessions/flows.js'
+import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
 import { flowPage, type LoginTools, onward, readProgress } from './flow.js'
 import type {
   Busy,
@@ -19,15 +18,16 @@ import type {
   Onward,
   PasswordLogin,
   SignedIn,
+  SignInOffers,
   StartLogin,
   TenantNotFound,
 } from './protocol.js'
-import { openSession } from './session.js'
+import { openAlong } from './opening.js'
 
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
-export function passwordStep(tools: LoginTools) {
-  const { database, clock, random, passwords, tenants, lockout, alwaysTwo } = tools
+export function passwordStep(tools: LoginTools & { readonly offers: SignInOffers }) {
+  const { database, clock, random, passwords, tenants, lockout, alwaysTwo, offers } = tools
 
   return {
     async start(
@@ -43,7 +43,7 @@ export function passwordStep(tools: LoginTools) {
       const { session } = progress
       const again = session !== undefined && !session.pending
       const email = progress.flow.loginHint ?? (again ? session.email : '')
-      return { tag: 'page', ...flowPage(token, progress.flow), email, again }
+      return { tag: 'page', ...flowPage(token, progress.flow), email, again, offers }
     },
 
     async password(
@@ -57,7 +57,7 @@ export function passwordStep(tools: LoginTools) {
       const progress = await readProgress(tools, token, visitor.token, turn)
       if (progress === undefined) return UNKNOWN_FLOW
       const { flow } = progress
-      const shown = { ...flowPage(token, flow), email, again: false }
+      const shown = { ...flowPage(token, flow), email, again: false, offers }
       try {
         const name = `login:${flow.tenantId}:${email.toLowerCase()}`
         const attempt = await lockout.attempt(name, visitor.address)
@@ -76,7 +76,7 @@ export function passwordStep(tools: LoginTools) {
         }
         await attempt.succeeded()
         if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
-        return await open(flow, token, found, visitor, turn)
+        return await openAlong(tools, { flow, token, found, amr: ['pwd'], visitor }, turn)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error
@@ -104,40 +104,6 @@ export function passwordStep(tools: LoginTools) {
         ),
       turn,
     )
-  }
-
-  /** The password was right: a new session takes the place of whatever the browser had. */
-  async function open(
-    flow: SignInFlowFound,
-    flowToken: string,
-    found: SignInRow,
-    visitor: PasswordLogin['visitor'],
-    turn: Turn,
-  ): Promise<SignedIn> {
-    const now = clock.now()
-    const { tenantId, tenantSettings } = flow
-    const { accountId, tenantUserId, sub, hasFactor: pending } = found
-    // The session that ends may be one of another tenant.
-    const token = await database.system(async (tx) => {
-      const opened = { tenantId, tenantSettings, accountId, pending }
-      const session = await openSession(tx, tools, opened, visitor, now)
-      const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
-      const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-      const told: Doing[] = [
-        pending
-          ? { ...doing, type: 'auth.mfa.challenge', fields: { methods: ['totp', 'recovery_code'] } }
-          : { ...doing, type: 'auth.login.success', fields: { amr: ['pwd'], acr: 'aal1' } },
-      ]
-      if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
-      await appendEvents(
-        tx,
-        told.map((one) => personEvent(random, one, now)),
-      )
-      return session.token
-    }, turn)
-    const progress = await readProgress(tools, flowToken, token, turn)
-    const step = progress?.step ?? nextStep(flow, undefined, false, now)
-    return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
   }
 
   async function rehash(accountId: string, from: string, password: string, turn: Turn) {

@@ -15,6 +15,32 @@ export type LoginProtocol = {
     PasswordLogin,
     SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
   >
+  /** Sends a letter with a code, a link or both; the answer does not say whether anybody got it. */
+  requestMail: Ask<
+    RequestMail,
+    | { tag: 'sent'; location: string }
+    | (LoginShown & { tag: 'invalid_email' })
+    | (LoginShown & Locked)
+    | FlowUnknown
+    | WayAbsent
+    | Busy
+  >
+  /** The page after that. */
+  mailPage: Ask<FlowStep, ({ tag: 'page' } & MailShown) | Onward | FlowUnknown | WayAbsent>
+  /** The code of the letter. */
+  mailCode: Ask<
+    FlowStep & { code: string },
+    | SignedIn
+    | (MailShown & { tag: 'wrong' })
+    | (MailShown & Locked)
+    | FlowUnknown
+    | WayAbsent
+    | Busy
+  >
+  /** What the page behind a link shows; looking uses nothing up. */
+  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | LinkGone>
+  /** Signs in with the link, in the browser that asked for it. */
+  useLink: Ask<UseLink, SignedIn | LinkGone | { tag: 'other_browser' }>
   /** What the second-factor page shows. */
   challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
   /** A TOTP code or a recovery code. */
@@ -76,6 +102,37 @@ export type PageTenant = {
   readonly logo: string | null
 }
 
+/** What the sign-in page offers besides a password. */
+export type SignInOffers = {
+  /** A code by mail. */
+  readonly code: boolean
+  /** A link by mail. */
+  readonly link: boolean
+  /** A new password by mail. */
+  readonly reset: boolean
+}
+export type MailShown = FlowPage & { readonly offers: SignInOffers }
+export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }
+export type RequestMail = {
+  readonly flow: string
+  readonly email: string
+  /** Tells one browser from another (gateway/browser.ts). */
+  readonly browserId: string
+  /** Accept-Language, as sent. */
+  readonly languages: string
+  readonly visitor: Visitor
+}
+export type UseLink = {
+  readonly token: string
+  readonly flow: string
+  readonly browserId: string
+  readonly visitor: Visitor
+}
+/** Used, run out, or never was. */
+export type LinkGone = { readonly tag: 'gone' }
+/** The deployment does not offer this way. */
+export type WayAbsent = { readonly tag: 'absent' }
+
 /** What every page of a flow knows. */
 export type FlowPage = {
   readonly flow: string
@@ -92,6 +149,7 @@ export type LoginShown = FlowPage & {
   readonly email: string
   /** The person is signed in and is asked again: more assurance, or fresher. */
   readonly again: boolean
+  readonly offers: SignInOffers
 }
 export type FactorPage = { readonly tag: 'page' } & FlowPage
 export type EnrolmentPage = { readonly tag: 'page' } & EnrolmentShown
@@ -132,7 +190,7 @@ export type InviteAccepted = Omit<SignedIn, 'tag'> & { readonly tag: 'accepted' 
 export type InviteRefused = { readonly tag: 'unknown_invite' } | { readonly tag: 'spent' }
 /** Something to correct in the form; the invite is as it was. */
 export type InviteFault = {
-  readonly tag: 'invalid_email' | 'weak_password' | 'email_taken'
+  readonly tag: 'invalid_email' | 'weak_password' | 'breached_password' | 'email_taken'
   readonly organizationName: string
   readonly expiresAt: Date
   readonly email: string

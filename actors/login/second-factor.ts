@@ -35,7 +35,6 @@ import { base32, otpauthUri, TOTP_SECRET_BYTES, totpStepOf } from './totp.js'
 
 /** How long an offered secret stays the same when the page is opened again. */
 const OFFER_MS = 15 * 60_000
-const AMR = ['pwd', 'otp', 'mfa']
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 const BUSY = { tag: 'busy' } as const
 
@@ -162,7 +161,7 @@ export function secondFactorStep(tools: LoginTools) {
           id: session.id,
           tokenSha256: sha256(visitor.token!),
           newTokenSha256: sha256(newToken),
-          amr: AMR,
+          amr: raisedAmr(session.amr),
           authTime: authTimeOf(session, now),
         })
         if (!isRaised) throw new SessionGone()
@@ -256,6 +255,9 @@ function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Date): Dat
   return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
 }
 
+/** RFC 8176: what came first, the code, and that there were two. */
+const raisedAmr = (amr: readonly string[]) => [...new Set([...amr, 'otp', 'mfa'])]
+
 function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: Turn) {
   return { tenantId, sub, sessionId: id, requestId }
 }
@@ -272,6 +274,6 @@ function signedIn(session: BrowserSessionRow, turn: Turn): Doing {
   return {
     ...doingOf(session, turn),
     type: 'auth.login.success',
-    fields: { amr: AMR, acr: 'aal2' },
+    fields: { amr: raisedAmr(session.amr), acr: 'aal2' },
   }
 }

@@ -14,13 +14,15 @@ export type OpenSession = {
   readonly accountId: string
   /** A second factor is owed. */
   readonly pending: boolean
+  /** RFC 8176. */
+  readonly amr: readonly string[]
 }
 
-/** Opens a session right after a password. The transaction crosses tenants: the old session may lie elsewhere. */
+/** Opens a session right after the first factor. The transaction crosses tenants: the old session may lie elsewhere. */
 export async function openSession(
   tx: Transaction,
   { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
-  { tenantId, tenantSettings, accountId, pending }: OpenSession,
+  { tenantId, tenantSettings, accountId, pending, amr }: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
@@ -34,7 +36,7 @@ export async function openSession(
     accountId,
     tokenSha256: sha256(token),
     pending,
-    amr: ['pwd'],
+    amr,
     authTime: now,
     idleSecs,
     userAgent: visitor.userAgent,

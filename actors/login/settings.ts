@@ -1,5 +1,5 @@
-/** [two_factor]: whether everybody needs a second factor. decisions.md 15. */
-import { flag } from '../../runtime/kernel/config/kinds.js'
+/** [two_factor] and the ways of people that go by mail. decisions.md 15. */
+import { count, flag, seconds } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const twoFactorSettings = section(
@@ -12,4 +12,52 @@ export const twoFactorSettings = section(
   { about: 'Second factors.' },
 )
 
+const TEN_MINUTES_SECS = 600
+
+export const emailOtpSettings = section(
+  'email_otp',
+  {
+    enabled: flag(false).describe('People may sign in with a code that they get by mail.'),
+    ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a code can be used.'),
+    max_attempts: count(5, 1, 20).describe('Wrong codes after which it cannot be used any more.'),
+  },
+  { about: 'Sign-in with a code by mail. Gives level 1 (aal1); needs [email].' },
+)
+
+export const magicLinkSettings = section(
+  'magic_link',
+  {
+    enabled: flag(false).describe('People may sign in with a link that they get by mail.'),
+    ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a link can be used.'),
+  },
+  {
+    about:
+      'Sign-in with a link by mail, in the browser that asked for it. Gives level 1 (aal1); needs [email].',
+  },
+)
+
+export const invitationsSettings = section(
+  'invitations',
+  {
+    enabled: flag(false).describe('Whoever is invited to a tenant gets a mail with a link.'),
+    ttl_secs: seconds(604_800, 2_592_000).describe('How long an invitation can be accepted.'),
+  },
+  { about: 'Invitations of tenant users by mail. Needs [email].' },
+)
+
+export const userSelfServiceSettings = section(
+  'user_self_service',
+  {
+    enabled: flag(false).describe(
+      'People set a new password when they forgot theirs, and confirm their address, by mail.',
+    ),
+    reset_ttl_secs: seconds(3_600, 86_400).describe('How long a link to a new password holds.'),
+  },
+  { about: 'What people do by themselves by mail. Needs [email].' },
+)
+
+export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
+export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
+export type InvitationsSettings = SettingsOf<typeof invitationsSettings>
+export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
 export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>

@@ -1,6 +1,17 @@
 /** [email] and [phone]: how messages leave. decisions.md section 23, email and phone. */
 import { z } from 'zod'
-import { flag, notes, secret, text, url } from '../../runtime/kernel/config/kinds.js'
+import {
+  count,
+  flag,
+  list,
+  notes,
+  path,
+  seconds,
+  secret,
+  text,
+  timerSeconds,
+  url,
+} from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const emailSettings = section(
@@ -15,6 +26,21 @@ export const emailSettings = section(
     smtp_username: text('svc').optional().describe('Account, where the server wants one.'),
     smtp_password: secret().optional().describe('Its password.'),
     smtp_starttls: flag(true).describe('Insist on STARTTLS. Production needs it.'),
+    smtp_ca_pem_path: path('ca.pem')
+      .optional()
+      .describe('Certificates to trust beside the well-known ones, for a mail server of your own.'),
+    smtp_timeout_secs: timerSeconds(45, 5).describe('An attempt at one letter ends after this.'),
+    retry_schedule_secs: list(z.int().min(1).max(86_400))
+      .default([30, 120, 600, 1_800, 7_200, 21_600])
+      .describe('Waits between attempts at a letter; when they are used up it has failed.'),
+    queue_max_per_tenant: count(1_000, 1, 1_000_000).describe(
+      'Letters of one tenant that wait to be sent; the next one is dropped.',
+    ),
+    requests_per_name_max: count(5).describe(
+      'Letters that people ask for by themselves, per tenant, address as typed and window.',
+    ),
+    requests_per_address_max: count(20).describe('The same per network address and window.'),
+    requests_window_secs: seconds(900, 86_400).describe('That window.'),
     from: z
       .string()
       .regex(/^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/)

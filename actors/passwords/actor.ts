@@ -7,7 +7,8 @@ import { ActorUnavailable, defineActor, type Turn } from '../../runtime/kernel/a
 import type { Compute, PoolOptions } from '../../runtime/kernel/pool.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
-import { passwords, type PasswordsProtocol } from './protocol.js'
+import type { Breaches } from './breaches.js'
+import { type HashOutcome, passwords, type PasswordsProtocol } from './protocol.js'
 import type { AuthSettings } from './settings.js'
 
 /** NIST SP 800-63B asks for at least 64 characters; this allows any 256. */
@@ -31,6 +32,8 @@ export type PasswordsNeeds = {
   readonly settings: PasswordSettings
   readonly compute: PasswordCompute
   readonly random: Random
+  /** Null: `challenge.hibp_enabled` is off. */
+  readonly breaches: Pick<Breaches, 'check'> | null
 }
 
 /** How the pool behind `PasswordsNeeds.compute` is opened. */
@@ -60,8 +63,8 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
   address: passwords,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 1024 },
-  lane: { hash: () => undefined, verify: () => undefined },
-  create: ({ settings, compute, random }) => {
+  lane: { choose: () => undefined, hash: () => undefined, verify: () => undefined },
+  create: ({ settings, compute, random, breaches }) => {
     const cost: Argon2Cost = {
       memoryKib: settings.argon2_memory_kib,
       iterations: settings.argon2_iterations,
@@ -70,16 +73,31 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
     // Belongs to nobody and matches nothing; verifying against it takes as long as a real one.
     const nobody = formatPhc(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES))
 
+    async function hash(text: string, turn: Turn): Promise<HashOutcome> {
+      const password = acceptable(text)
+      if (password === null) return { tag: 'unacceptable' }
+      const salt = random.bytes(SALT_BYTES)
+      const phc = await computed(password, () =>
+        compute.run('hash', { password, salt, cost }, turn),
+      )
+      return phc === null ? { tag: 'busy' } : { tag: 'hashed', phc }
+    }
+
     return {
-      async hash({ password: text }, turn) {
+      async choose({ password: text }, turn) {
         const password = acceptable(text)
         if (password === null) return { tag: 'unacceptable' }
-        const salt = random.bytes(SALT_BYTES)
-        const phc = await computed(password, () =>
-          compute.run('hash', { password, salt, cost }, turn),
-        )
-        return phc === null ? { tag: 'busy' } : { tag: 'hashed', phc }
+        const verdict = breaches === null ? 'clean' : await breaches.check(password)
+        password.fill(0)
+        if (verdict === 'breached') return { tag: 'breached' }
+        if (verdict === 'unknown') {
+          turn.log.warn('a password was not set: breaches could not be asked')
+          return { tag: 'unchecked' }
+        }
+        return hash(text, turn)
       },
+
+      hash: ({ password }, turn) => hash(password, turn),
 
       async verify({ phc: stored, password: text }, turn) {
         const password = acceptable(text)

@@ -2,6 +2,9 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type PasswordsProtocol = {
+  /** For a password that a person chose: checked against breaches where that is configured. */
+  choose: Ask<HashPassword, ChooseOutcome>
+  /** For a password that we made, or that was accepted before. */
   hash: Ask<HashPassword, HashOutcome>
   verify: Ask<VerifyPassword, VerifyOutcome>
 }
@@ -15,6 +18,13 @@ export type HashOutcome =
   /** Every worker is hashing and the queue is full; answered at once. */
   | { tag: 'busy' }
 
+export type ChooseOutcome =
+  | HashOutcome
+  /** Known from breaches. */
+  | { tag: 'breached' }
+  /** Breaches could not be asked; the password is not set. */
+  | { tag: 'unchecked' }
+
 export type VerifyPassword = {
   /** The stored hash; null for an unknown user, which costs the same time and never matches. */
   phc: string | null
@@ -24,4 +34,4 @@ export type VerifyOutcome =
   /** `needsRehash` when the stored parameters are not the configured ones. */
   { tag: 'match'; needsRehash: boolean } | { tag: 'mismatch' } | { tag: 'busy' }
 
-export const passwords = address<PasswordsProtocol>('passwords', ['hash', 'verify'])
+export const passwords = address<PasswordsProtocol>('passwords', ['choose', 'hash', 'verify'])

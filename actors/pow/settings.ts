@@ -1,6 +1,6 @@
 /** [challenge]: proof of work, captcha, breached passwords. decisions.md sections 15 and 23. */
 import { z } from 'zod'
-import { count, flag, secret, seconds } from '../../runtime/kernel/config/kinds.js'
+import { count, flag, secret, seconds, url } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const challengeSettings = section(
@@ -15,6 +15,9 @@ export const challengeSettings = section(
         'What happens while the CAPTCHA provider does not answer; fail-open does not exist.',
       ),
     hibp_enabled: flag(false).describe('Refuse breached passwords. Production needs it.'),
+    hibp_url: url(['https:'], 'an https URL', 'https://api.pwnedpasswords.com')
+      .default('https://api.pwnedpasswords.com')
+      .describe('Range service that is asked; GET {hibp_url}/range/{five hexadecimal digits}.'),
     pow_difficulty_bits: count(20, 1, 28).describe('Leading zero bits of a proof of work.'),
     pow_trickle_per_minute: count(120, 1, 1_000_000).describe(
       'Registration starts per minute, tenant and process up to which nothing gets dearer.',

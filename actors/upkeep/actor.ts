@@ -14,6 +14,8 @@ import { removeEndedDelegationRequests } from '../../storage/delegation-requests
 import { removeEndedDelegations } from '../../storage/delegations.js'
 import { sweepDeliveries } from '../../storage/deliveries.js'
 import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
+import { sweepMail } from '../../storage/outgoing-mail.js'
+import { removeExpiredTickets } from '../../storage/mail-tickets.js'
 import { sweepEvents } from '../../storage/outbox.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
@@ -47,6 +49,8 @@ const DELEGATION_RETENTION_MS = 90 * 86_400_000
 /** What deliveries can be made of again. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
+/** What became of a letter can be looked up for a week. */
+const MAIL_RETENTION_MS = 7 * DAY_MS
 
 export type UpkeepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
@@ -83,6 +87,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
+  outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
+  mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),

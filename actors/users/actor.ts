@@ -3,6 +3,8 @@ import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Database } from '../../storage/sql.js'
+import type { InvitationsSettings } from '../login/settings.js'
+import type { MailRoom } from '../notify/mail-room.js'
 import { type PasswordsProtocol, passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
 import { members } from './members.js'
@@ -13,6 +15,10 @@ export type UsersNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly passwords: ActorRef<PasswordsProtocol>
+  readonly mail: MailRoom
+  readonly invitations: InvitationsSettings
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
 }
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
@@ -27,6 +33,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     list: () => undefined,
     read: () => undefined,
     create: () => undefined,
+    invite: ({ userId }) => userId,
     update: ({ userId }) => userId,
     suspend: ({ userId }) => userId,
     reactivate: ({ userId }) => userId,

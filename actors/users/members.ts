@@ -6,6 +6,7 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { findAccountByEmail, insertAccount } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
 import { endDelegations } from '../../storage/delegations.js'
+import { voidTickets } from '../../storage/mail-tickets.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -36,6 +37,7 @@ import type {
   UsersListed,
   UsersProtocol,
 } from './protocol.js'
+import { invitationLetters, type PreparedInvitation } from './invitations.js'
 import { rolesBeyond } from './rules.js'
 
 const SUBJECT_BYTES = 24
@@ -46,7 +48,10 @@ const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
 
 type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 
-export function members({ database, clock, random, passwords }: UsersNeeds) {
+export function members(needs: UsersNeeds) {
+  const { database, clock, random, passwords } = needs
+  const letters = invitationLetters(needs)
+
   /** The user, unless it was removed: then it is nobody's but the list's. */
   async function find(tx: Transaction, { caller, userId }: OneUser) {
     const user = isUuid(userId)
@@ -102,6 +107,7 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
     tx: Transaction,
     { caller, email, displayName }: CreateUser,
     passwordHash: string | null,
+    invitation: PreparedInvitation | null,
     turn: Turn,
   ) {
     const now = clock.now()
@@ -140,6 +146,7 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
     }
     const user = await findTenantUser(tx, tenantId, id)
     if (user === undefined) throw new Error('a tenant user that was made is there')
+    if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
     await appendEvents(tx, [
       event(caller, user, 'admin.user.created', fields, turn),
@@ -172,11 +179,15 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
     async create(message: CreateUser, turn: Turn): Outcome<'create'> {
       let passwordHash: string | null = null
       if (message.password !== undefined) {
-        const hashed = await passwords.ask('hash', { password: message.password }, turn)
+        const hashed = await passwords.ask('choose', { password: message.password }, turn)
         if (hashed.tag === 'busy') return hashed
+        if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
+        if (hashed.tag === 'breached') return { tag: 'password_breached' }
         if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
         passwordHash = hashed.phc
       }
+      const { tenantId } = message.caller.principal
+      const invitation = await letters.prepare(tenantId, message.email, turn)
       try {
         // The account is global, the membership the tenant's: both or neither.
         return await database.system(
@@ -184,7 +195,7 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
             idempotently(
               tx,
               message.idempotency,
-              () => insert(tx, message, passwordHash, turn),
+              () => insert(tx, message, passwordHash, invitation, turn),
               (outcome) => (outcome.tag === 'created' ? outcome : undefined),
             ),
           { signal: turn.signal },
@@ -194,6 +205,25 @@ export function members({ database, clock, random, passwords }: UsersNeeds) {
         if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
         throw error
       }
+    },
+
+    async invite(message: OneUser, turn: Turn): Outcome<'invite'> {
+      const known = await database.system((tx) => find(tx, message), turn)
+      if (known === undefined) return UNKNOWN_USER
+      if (known.status !== 'invited') return { tag: 'not_invited' }
+      const invitation = await letters.prepare(known.tenantId, known.email, turn)
+      if (invitation === null) return { tag: 'absent' }
+      return database.system(async (tx) => {
+        const user = await find(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        if (user.status !== 'invited') return { tag: 'not_invited' }
+        // The link that went before holds no longer.
+        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
+        await letters.send(tx, invitation, user)
+        const fields = { email: user.email, status: user.status, fixture: user.fixture }
+        await appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
+        return { tag: 'found', user: recordOf(user) }
+      }, turn)
     },
 
     async update(message: UpdateUser, turn: Turn): Outcome<'update'> {

@@ -20,7 +20,12 @@ export type UsersProtocol = {
   rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | Busy>
   list: Ask<ListUsers, UsersListed>
   read: Ask<OneUser, UserFound | UnknownUser>
-  create: Ask<CreateUser, UserCreated | UserExists | PasswordUnacceptable | Busy | KeyRefused>
+  create: Ask<
+    CreateUser,
+    UserCreated | UserExists | PasswordUnacceptable | PasswordRefused | Busy | KeyRefused
+  >
+  /** Sends the invitation of a user who is still invited once more. */
+  invite: Ask<OneUser, UserFound | UnknownUser | { tag: 'not_invited' } | { tag: 'absent' }>
   update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller>
   /** Ends what the human has open in the tenant, at once. */
   suspend: Ask<OneUser, UserFound | UnknownUser>
@@ -123,6 +128,10 @@ export type UserCreated = {
   readonly replayed: boolean
 }
 export type UserExists = { readonly tag: 'user_exists' }
+/** Known from breaches; or breaches could not be asked. */
+export type PasswordRefused =
+  | { readonly tag: 'password_breached' }
+  | { readonly tag: 'password_unchecked' }
 export type PasswordUnacceptable = { readonly tag: 'password_unacceptable' }
 
 export type UpdateUser = OneUser & {

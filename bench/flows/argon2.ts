@@ -22,7 +22,12 @@ const random = systemRandom(systemClock)
 const pool = openPool<typeof import('../../actors/passwords/compute.js')>(
   passwordPool(settings, CONCURRENT),
 )
-const { ref, stop } = spawnInline(passwordsActor, { settings, compute: pool, random })
+const { ref, stop } = spawnInline(passwordsActor, {
+  settings,
+  compute: pool,
+  random,
+  breaches: null,
+})
 const hashOne = () => ref.ask('hash', { password: 'a password of ordinary length' })
 
 const server = createServer((_, response) => response.end('hello'))

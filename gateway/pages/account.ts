@@ -6,7 +6,16 @@ import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
 export function accountPage(
-  { tenant, sessions, factors, consents, delegations, recoveryCodesLeft, session }: AccountSeen,
+  {
+    tenant,
+    sessions,
+    factors,
+    consents,
+    delegations,
+    recoveryCodesLeft,
+    selfService,
+    session,
+  }: AccountSeen,
   { browser }: ReplyContext,
 ): PageAnswer {
   const frame = {
@@ -25,6 +34,7 @@ export function accountPage(
     consents,
     delegations,
     recoveryCodesLeft,
+    selfService,
     csrf: browser.csrfToken,
   })
   return { html }

@@ -16,6 +16,7 @@ import { type Frame, renderPage } from './render.js'
 /** What went wrong with the form that the page answers; undefined on a first look. */
 export type FormFault =
   | { readonly tag: 'wrong' }
+  | { readonly tag: 'invalid_email' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 type Faulty = { readonly tag: 'page' } | FormFault
@@ -23,9 +24,14 @@ type Faulty = { readonly tag: 'page' } | FormFault
 export function loginPage(shown: LoginShown & Faulty, context: ReplyContext): PageAnswer {
   const language = languageOf(shown, context)
   return flowAnswer('login', 'login.title', shown, context, {
-    wrong: 'login.wrong',
+    wrong: shown.tag === 'invalid_email' ? 'login.email.invalid' : 'login.wrong',
     field: 'email',
-    content: { email: shown.email, again: shown.again, why: whyOf(shown, language) },
+    content: {
+      email: shown.email,
+      again: shown.again,
+      offers: shown.offers,
+      why: whyOf(shown, language),
+    },
   })
 }
 
@@ -102,7 +108,7 @@ function flowAnswer(
   if (shown.tag === 'page') {
     return { html: renderPage(template, frame, { ...shared, invalid: false }), formTargets }
   }
-  if (shown.tag === 'wrong') {
+  if (shown.tag === 'wrong' || shown.tag === 'invalid_email') {
     const html = renderPage(
       template,
       { ...frame, error: { key: wrong, field } },

@@ -1,7 +1,6 @@
 /** Signing in and out on hosted pages. decisions.md 20. */
 import { z } from 'zod'
-import { login, type Visitor } from '../../actors/login/protocol.js'
-import type { Browser } from '../browser.js'
+import { login } from '../../actors/login/protocol.js'
 import {
   busyPage,
   codesPage,
@@ -13,6 +12,7 @@ import {
   unknownTenantPage,
 } from '../pages/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../route.js'
+import { visitorOf } from './visitor.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -24,12 +24,6 @@ const shared = {
 const Flow = z.string().max(64)
 const FlowQuery = z.object({ flow: Flow.default('') })
 const codeForm = pageForm({ flow: Flow.default(''), code: z.string().max(64).default('') })
-
-const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
-  token: request.browser.sessionToken,
-  address: request.clientAddress,
-  userAgent: request.browser.userAgent,
-})
 
 const onward = seeOther(({ location }: { location: string }) => ({ location }))
 const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({

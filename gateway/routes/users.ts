@@ -244,8 +244,39 @@ export const userRoutes: readonly Route[] = [
         detail: 'The password is not well-formed Unicode or longer than 1024 bytes.',
         errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
       }),
+      password_breached: problem(400, 'bad-request', {
+        detail: 'The password is known from breaches.',
+        errors: [{ pointer: '#/password', detail: 'is known from breaches' }],
+      }),
+      password_unchecked: problem(503, 'service-unavailable', {
+        detail: 'Whether the password is known from breaches cannot be asked at the moment.',
+        retryAfterSecs: 5,
+      }),
       busy,
       ...idempotencyRefusals,
+    },
+  }),
+  route(users, 'invite', {
+    method: 'POST',
+    path: `${USER}/invitation`,
+    operationId: 'sendTenantUserInvitation',
+    summary: 'Send the invitation of a user once more',
+    description: 'The link of the letter before holds no longer.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: {
+      found,
+      unknown_user: unknownUser,
+      not_invited: problem(409, 'conflict', { detail: 'The user is not waiting to accept.' }),
+      absent: problem(403, 'policy-denied', {
+        detail: 'Invitations are not sent by mail here (invitations.enabled).',
+      }),
     },
   }),
   route(users, 'read', {

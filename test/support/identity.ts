@@ -2,6 +2,7 @@
  * The actors of agents, tenants, workspaces and users on a real database. Tokens and password hashes
  * are made by stand-ins that remember what they were asked: they have tests of their own.
  */
+import { NO_LETTERS } from './mail.js'
 import { createHash } from 'node:crypto'
 import { agentsActor } from '../../actors/agents/actor.js'
 import type { PowOutcome } from '../../actors/agents/metrics.js'
@@ -73,7 +74,9 @@ export async function identityHouse(options: IdentityOptions = {}) {
         spawn,
       ),
     )
-    const users = seat(spawnInline(usersActor, { database, clock, random, passwords }, spawn))
+    const users = seat(
+      spawnInline(usersActor, { database, clock, random, passwords, ...NO_LETTERS }, spawn),
+    )
     const agents = seat(
       spawnInline(
         agentsActor,

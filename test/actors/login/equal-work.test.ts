@@ -3,6 +3,7 @@ import test from 'ava'
 import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../actors/browser-sessions/actor.js'
 import { loginActor } from '../../../actors/login/actor.js'
+import { openMailRoom } from '../../../actors/notify/mail-room.js'
 import type { PasswordsProtocol } from '../../../actors/passwords/protocol.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
@@ -55,6 +56,14 @@ const passwords = {
   tell: () => undefined,
 } as unknown as ActorRef<PasswordsProtocol>
 
+const sealer = {
+  seal: async (_tenantId: string, _context: string, plaintext: Uint8Array) => {
+    work.push('seal')
+    return new Uint8Array(plaintext.length)
+  },
+  open: () => Promise.reject(new Error('nothing is opened here')),
+}
+
 test('a wrong password and an unknown address cost the same work', async (t) => {
   const clock = systemClock
   const random = systemRandom(clock)
@@ -69,7 +78,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     {
       database,
       coordination: counted,
-      sealer: { seal: () => Promise.reject(), open: () => Promise.reject() },
+      sealer,
       clock,
       random,
       passwords,
@@ -84,6 +93,16 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       },
       alwaysTwo: false,
       cookies: { idle_secs: 60, absolute_secs: 60 },
+      mail: openMailRoom({ sealer, random, clock, queuedMax: 10 }),
+      email: {
+        requests_per_name_max: 5,
+        requests_per_address_max: 20,
+        requests_window_secs: 900,
+      },
+      emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
+      magicLink: { enabled: true, ttl_secs: 600 },
+      offers: { code: true, link: true, reset: true },
+      issuer: 'https://auth.svc.example',
     },
     options,
   )
@@ -115,4 +134,16 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   t.deepEqual(traces[0], traces[1])
   t.true(traces[0]!.includes('verify'))
   t.true(traces[0]!.includes('outbox.append'))
+
+  const mailed = []
+  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+    work.length = 0
+    const asker = { browserId: 'b', languages: 'en', visitor }
+    const answer = await login.ref.ask('requestMail', { flow: page.flow, email, ...asker })
+    t.is(answer.tag, 'sent')
+    mailed.push([...work])
+  }
+  t.deepEqual(mailed[0], mailed[1], 'asking for a letter costs the same as well')
+  t.true(mailed[0]!.includes('outgoing_mail.insert'))
+  t.true(mailed[0]!.includes('seal'))
 })

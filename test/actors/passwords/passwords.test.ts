@@ -29,7 +29,7 @@ const pool = openPool<typeof import('../../../actors/passwords/compute.js')>(pas
 test.after.always(() => pool.close())
 
 function actorWith(settings = CHEAP, compute: PasswordCompute = pool) {
-  return spawnInline(passwordsActor, { settings, compute, random }).ref
+  return spawnInline(passwordsActor, { settings, compute, random, breaches: null }).ref
 }
 
 async function hashOf(password: string, settings = CHEAP): Promise<string> {

@@ -38,7 +38,7 @@ const compute = openPool<typeof import('../../../actors/passwords/compute.js')>(
   queueMax: 4,
 })
 const random = systemRandom(systemClock)
-const { ref } = spawnInline(passwordsActor, { settings, compute, random })
+const { ref } = spawnInline(passwordsActor, { settings, compute, random, breaches: null })
 // Both threads have loaded their engine before memory is looked at.
 await Promise.all([1, 2, 3, 4].map(() => compute.run('smoke', undefined)))
 

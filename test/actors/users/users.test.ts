@@ -1,3 +1,4 @@
+import { NO_LETTERS } from '../../support/mail.js'
 import test from 'ava'
 import type { HashOutcome, PasswordsProtocol } from '../../../actors/passwords/protocol.js'
 import { usersActor } from '../../../actors/users/actor.js'
@@ -22,7 +23,8 @@ function spawn(outcome: HashOutcome) {
   const random = systemRandom(clock)
   // Making up a fixture user touches no database.
   const database = {} as Database
-  return { ref: spawnInline(usersActor, { database, clock, random, passwords }).ref, seen }
+  const needs = { database, clock, random, passwords, ...NO_LETTERS }
+  return { ref: spawnInline(usersActor, needs).ref, seen }
 }
 
 test('a fixture user gets a mailbox and a password of its own, hashed as it is given', async (t) => {

@@ -1,0 +1,188 @@
+/** Another password, and a proven address, for somebody who is signed in. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import {
+  findAccountPassword,
+  setAccountPassword,
+  setEmailVerified,
+} from '../../storage/accounts.js'
+import { appendAudit } from '../../storage/audit.js'
+import { endAccountSessions, renewBrowserSession } from '../../storage/browser-sessions.js'
+import { CoordinationUnavailable } from '../../storage/coordination/port.js'
+import { findTicket, insertTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
+import { findTenantFace } from '../../storage/sign-in-flows.js'
+import { findTenantUserOfAccountSub } from '../../storage/tenant-users.js'
+import type { BrowserSession } from '../browser-sessions/protocol.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { faceOf } from '../login/face.js'
+import type { PageTenant } from '../login/protocol.js'
+import { SESSION_TOKEN_BYTES } from '../login/session.js'
+import { choosePassword } from './choosing.js'
+import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
+import type { ChangeShown, CredentialsProtocol } from './protocol.js'
+import { personDid } from './records.js'
+
+const NOTICE_MS = 3 * 86_400_000
+const VERIFICATION_MS = 86_400_000
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+export function changeSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
+
+  async function faceOfTenant(tenantId: string, turn: Turn): Promise<PageTenant> {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+  }
+
+  const shownOf = async (session: BrowserSession, turn: Turn): Promise<ChangeShown> => ({
+    tenant: await faceOfTenant(session.tenantId, turn),
+    email: session.email,
+  })
+
+  return {
+    async readChange({ session }: Message<'readChange'>, turn: Turn): Outcome<'readChange'> {
+      return { tag: 'page', ...(await shownOf(session, turn)) }
+    },
+
+    async change(message: Message<'change'>, turn: Turn): Outcome<'change'> {
+      const { session, current, password, visitor, languages } = message
+      const { tenantId, accountId, email, sub } = session
+      const shown = await shownOf(session, turn)
+      try {
+        const attempt = await lockout.attempt(`password:${accountId}`, visitor.address)
+        if (attempt.tag === 'locked') return { ...shown, ...attempt }
+        // Accounts belong to no tenant.
+        const phc = await database.system((tx) => findAccountPassword(tx, accountId), turn)
+        const verdict = await passwords.ask('verify', { phc, password: current }, turn)
+        if (verdict.tag === 'mismatch') {
+          await attempt.failed()
+          return { tag: 'wrong', ...shown }
+        }
+        await attempt.succeeded()
+        if (verdict.tag === 'busy') return BUSY
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const chosen = await choosePassword(passwords, password, email, turn)
+      if (chosen.tag === 'busy') return chosen
+      if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+      const now = clock.now()
+      const token = random.token(SESSION_TOKEN_BYTES)
+      const { name, color } = shown.tenant
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'password_changed', at: now },
+        head: { tenant: name, color, languages },
+        expiresAt: new Date(now.getTime() + NOTICE_MS),
+      })
+      const done = await database.system(async (tx) => {
+        const renewal = {
+          tenantId,
+          id: session.id,
+          tokenSha256: sha256(visitor.token ?? ''),
+          newTokenSha256: sha256(token),
+        }
+        if (!(await renewBrowserSession(tx, renewal, now))) return false
+        await setAccountPassword(tx, accountId, chosen.phc, now)
+        await endAccountSessions(tx, accountId, session.id, 'password_changed', now)
+        await voidTickets(tx, accountId, null, 'password_reset', now)
+        await voidTickets(tx, accountId, null, 'sign_in', now)
+        await mail.queue(tx, letter)
+        const { address } = visitor
+        const type = 'account.password.changed'
+        const done = { tenantId, type, sub, address, requestId: turn.requestId } as const
+        await appendAudit(tx, [personDid(random, done, now)])
+        return true
+      }, turn)
+      return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
+    },
+
+    async requestVerification(
+      { session, visitor, languages }: Message<'requestVerification'>,
+      turn: Turn,
+    ): Outcome<'requestVerification'> {
+      if (!selfService.enabled) return ABSENT
+      if (session.emailVerified) return { tag: 'verified' }
+      const { tenantId, accountId, email } = session
+      try {
+        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (asked.tag === 'locked') return asked
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const tenant = await faceOfTenant(tenantId, turn)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
+      const token = random.token(LINK_TOKEN_BYTES)
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: {
+          kind: 'email_verification',
+          link: `${issuer}/auth/email/${token}`,
+          until: expiresAt,
+        },
+        head: { tenant: tenant.name, color: tenant.color, languages },
+        expiresAt,
+      })
+      await database.tenant(
+        tenantId,
+        async (tx) => {
+          await insertTicket(tx, {
+            tenantId,
+            id: random.uuid(),
+            purpose: 'email_verification',
+            accountId,
+            email,
+            linkSha256: sha256(token),
+            codeSha256: null,
+            flowSha256: null,
+            browserSha256: null,
+            attempts: 1,
+            createdAt: now,
+            expiresAt,
+          })
+          await mail.queue(tx, letter)
+        },
+        turn,
+      )
+      return { tag: 'requested', tenant }
+    },
+
+    async readVerification({ token }: Message<'readVerification'>, turn: Turn) {
+      const hash = sha256(token)
+      const ticket = await database.system(
+        (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
+        turn,
+      )
+      if (ticket === undefined) return GONE
+      const { tenantId, tenantName, tenantSettings, email } = ticket
+      const tenant = faceOf(tenantId, tenantName, tenantSettings)
+      return { tag: 'page', tenant, email } as const
+    },
+
+    async verify({ token }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
+      const now = clock.now()
+      return database.system(async (tx) => {
+        const used = await useTicket(tx, 'email_verification', sha256(token), now)
+        if (used === undefined) return GONE
+        const { tenantId, tenantName, tenantSettings, email, accountId } = used
+        await setEmailVerified(tx, accountId, now)
+        const sub = await findTenantUserOfAccountSub(tx, tenantId, accountId)
+        if (sub !== undefined) {
+          const type = 'account.email.verified'
+          const did = { tenantId, type, sub, address: null, requestId: turn.requestId } as const
+          await appendAudit(tx, [personDid(random, did, now)])
+        }
+        return { tag: 'done', tenant: faceOf(tenantId, tenantName, tenantSettings), email } as const
+      }, turn)
+    },
+  }
+}

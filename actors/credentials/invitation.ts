@@ -1,0 +1,94 @@
+/** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { setEmailVerified, setFirstPassword } from '../../storage/accounts.js'
+import { findTicket, useTicket } from '../../storage/mail-tickets.js'
+import { appendEvents } from '../../storage/outbox.js'
+import type { Transaction } from '../../storage/sql.js'
+import { acceptTenantUser } from '../../storage/tenant-users.js'
+import { type Doing, personEvent } from '../browser-sessions/events.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { faceOf } from '../login/face.js'
+import { openSession } from '../login/session.js'
+import { choosePassword } from './choosing.js'
+import { type CredentialsTools, GONE } from './needs.js'
+import type { CredentialsProtocol, InvitationShown } from './protocol.js'
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+const NAME_LENGTH_MAX = 120
+
+export function invitationSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords } = tools
+
+  async function shownOf(token: string, turn: Turn): Promise<InvitationShown | undefined> {
+    // Whose invitation it is, is read from its row.
+    const ticket = await database.system(
+      (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
+      turn,
+    )
+    if (ticket === undefined) return undefined
+    const { tenantId, tenantName, tenantSettings } = ticket
+    const { email, displayName, hasPassword, expiresAt } = ticket
+    const tenant = faceOf(tenantId, tenantName, tenantSettings)
+    return { tenant, email, displayName, hasPassword, expiresAt }
+  }
+
+  return {
+    async readInvitation(message: Message<'readInvitation'>, turn: Turn) {
+      const shown = await shownOf(message.token, turn)
+      return shown === undefined ? GONE : ({ tag: 'page', ...shown } as const)
+    },
+
+    async acceptInvitation(
+      message: Message<'acceptInvitation'>,
+      turn: Turn,
+    ): Outcome<'acceptInvitation'> {
+      const { token, password, visitor } = message
+      const known = await shownOf(token, turn)
+      if (known === undefined) return GONE
+      const displayName = message.displayName.trim().slice(0, NAME_LENGTH_MAX)
+      const shown = { ...known, displayName }
+      let phc: string | null = null
+      if (!known.hasPassword) {
+        const chosen = await choosePassword(passwords, password, known.email, turn)
+        if (chosen.tag === 'busy') return chosen
+        if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+        phc = chosen.phc
+      }
+      const now = clock.now()
+      const hash = sha256(token)
+      // The account is global, the membership the tenant's.
+      return database.system(async (tx) => {
+        const used = await useTicket(tx, 'invitation', hash, now)
+        if (used === undefined) return GONE
+        const { tenantId, tenantSettings, accountId } = used
+        await setEmailVerified(tx, accountId, now)
+        const isFirst =
+          phc !== null && (await setFirstPassword(tx, accountId, phc, displayName, now))
+        const user = await acceptTenantUser(tx, tenantId, accountId, now)
+        if (user === undefined) return GONE
+        const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
+        const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
+        if (!isFirst) {
+          await told(tx, [activated], now)
+          return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
+        }
+        const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+        const session = await openSession(tx, tools, opened, visitor, now)
+        const fields = { amr: ['pwd'], acr: 'aal1' }
+        const sessionId = session.id
+        const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
+        await told(tx, [activated, signedIn], now)
+        return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
+      }, turn)
+    },
+  }
+
+  function told(tx: Transaction, doings: readonly Doing[], now: Date): Promise<void> {
+    return appendEvents(
+      tx,
+      doings.map((doing) => personEvent(random, doing, now)),
+    )
+  }
+}

@@ -1,0 +1,32 @@
+/** What people do with their credentials, in the audit chain of the tenant where they did it. */
+import type { Random } from '../../runtime/kernel/random.js'
+import type { NewAuditEvent } from '../../storage/audit.js'
+import type { AuditOnlyType } from '../domain/audit.js'
+
+export type PersonDid = {
+  readonly tenantId: string
+  readonly type: AuditOnlyType
+  readonly sub: string
+  readonly address: string | null
+  readonly requestId: string | undefined
+}
+
+export function personDid(random: Random, done: PersonDid, now: Date): NewAuditEvent {
+  const { tenantId, type, sub, address, requestId } = done
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    subject: { sub, subject_type: 'human' },
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    resource: { type: 'human', id: sub },
+    outcome: 'success',
+    requestId: requestId ?? null,
+    ip: address,
+    data: {},
+  }
+}

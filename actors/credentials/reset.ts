@@ -1,0 +1,146 @@
+/** A new password for whoever forgot theirs. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { setAccountPassword, setEmailVerified } from '../../storage/accounts.js'
+import { appendAudit } from '../../storage/audit.js'
+import { endAccountSessions } from '../../storage/browser-sessions.js'
+import { CoordinationUnavailable } from '../../storage/coordination/port.js'
+import { findTicket, insertTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
+import { findSignIn } from '../../storage/sign-ins.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { isEmail } from '../domain/email.js'
+import { faceOf } from '../login/face.js'
+import { flowPage, readProgress } from '../login/flow.js'
+import { choosePassword } from './choosing.js'
+import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
+import type { CredentialsProtocol, ForgotShown } from './protocol.js'
+import { personDid } from './records.js'
+
+/** A notice that comes later than this says nothing new. */
+const NOTICE_MS = 3 * 86_400_000
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+export function resetSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords, mail, quota, selfService, issuer } = tools
+  const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
+
+  return {
+    async forgot({ flow, visitor }: Message<'forgot'>, turn: Turn): Outcome<'forgot'> {
+      if (!selfService.enabled) return ABSENT
+      const progress = await readProgress(tools, flow, visitor.token, turn)
+      if (progress === undefined) return { tag: 'unknown_flow' }
+      const email = progress.flow.loginHint ?? ''
+      return { tag: 'page', ...flowPage(flow, progress.flow), email }
+    },
+
+    // Whether anybody has the address costs and says the same.
+    async requestReset(message: Message<'requestReset'>, turn: Turn): Outcome<'requestReset'> {
+      if (!selfService.enabled) return ABSENT
+      const { flow: flowToken, visitor, languages } = message
+      const progress = await readProgress(tools, flowToken, visitor.token, turn)
+      if (progress === undefined) return { tag: 'unknown_flow' }
+      const { flow } = progress
+      const { tenantId } = flow
+      const email = message.email.trim()
+      const shown: ForgotShown = { ...flowPage(flowToken, flow), email }
+      if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+      try {
+        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (asked.tag === 'locked') return { ...shown, ...asked }
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const found = await database.system((tx) => findSignIn(tx, tenantId, email), turn)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
+      const token = random.token(LINK_TOKEN_BYTES)
+      const { name: tenant, color } = shown.tenant
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: found !== undefined,
+        occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
+        head: { tenant, color, uiLocales: flow.uiLocales, languages },
+        expiresAt,
+      })
+      await database.tenant(
+        tenantId,
+        async (tx) => {
+          await insertTicket(tx, {
+            tenantId,
+            id: random.uuid(),
+            purpose: 'password_reset',
+            accountId: found?.accountId ?? null,
+            email,
+            linkSha256: sha256(token),
+            codeSha256: null,
+            flowSha256: null,
+            browserSha256: null,
+            attempts: 1,
+            createdAt: now,
+            expiresAt,
+          })
+          await mail.queue(tx, letter)
+        },
+        turn,
+      )
+      return { tag: 'requested', ...flowPage(flowToken, flow) }
+    },
+
+    async readReset({ token }: Message<'readReset'>, turn: Turn): Outcome<'readReset'> {
+      const hash = sha256(token)
+      // Whose link it is, is read from its row.
+      const ticket = await database.system(
+        (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
+        turn,
+      )
+      if (ticket === undefined) return GONE
+      const { tenantId, tenantName, tenantSettings, email } = ticket
+      return { tag: 'page', tenant: faceOf(tenantId, tenantName, tenantSettings), email }
+    },
+
+    async reset(message: Message<'reset'>, turn: Turn): Outcome<'reset'> {
+      const hash = sha256(message.token)
+      const known = await database.system(
+        (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
+        turn,
+      )
+      if (known === undefined) return GONE
+      const { tenantId, tenantName, tenantSettings, email } = known
+      const tenant = faceOf(tenantId, tenantName, tenantSettings)
+      const chosen = await choosePassword(passwords, message.password, email, turn)
+      if (chosen.tag === 'busy') return chosen
+      if (chosen.tag !== 'hashed') return { ...chosen, tenant, email }
+      const now = clock.now()
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'password_changed', at: now },
+        head: { tenant: tenant.name, color: tenant.color, languages: message.languages },
+        expiresAt: new Date(now.getTime() + NOTICE_MS),
+      })
+      // The account is everybody's: what it has open ends in every tenant.
+      return database.system(async (tx) => {
+        const used = await useTicket(tx, 'password_reset', hash, now)
+        if (used === undefined) return GONE
+        const person = await findSignIn(tx, tenantId, used.email)
+        if (person === undefined || person.accountId !== used.accountId) return GONE
+        const { accountId, sub } = person
+        await setAccountPassword(tx, accountId, chosen.phc, now)
+        await setEmailVerified(tx, accountId, now)
+        await voidTickets(tx, accountId, null, 'password_reset', now)
+        await voidTickets(tx, accountId, null, 'sign_in', now)
+        await endAccountSessions(tx, accountId, null, 'password_reset', now)
+        await mail.queue(tx, letter)
+        const { requestId } = turn
+        const { address } = message.visitor
+        const type = 'account.password.reset'
+        await appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        return { tag: 'done', tenant } as const
+      }, turn)
+    },
+  }
+}

@@ -1,0 +1,58 @@
+/** Which of the languages there are somebody wants, from what their browser and application say. */
+
+const ranges = (wanted: string): string[] =>
+  wanted
+    .split(/[\s,]+/)
+    .map((range) => range.split(';')[0]!.trim().toLowerCase())
+    .filter((range) => range !== '')
+
+/** Accept-Language in the order of its weights (RFC 9110 section 12.5.4); weight 0 is left out. */
+function byWeight(header: string): string[] {
+  return header
+    .split(',')
+    .map((element) => {
+      const [range = '', ...parameters] = element.split(';').map((part) => part.trim())
+      const q = parameters.find((parameter) => parameter.startsWith('q='))
+      const weight = q === undefined ? 1 : Number(q.slice(2))
+      return { range, weight: Number.isFinite(weight) ? weight : 0 }
+    })
+    .filter(({ range, weight }) => range !== '' && weight > 0)
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ range }) => range.toLowerCase())
+}
+
+/**
+ * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language; null when neither
+ * names one of `locales`.
+ */
+export function wantedLocale(
+  locales: readonly string[],
+  uiLocales: string | null | undefined,
+  acceptLanguage: string | undefined,
+): string | null {
+  for (const range of [...ranges(uiLocales ?? ''), ...byWeight(acceptLanguage ?? '')]) {
+    const locale = locales.find((one) => range === one || range.startsWith(`${one}-`))
+    if (locale !== undefined) return locale
+  }
+  return null
+}
+
+/** The words of a key, with `{name}` filled in. */
+export function filledIn(
+  words: string,
+  values: Readonly<Record<string, string | number>> = {},
+): string {
+  return words.replaceAll(/\{([a-z]+)\}/g, (whole, name: string) =>
+    name in values ? String(values[name]) : whole,
+  )
+}
+
+/** Writes a moment in UTC, as people of the language do. */
+export function timeWriter(locale: string): (moment: Date) => string {
+  const format = new Intl.DateTimeFormat(locale, {
+    dateStyle: 'medium',
+    timeStyle: 'short',
+    timeZone: 'UTC',
+  })
+  return (moment) => `${format.format(moment)} UTC`
+}

@@ -1,0 +1,11 @@
+/** What a person may choose for a password, before anything is computed. */
+
+/** NIST SP 800-63B section 3.1.1.2 asks for at least 8; whoever runs a tenant may take more care. */
+const PASSWORD_LENGTH_MIN = 12
+const PASSWORD_LENGTH_MAX = 256
+
+export function isStrong(password: string, email: string): boolean {
+  const { length } = [...password]
+  if (length < PASSWORD_LENGTH_MIN || length > PASSWORD_LENGTH_MAX) return false
+  return password.toLowerCase() !== email.toLowerCase()
+}

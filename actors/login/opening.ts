@@ -1,0 +1,57 @@
+/** Somebody has shown who they are: their session opens, and the browser goes on along its flow. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { appendEvents } from '../../storage/outbox.js'
+import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
+import { recordSignIn, type SignInRow } from '../../storage/sign-ins.js'
+import type { Transaction } from '../../storage/sql.js'
+import { type Doing, personEvent } from '../browser-sessions/events.js'
+import { nextStep, pathOf } from '../browser-sessions/flows.js'
+import { type LoginTools, readProgress } from './flow.js'
+import type { SignedIn, Visitor } from './protocol.js'
+import { openSession } from './session.js'
+
+export type Opening = {
+  readonly flow: SignInFlowFound
+  /** The secret of the flow. */
+  readonly token: string
+  readonly found: SignInRow
+  /** RFC 8176. */
+  readonly amr: readonly string[]
+  readonly visitor: Visitor
+  /** What else the evidence proves; in the same transaction. */
+  readonly also?: ((tx: Transaction, now: Date) => Promise<void>) | undefined
+}
+
+/** A new session takes the place of whatever the browser had; a second factor may still be owed. */
+export async function openAlong(
+  tools: LoginTools,
+  { flow, token: flowToken, found, amr, visitor, also }: Opening,
+  turn: Turn,
+): Promise<SignedIn> {
+  const { database, clock, random } = tools
+  const now = clock.now()
+  const { tenantId, tenantSettings } = flow
+  const { accountId, tenantUserId, sub, hasFactor: pending } = found
+  // The session that ends may be one of another tenant.
+  const token = await database.system(async (tx) => {
+    await also?.(tx, now)
+    const opened = { tenantId, tenantSettings, accountId, pending, amr }
+    const session = await openSession(tx, tools, opened, visitor, now)
+    const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
+    const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+    const told: Doing[] = [
+      pending
+        ? { ...doing, type: 'auth.mfa.challenge', fields: { methods: ['totp', 'recovery_code'] } }
+        : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
+    ]
+    if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
+    await appendEvents(
+      tx,
+      told.map((one) => personEvent(random, one, now)),
+    )
+    return session.token
+  }, turn)
+  const progress = await readProgress(tools, flowToken, token, turn)
+  const step = progress?.step ?? nextStep(flow, undefined, false, now)
+  return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
+}

@@ -1,0 +1,39 @@
+/** German. */
+import type { MailCatalogue } from './en.js'
+
+export const de: MailCatalogue = {
+  'mail.greeting': 'Guten Tag,',
+  'mail.ignore':
+    'Wenn Sie das nicht waren, brauchen Sie nichts zu tun: Von allein geschieht nichts.',
+  'mail.link.once': 'Der Link gilt einmal, bis {time}.',
+  'mail.link.copy':
+    'Wenn der Knopf nicht funktioniert, kopieren Sie diese Adresse in Ihren Browser:',
+  'mail.sender': 'Diese Nachricht wurde im Auftrag von {tenant} versandt.',
+
+  'sign_in.subject': 'Anmelden bei {tenant}',
+  'sign_in.lead': 'Jemand, vermutlich Sie, möchte sich mit dieser Adresse bei {tenant} anmelden.',
+  'sign_in.code': 'Geben Sie diesen Code auf der Seite ein, auf der Sie ihn angefordert haben:',
+  'sign_in.code.until': 'Der Code gilt einmal, bis {time}. Niemand wird Sie je danach fragen.',
+  'sign_in.link':
+    'Öffnen Sie diesen Link in dem Browser, in dem Sie ihn angefordert haben, und bestätigen Sie dort:',
+  'sign_in.button': 'Anmelden',
+
+  'password_reset.subject': 'Neues Passwort für {tenant}',
+  'password_reset.lead':
+    'Jemand, vermutlich Sie, hat das Passwort für {tenant} vergessen. Wählen Sie hier ein neues:',
+  'password_reset.button': 'Neues Passwort wählen',
+
+  'password_changed.subject': 'Ihr Passwort wurde geändert',
+  'password_changed.lead':
+    'Das Passwort Ihres Kontos bei {tenant} wurde am {time} geändert. Überall sonst wurden Sie abgemeldet.',
+  'password_changed.alarm':
+    'Wenn Sie das nicht waren, setzen Sie sofort ein neues Passwort und sagen Sie denen Bescheid, die {tenant} betreuen.',
+
+  'invitation.subject': 'Sie sind zu {tenant} eingeladen',
+  'invitation.lead': 'Sie sind zu {tenant} eingeladen. Nehmen Sie die Einladung hier an:',
+  'invitation.button': 'Einladung annehmen',
+
+  'email_verification.subject': 'Bestätigen Sie Ihre E-Mail-Adresse für {tenant}',
+  'email_verification.lead': 'Bestätigen Sie, dass dies Ihre E-Mail-Adresse ist:',
+  'email_verification.button': 'Adresse bestätigen',
+}

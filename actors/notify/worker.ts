@@ -1,0 +1,193 @@
+/**
+ * Sends what is queued. Everything that matters is in the database: a process that dies loses its
+ * leases, and whoever takes them goes on. A letter may so arrive twice, with one Message-ID; it is
+ * never lost while what it offers still holds.
+ */
+import type { Life } from '../../runtime/kernel/actor.js'
+import type { Logger } from '../../runtime/kernel/log.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import type { Listener } from '../../storage/listen.js'
+import {
+  type ClaimedMail,
+  claimMail,
+  finishMail,
+  MAIL_CHANNEL,
+  mailContext,
+  nextMailMs,
+  postponeMail,
+  renewMail,
+} from '../../storage/outgoing-mail.js'
+import type { Sealer } from '../../storage/sealer.js'
+import type { Database } from '../../storage/sql.js'
+import { Bell } from '../deliveries/bell.js'
+import type { Mailer, Posted } from './client.js'
+import type { Letter } from './compose.js'
+import type { MailOutcomes } from './metrics.js'
+
+/** Letters sent side by side. */
+const SENDING_MAX = 8
+/** A process that died gives its letters up after this. */
+const LEASE_SECS = 15
+const RENEW_MS = 5_000
+/** Wake-ups may be lost: look without one. */
+const LOOK_MS_MAX = 1_000
+const MISHAP_MS = 1_000
+
+export type MailWorkerNeeds = {
+  readonly database: Pick<Database, 'system' | 'tenant'>
+  readonly listener: Listener
+  readonly sealer: Sealer
+  readonly mailer: Mailer
+  readonly random: Random
+  readonly outcomes: MailOutcomes
+  /** `email.retry_schedule_secs`: waits between attempts. */
+  readonly schedule: readonly number[]
+}
+
+export interface MailWorker {
+  readonly sending: number
+  /** Works until the life ends. */
+  start(life: Pick<Life, 'signal' | 'log'>): void
+  /** Resolves when nothing of it runs any more. */
+  settled(): Promise<void>
+}
+
+export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
+  let running: Promise<void> = Promise.resolve()
+  let shift: Shift | undefined
+  return {
+    get sending() {
+      return shift?.sending ?? 0
+    },
+    start({ signal, log }) {
+      running = running.then(() => {
+        shift = new Shift(needs, signal, log)
+        return shift.work()
+      })
+    },
+    settled: () => running,
+  }
+}
+
+/** A worker from start to stop. */
+class Shift {
+  readonly #needs: MailWorkerNeeds
+  readonly #signal: AbortSignal
+  readonly #log: Logger
+  readonly #lease: string
+  readonly #bell = new Bell()
+  readonly #inHand = new Set<Promise<void>>()
+
+  constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger) {
+    this.#needs = needs
+    this.#signal = signal
+    this.#log = log
+    this.#lease = needs.random.uuid()
+  }
+
+  get sending(): number {
+    return this.#inHand.size
+  }
+
+  async work(): Promise<void> {
+    const ring = () => this.#bell.ring()
+    this.#signal.addEventListener('abort', ring, { once: true })
+    const renewal = setInterval(() => void this.#renew(), RENEW_MS)
+    let leave = () => {}
+    try {
+      leave = await this.#needs.listener.listen(MAIL_CHANNEL, { notified: ring, caughtUp: ring })
+    } catch (error) {
+      this.#log.warn({ err: error }, 'mail: no wake-ups, looking once a second')
+    }
+    while (!this.#signal.aborted) {
+      try {
+        await this.#round()
+      } catch (error) {
+        if (this.#signal.aborted) break
+        this.#log.warn({ err: error }, 'mail: cannot work, trying again')
+        await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
+      }
+    }
+    await Promise.all(this.#inHand)
+    clearInterval(renewal)
+    leave()
+  }
+
+  async #round(): Promise<void> {
+    const { database } = this.#needs
+    const room = SENDING_MAX - this.#inHand.size
+    if (room === 0) return this.#bell.rest(LOOK_MS_MAX)
+    // Crosses tenants: one worker sends for all of them.
+    const { claimed, nextMs } = await database.system(async (tx) => {
+      const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
+      const nextMs = claimed.length < room ? await nextMailMs(tx, LOOK_MS_MAX) : 0
+      return { claimed, nextMs }
+    })
+    for (const mail of claimed) {
+      const done = this.#send(mail)
+        // The lease runs out by itself.
+        .catch((error: unknown) => {
+          this.#log.warn({ err: error, mailId: mail.id }, 'what became of a letter was not kept')
+        })
+        .finally(() => {
+          this.#inHand.delete(done)
+          this.#bell.ring()
+        })
+      this.#inHand.add(done)
+    }
+    if (claimed.length < room) await this.#bell.rest(nextMs)
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#inHand.size === 0) return
+    try {
+      await this.#needs.database.system((tx) => renewMail(tx, this.#lease, LEASE_SECS))
+    } catch (error) {
+      this.#log.warn({ err: error }, 'mail: leases were not renewed')
+    }
+  }
+
+  async #send(mail: ClaimedMail): Promise<void> {
+    const { database, mailer, outcomes } = this.#needs
+    const { tenantId, id, kind } = mail
+    const about = { tenantId, mailId: id, kind, attempt: mail.attempts }
+    const finish = (status: 'sent' | 'failed' | 'expired', error: string | null) =>
+      database.tenant(tenantId, (tx) => finishMail(tx, mail, this.#lease, status, error))
+    if (mail.expired) {
+      await finish('expired', 'expired')
+      outcomes.count(kind, 'expired')
+      this.#log.warn(about, 'a letter ran out before it could be sent')
+      return
+    }
+    const posted = await this.#post(mail, mailer)
+    if (posted.tag === 'sent') {
+      await finish('sent', null)
+      outcomes.count(kind, 'sent')
+      this.#log.info(about, 'a letter was sent')
+      return
+    }
+    const { error } = posted
+    const waitSecs = posted.tag === 'later' ? this.#needs.schedule[mail.attempts - 1] : undefined
+    if (waitSecs === undefined) {
+      await finish('failed', error)
+      outcomes.count(kind, 'failed')
+      this.#log.warn({ ...about, error }, 'a letter cannot be sent')
+      return
+    }
+    await database.tenant(tenantId, (tx) => postponeMail(tx, mail, this.#lease, waitSecs, error))
+    outcomes.count(kind, 'postponed')
+    this.#log.warn({ ...about, error, waitSecs }, 'a letter is tried again later')
+  }
+
+  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
+    let letter: Letter
+    try {
+      const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
+      letter = JSON.parse(new TextDecoder().decode(bytes)) as Letter
+    } catch (error) {
+      this.#log.error({ err: error, mailId: id }, 'a sealed letter does not open')
+      return { tag: 'later', error: 'sealed' }
+    }
+    return mailer.post(id, letter)
+  }
+}

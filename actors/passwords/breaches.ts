@@ -1,0 +1,106 @@
+/**
+ * Whether a password is known from breaches, asked of a range service so that it learns neither the
+ * password nor its hash: five hexadecimal digits of the SHA-1 go out, every suffix that shares them
+ * comes back, padded so that the length of the answer says nothing (the Pwned Passwords API).
+ * No answer in time is no answer: nobody sets a password that could not be checked.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createDialer, type Resolver } from '../egress/dialer.js'
+import { judgeTarget } from '../egress/targets.js'
+import { createUpstreams } from '../egress/upstreams.js'
+import type { VaultSettings } from '../vault/settings.js'
+
+const LIMIT_MS = 500
+const PREFIX_LENGTH = 5
+/** Some 800 to 1,000 suffixes of 38 characters; twice that. */
+const ANSWER_BYTES_MAX = 128 * 1024
+const ORIGINS_MAX = 2
+const LINE = /^([0-9A-F]{35}):(\d{1,12})$/
+
+export type BreachVerdict = 'clean' | 'breached' | 'unknown'
+
+export interface Breaches {
+  /** Never throws. */
+  check(password: Uint8Array): Promise<BreachVerdict>
+  close(): Promise<void>
+}
+
+export type BreachesOptions = {
+  /** Base address of the service, https. */
+  readonly url: string
+  readonly settings: Pick<
+    VaultSettings,
+    | 'egress_allow_private_networks'
+    | 'egress_ca_pem_path'
+    | 'egress_dns_overrides'
+    | 'egress_allow_non_standard_ports'
+  >
+  readonly resolve?: Resolver | undefined
+}
+
+export function openBreaches({ url: base, settings, resolve }: BreachesOptions): Breaches {
+  const caPath = settings.egress_ca_pem_path
+  const privateNetworks = settings.egress_allow_private_networks
+  const upstreams = createUpstreams(
+    createDialer({
+      privateNetworks,
+      dnsOverrides: settings.egress_dns_overrides,
+      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
+      connectTimeoutMs: LIMIT_MS,
+      resolve,
+    }),
+    ORIGINS_MAX,
+  )
+  const rules = { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports }
+
+  return {
+    async check(password) {
+      const digest = createHash('sha1').update(password).digest('hex').toUpperCase()
+      const prefix = digest.slice(0, PREFIX_LENGTH)
+      const target = judgeTarget(`${base.replace(/\/$/, '')}/range/${prefix}`, rules)
+      if (target.tag === 'refused') return 'unknown'
+      const { origin, pathname } = target.url
+      const signal = AbortSignal.timeout(LIMIT_MS)
+      try {
+        const { statusCode, body } = await upstreams.of(origin).request({
+          method: 'GET',
+          path: pathname,
+          headers: { 'add-padding': 'true', accept: 'text/plain', 'user-agent': 'svc' },
+          signal,
+        })
+        if (statusCode !== 200) {
+          body.on('error', () => undefined).destroy()
+          return 'unknown'
+        }
+        const chunks: Buffer[] = []
+        let bytes = 0
+        for await (const chunk of body as AsyncIterable<Buffer>) {
+          bytes += chunk.length
+          if (bytes > ANSWER_BYTES_MAX) {
+            body.destroy()
+            return 'unknown'
+          }
+          chunks.push(chunk)
+        }
+        return judgeRange(Buffer.concat(chunks).toString('latin1'), digest.slice(PREFIX_LENGTH))
+      } catch {
+        return 'unknown'
+      }
+    },
+    close: () => upstreams.destroy(),
+  }
+}
+
+/** Padding has the count 0. What is no list of suffixes is no answer. */
+export function judgeRange(answer: string, suffix: string): BreachVerdict {
+  const lines = answer.split(/\r?\n/).filter((line) => line !== '')
+  if (lines.length === 0) return 'unknown'
+  let verdict: BreachVerdict = 'clean'
+  for (const line of lines) {
+    const [, found, count] = LINE.exec(line) ?? []
+    if (found === undefined) return 'unknown'
+    if (found === suffix && Number(count) > 0) verdict = 'breached'
+  }
+  return verdict
+}

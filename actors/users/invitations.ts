@@ -1,0 +1,68 @@
+/** The letter to whoever is invited: sealed before the transaction that makes the user. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { insertTicket } from '../../storage/mail-tickets.js'
+import { findTenantFace } from '../../storage/sign-in-flows.js'
+import type { Transaction } from '../../storage/sql.js'
+import { sha256 } from '../browser-sessions/flows.js'
+import { faceOf } from '../login/face.js'
+import type { SealedMail } from '../notify/mail-room.js'
+import type { UsersNeeds } from './actor.js'
+
+const LINK_TOKEN_BYTES = 32
+
+export type PreparedInvitation = {
+  readonly tokenSha256: Uint8Array
+  readonly letter: SealedMail
+  readonly expiresAt: Date
+}
+
+type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>
+
+export function invitationLetters(tools: Tools) {
+  const { database, clock, random, mail, invitations, issuer } = tools
+  return {
+    /** Null where invitations are not sent by mail. */
+    async prepare(tenantId: string, email: string, turn: Turn): Promise<PreparedInvitation | null> {
+      if (!invitations.enabled) return null
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      if (face === undefined) return null
+      const { name: tenant, color } = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const token = random.token(LINK_TOKEN_BYTES)
+      const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
+      const link = `${issuer}/auth/invitations/${token}`
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'invitation', link, until: expiresAt },
+        head: { tenant, color },
+        expiresAt,
+      })
+      return { tokenSha256: sha256(token), letter, expiresAt }
+    },
+
+    /** In the transaction of the user who is invited. */
+    async send(
+      tx: Transaction,
+      { letter, tokenSha256, expiresAt }: PreparedInvitation,
+      user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
+    ): Promise<void> {
+      const { tenantId, accountId, email } = user
+      await insertTicket(tx, {
+        tenantId,
+        id: random.uuid(),
+        purpose: 'invitation',
+        accountId,
+        email,
+        linkSha256: tokenSha256,
+        codeSha256: null,
+        flowSha256: null,
+        browserSha256: null,
+        attempts: 1,
+        createdAt: clock.now(),
+        expiresAt,
+      })
+      await mail.queue(tx, letter)
+    },
+  }
+}

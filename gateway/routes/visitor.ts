@@ -1,0 +1,9 @@
+/** Where a request for a page comes from, as signing in wants to know it. */
+import type { Visitor } from '../../actors/login/protocol.js'
+import type { Browser } from '../browser.js'
+
+export const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
+  token: request.browser.sessionToken,
+  address: request.clientAddress,
+  userAgent: request.browser.userAgent,
+})
