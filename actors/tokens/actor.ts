@@ -13,7 +13,7 @@ import { grantCode } from './authorization-code.js'
 import { grantBackchannel } from './backchannel-grant.js'
 import { createBearer } from './bearer.js'
 import { briefMemory } from './brief-memory.js'
-import { readClient, triesBasic } from './client-authentication.js'
+import { presentsClient, readClient, triesBasic } from './client-authentication.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients.js'
 import { grantDelegated } from './delegated.js'
@@ -28,6 +28,7 @@ import {
   type Issued,
   type OAuthRefused,
   type ProofRefused,
+  TOKEN_EXCHANGE,
   type TokenRequest,
   type TokensProtocol,
   tokens,
@@ -37,6 +38,7 @@ import { refuse } from './refusals.js'
 import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { tenantCommits } from './tenant-commits.js'
+import { grantExchange } from './token-exchange.js'
 import { tokenSigner } from './token-signer.js'
 
 /** Parameters that name something that is used once. */
@@ -121,8 +123,19 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           { jkt, refusal: proofs.missing },
           turn,
         ),
+      [TOKEN_EXCHANGE]: (client, form, jkt, turn) => exchangeToken(client, form, jkt, turn),
       [DEVICE_CODE]: (client, form, jkt, turn) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
+    }
+
+    function exchangeToken(
+      client: Client | null,
+      form: OAuthForm,
+      jkt: string | null,
+      turn: Turn,
+    ): Promise<Issued | OAuthRefused | ProofRefused> {
+      const proof = { jkt, refusal: proofs.missing }
+      return grantExchange({ ...issuing, bearer }, client, form, proof, turn)
     }
 
     async function clientOf(
@@ -140,10 +153,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     /** The key of the proof, or null where no proof came and none is needed. */
     async function keyOf(
       { dpopProof, httpMethod, httpUrl }: TokenRequest,
-      client: Client,
+      client: Client | null,
     ): Promise<{ jkt: string | null } | ProofRefused> {
       if (dpopProof === null) {
-        const required = client.kind === 'application' && client.row.dpopBoundAccessTokens
+        const required = client?.kind === 'application' && client.row.dpopBoundAccessTokens
         return required ? proofs.missing('this client needs a DPoP proof') : { jkt: null }
       }
       const judged = await proofs.judge({
@@ -172,11 +185,18 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
         if (!isGrantType(grantType))
           return refuse('unsupported_grant_type', 'this grant type is not supported')
-        const client = await clientOf(request, form)
-        if ('tag' in client) return client
+        // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
+        const byActor =
+          grantType === TOKEN_EXCHANGE &&
+          form.get('actor_token') !== null &&
+          !presentsClient(request.authorization, form)
+        const client = byActor ? null : await clientOf(request, form)
+        if (client !== null && 'tag' in client) return client
         const proof = await keyOf(request, client)
         if ('tag' in proof) return proof
-        return grants[grantType](client, form, proof.jkt, turn)
+        return client === null
+          ? exchangeToken(null, form, proof.jkt, turn)
+          : grants[grantType](client, form, proof.jkt, turn)
       },
 
       async identifyClient(request) {

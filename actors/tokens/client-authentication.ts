@@ -43,6 +43,12 @@ export function readClient(authorization: string | null, form: OAuthForm): Clien
   return secret === null ? { method: 'none', clientId } : { method: 'secret', clientId, secret }
 }
 
+/** Whether anything in the request says which client it comes from. */
+export function presentsClient(authorization: string | null, form: OAuthForm): boolean {
+  const parameters = ['client_id', 'client_secret', 'client_assertion', 'client_assertion_type']
+  return authorization !== null || parameters.some((name) => form.get(name) !== null)
+}
+
 export function triesBasic(authorization: string | null): boolean {
   return authorization !== null && /^basic\b/i.test(authorization)
 }

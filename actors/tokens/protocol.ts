@@ -25,11 +25,13 @@ export type TokensProtocol = {
   standingChanged: Tell<StandingChanged>
 }
 
+export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 /** The grants that the token endpoint answers in this build; discovery lists exactly these. */
 export const GRANT_TYPES = [
   'authorization_code',
   'client_credentials',
   'refresh_token',
+  TOKEN_EXCHANGE,
   'urn:ietf:params:oauth:grant-type:device_code',
 ] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
@@ -151,6 +153,8 @@ export type Issued = {
   readonly idToken: string | null
   /** As granted (RFC 9396 section 7). */
   readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
+  /** Of a token exchange (RFC 8693 section 2.2.1). */
+  readonly issuedTokenType?: string | undefined
 }
 /** A refusal in the words of RFC 6749 section 5.2; the status is in the error map of decisions.md 7.3. */
 export type OAuthRefused = {
@@ -175,6 +179,7 @@ export type OAuthError =
   | 'slow_down'
   | 'access_denied'
   | 'expired_token'
+  | 'consent_required'
 
 export type ClientIdentified = {
   readonly tag: 'identified'

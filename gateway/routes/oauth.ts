@@ -31,6 +31,16 @@ const TokenForm = z
     code_verifier: z.string().max(128).optional(),
     refresh_token: z.string().max(1024).optional(),
     device_code: z.string().max(1024).optional(),
+    subject_token: z.string().max(16_384).optional(),
+    subject_token_type: z.string().max(255).optional(),
+    actor_token: z.string().max(16_384).optional(),
+    actor_token_type: z.string().max(255).optional(),
+    requested_token_type: z.string().max(255).optional(),
+    may_act: z
+      .string()
+      .max(64)
+      .optional()
+      .meta({ description: 'Of an exchange: the agent that may act next.' }),
     ...ClientFields,
   })
   .meta({ id: 'TokenRequest' })
@@ -44,6 +54,7 @@ const TokenResponse = z
     refresh_token: z.string().optional(),
     id_token: z.string().optional(),
     authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),
+    issued_token_type: z.string().optional(),
   })
   .meta({ id: 'TokenResponse' })
 
@@ -135,6 +146,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   access_denied: oauthError(400, 'access_denied', describe),
   expired_token: oauthError(400, 'expired_token', describe),
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
+  consent_required: oauthError(403, 'consent_required', describe),
   insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
     description,
     headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
@@ -174,7 +186,12 @@ export const oauthRoutes: readonly Route[] = [
     errors: 'oauth',
     onceOnly: true,
     cors: 'application-origins',
-    capabilities: ['oauth.client_credentials', 'oauth.refresh_token', 'oauth.dpop'],
+    capabilities: [
+      'oauth.client_credentials',
+      'oauth.refresh_token',
+      'oauth.token_exchange',
+      'oauth.dpop',
+    ],
     throttle: [
       {
         policy: 'token',
@@ -195,6 +212,9 @@ export const oauthRoutes: readonly Route[] = [
         ...(issued.authorizationDetails === null
           ? {}
           : { authorization_details: issued.authorizationDetails.map((one) => ({ ...one })) }),
+        ...(issued.issuedTokenType === undefined
+          ? {}
+          : { issued_token_type: issued.issuedTokenType }),
       })),
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,
