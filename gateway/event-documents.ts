@@ -113,6 +113,33 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'security.refresh_token.reuse': { reason: [text.optional(), 'reused'], ...access },
 }
 
+const money: Fields = {
+  amount_minor: [z.int(), 1999],
+  currency: [z.string().regex(/^[A-Z]{3}$/), 'USD'],
+}
+const settlement = (status: string, reason?: string): Fields => ({
+  charge_id: [text, EXAMPLE_OTHER],
+  rail: [text, 'sandbox'],
+  ...money,
+  status: [text, status],
+  ...(reason === undefined ? {} : { hold_reason: [text.optional(), reason] }),
+})
+const dispute = (status: string): Fields => ({
+  charge_id: [text, EXAMPLE_OTHER],
+  ...money,
+  reason: [text, 'fraudulent'],
+  status: [text, status],
+  ...(status === 'closed' ? { outcome: [text, 'won'] } : {}),
+})
+/** What becomes of the money of payments. */
+const MONEY: Readonly<Partial<Record<EventType, Fields>>> = {
+  'commerce.settlement.created': settlement('created'),
+  'commerce.settlement.held': settlement('held', 'dispute'),
+  'commerce.settlement.released': settlement('released'),
+  'commerce.dispute.opened': dispute('opened'),
+  'commerce.dispute.closed': dispute('closed'),
+}
+
 /** Payment events have no actor: metadata is what a merchant correlates by (interface.md). */
 const PAYMENT: Fields = {
   charge_id: [text, EXAMPLE_OTHER],
@@ -123,6 +150,7 @@ const PAYMENT: Fields = {
   price_id: [text.optional(), EXAMPLE_ID],
   buyer_id: [text.optional(), EXAMPLE_ID],
   customer_email: [text.optional(), email[1]],
+  subscription_id: [text.optional(), EXAMPLE_ID],
 }
 const PAYMENTS: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.payment.pending': PAYMENT,
@@ -142,7 +170,7 @@ const COMMON: Fields = {
 
 /** The schema of what is posted for a type, and an example of it. */
 export function eventDocument(type: EventType): { schema: z.ZodType; example: object } {
-  const fields = PAYMENTS[type] ?? { ...COMMON, ...FIELDS[type] }
+  const fields = PAYMENTS[type] ?? { ...COMMON, ...FIELDS[type], ...MONEY[type] }
   const members = Object.entries(fields)
   const data = z
     .looseObject(Object.fromEntries(members.map(([name, [schema]]) => [name, schema])))

@@ -227,7 +227,7 @@ function requestBodyOf(body: BodyRule<unknown>) {
           },
         }
   return {
-    required: true,
+    required: body.kind !== 'json' || body.optional !== true,
     description: `At most ${body.maxBytes} bytes.`,
     content,
   }

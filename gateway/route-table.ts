@@ -6,6 +6,8 @@ import { auditRoutes } from './routes/audit.js'
 import { authorizeRoutes } from './routes/authorize.js'
 import { deviceRoutes } from './routes/device.js'
 import { delegationRoutes } from './routes/delegation.js'
+import { checkoutRoutes } from './routes/checkout.js'
+import { commerceRoutes } from './routes/commerce.js'
 import { discoveryRoutes } from './routes/discovery.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
@@ -48,4 +50,6 @@ export const routes: readonly Route[] = [
   ...userRoutes,
   ...tenantRoutes,
   ...auditRoutes,
+  ...checkoutRoutes,
+  ...commerceRoutes,
 ]

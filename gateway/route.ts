@@ -102,7 +102,13 @@ export const JSON_BODY_BYTES_MAX = 1024 * 1024
 export const FORM_BODY_BYTES_MAX = 64 * 1024
 
 export type BodyRule<Body> =
-  | { readonly kind: 'json'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
+  | {
+      readonly kind: 'json'
+      readonly schema: z.ZodType<Body>
+      readonly maxBytes: number
+      /** A request without a body means the empty object. */
+      readonly optional?: boolean | undefined
+    }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
   /** The fields in order, judged by the actor; `schema` is for the documents. */
   | {
@@ -121,9 +127,9 @@ export type BodyRule<Body> =
 /** application/json, at most 1 MiB unless said otherwise. */
 export function json<S extends z.ZodType>(
   schema: S,
-  { maxBytes = JSON_BODY_BYTES_MAX } = {},
+  { maxBytes = JSON_BODY_BYTES_MAX, optional = false } = {},
 ): BodyRule<z.output<S>> {
-  return { kind: 'json', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes }
+  return { kind: 'json', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes, optional }
 }
 
 /** application/x-www-form-urlencoded as an object; a repeated field is refused. */

@@ -1721,14 +1721,20 @@ create table webhooks (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
+  secret_hint integer,
+  previous_secret_hint integer,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
   constraint webhooks_id_key UNIQUE (id),
   constraint webhooks_check CHECK (((secret IS NULL) = (deleted_at IS NOT NULL))),
   constraint webhooks_check1 CHECK (((previous_secret IS NULL) = (previous_secret_expires_at IS NULL))),
   constraint webhooks_event_types_check CHECK (((cardinality(event_types) >= 1) AND (cardinality(event_types) <= 100))),
+  constraint webhooks_previous_secret_hint_check CHECK (((previous_secret_hint >= 0) AND (previous_secret_hint <= 65535))),
+  constraint webhooks_secret_hint_check CHECK (((secret_hint >= 0) AND (secret_hint <= 65535))),
   constraint webhooks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX webhooks_deleted ON public.webhooks USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX webhooks_hinted ON public.webhooks USING btree (secret_hint) WHERE ((deleted_at IS NULL) AND active);
+CREATE INDEX webhooks_hinted_before ON public.webhooks USING btree (previous_secret_hint) WHERE (previous_secret_hint IS NOT NULL);
 CREATE INDEX webhooks_listed ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 alter table webhooks enable row level security;
 alter table webhooks force row level security;

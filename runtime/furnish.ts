@@ -8,11 +8,15 @@ import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
 import { authorization } from '../actors/authorization/protocol.js'
 import { backchannelActor } from '../actors/backchannel/actor.js'
+import { billingActor } from '../actors/billing/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { delegationActor } from '../actors/delegation/actor.js'
 import { delegationMetrics } from '../actors/delegation/metrics.js'
 import { delegation } from '../actors/delegation/protocol.js'
+import { checkoutActor } from '../actors/checkout/actor.js'
+import { commerceActor } from '../actors/commerce/actor.js'
+import { paymentOutcomes } from '../actors/commerce/metrics.js'
 import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
@@ -62,6 +66,7 @@ import type { Logger } from './kernel/log.js'
 import type { Metrics } from './kernel/metrics.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
+import { paymentRails } from './rails.js'
 import type { Settings } from './settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
@@ -313,6 +318,24 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       random,
       settings: settings.vault,
+    })),
+    furnish(checkoutActor, () => ({
+      database,
+      sealer,
+      clock,
+      random,
+      rails: paymentRails({ database, clock }),
+      paid: paymentOutcomes(registry),
+      settings: settings.commerce,
+    })),
+    furnish(commerceActor, () => ({ database, clock, random })),
+    furnish(billingActor, () => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails({ database, clock }),
+      paid: paymentOutcomes(registry),
+      byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
     })),
     furnish(upkeepActor, ({ ref }) => ({
       database,

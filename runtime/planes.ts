@@ -8,8 +8,11 @@ import { agentsActor } from '../actors/agents/actor.js'
 import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
 import { backchannelActor } from '../actors/backchannel/actor.js'
+import { billingActor } from '../actors/billing/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { delegationActor } from '../actors/delegation/actor.js'
+import { checkoutActor } from '../actors/checkout/actor.js'
+import { commerceActor } from '../actors/commerce/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
@@ -75,6 +78,9 @@ export const seats = [
   seat(notifyActor,       inline,                                                         J),
   seat(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
   seat(vaultActor,        inline,                                                   A, C   ),
+  seat(checkoutActor,     inline,                                                   A      ),
+  seat(commerceActor,     inline,                                                      C   ),
+  seat(billingActor,      inline,                                                         J),
   seat(upkeepActor,       inline,                                                         J),
 ]
 

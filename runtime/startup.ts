@@ -9,6 +9,7 @@ import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { tokens } from '../actors/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
+import { isSwitchedOn } from './switched.js'
 import { routes } from '../gateway/route-table.js'
 import { createSealer } from '../storage/seal.js'
 import type { Plane } from './deployment.js'
@@ -195,7 +196,9 @@ async function openListener(site: Site): Promise<Undo> {
     issuer: oidc.issuer_url,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     routes: routes.filter(
-      ({ target }) => target.via === 'gateway' || isServed(loaded.plane, target.address.name),
+      (route) =>
+        isSwitchedOn(route, loaded.settings) &&
+        (route.target.via === 'gateway' || isServed(loaded.plane, route.target.address.name)),
     ),
     refs,
     plane: loaded.plane,

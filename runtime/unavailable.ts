@@ -52,7 +52,6 @@ export const unavailableSections = [
 
 /** Switches of sections declared elsewhere whose feature this build does not have. */
 const unavailableSwitches = [
-  'commerce.enabled',
   'commerce.x402_enabled',
   'deployment.embedded_chain_monitor',
   'oidc.dynamic_registration_enabled',

@@ -198,3 +198,55 @@ export async function failCharge(
   })
   return rows[0]
 }
+
+/** Charges whose rail has to be asked, until `leasedUntil`; other workers take others. Crosses tenants. */
+export async function claimCharges(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<ChargeRow[]> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.claim',
+    text: `update charges c set due_at = $2
+           from (select tenant_id, id from charges where due_at <= $1
+                 order by due_at limit $3 for update skip locked) due
+           where c.tenant_id = due.tenant_id and c.id = due.id
+           returning ${COLUMNS}`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}
+
+/** The charge of a period of a subscription that is under way or paid. */
+export async function findPeriodCharge(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+  period: number,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.of_period',
+    text: `select ${COLUMNS} from charges c
+           where c.tenant_id = $1 and c.subscription_id = $2 and c.subscription_period = $3
+             and c.status <> 'failed'`,
+    values: [tenantId, subscriptionId, period],
+  })
+  return rows[0]
+}
+
+/** Books on the charge what a lost dispute took back. */
+export async function reverseCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  byMinor: number,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'charge.reverse',
+    text: `update charges set reversed_amount_minor = reversed_amount_minor + $3, updated_at = $4
+           where tenant_id = $1 and id = $2`,
+    values: [tenantId, id, byMinor, now],
+  })
+}

@@ -1,4 +1,5 @@
 /** Webhook subscriptions and their sealed secrets. interface.md, Webhook subscription. */
+import { createHash } from 'node:crypto'
 import type { Transaction } from './sql.js'
 
 export type WebhookRow = {
@@ -40,7 +41,10 @@ export function webhookSecretContext(webhookId: string): string {
  */
 export async function insertWebhook(
   tx: Transaction,
-  row: Omit<WebhookRow, 'secretLastRotatedAt' | 'updatedAt'> & { secret: Uint8Array },
+  row: Omit<WebhookRow, 'secretLastRotatedAt' | 'updatedAt'> & {
+    secret: Uint8Array
+    secretHint?: number
+  },
   max: number,
 ): Promise<WebhookRow | undefined> {
   await tx.query({
@@ -52,8 +56,8 @@ export async function insertWebhook(
     name: 'webhook.insert',
     text: `with made as (
              insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
-               secret_last_rotated_at, created_at, updated_at)
-             select $1, $2, $3, $4, $5, $6, $7, $8, $8, $8
+               secret_hint, secret_last_rotated_at, created_at, updated_at)
+             select $1, $2, $3, $4, $5, $6, $7, $10, $8, $8, $8
              where (select count(*) from webhooks where tenant_id = $1 and deleted_at is null) < $9
              returning *),
            lane as (
@@ -69,6 +73,7 @@ export async function insertWebhook(
       Buffer.from(row.secret),
       row.createdAt,
       max,
+      row.secretHint ?? null,
     ],
   })
   return rows[0]
@@ -166,7 +171,8 @@ export async function deleteWebhook(
   const { rowCount } = await tx.query({
     name: 'webhook.delete',
     text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
-             previous_secret = null, previous_secret_expires_at = null
+             previous_secret = null, previous_secret_expires_at = null, secret_hint = null,
+             previous_secret_hint = null
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id, now],
   })
@@ -180,6 +186,7 @@ export async function rotateWebhookSecret(
     tenantId: string
     id: string
     secret: Uint8Array
+    secretHint: number
     now: Date
     previousUntil: Date
   },
@@ -187,7 +194,8 @@ export async function rotateWebhookSecret(
   const { rows } = await tx.query<WebhookRow>({
     name: 'webhook.rotate_secret',
     text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
-             secret = $3, secret_last_rotated_at = $4, updated_at = $4
+             previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
+             secret_last_rotated_at = $4, updated_at = $4
            where tenant_id = $1 and id = $2 and deleted_at is null
            returning ${COLUMNS}`,
     values: [
@@ -196,6 +204,7 @@ export async function rotateWebhookSecret(
       Buffer.from(rotation.secret),
       rotation.now,
       rotation.previousUntil,
+      rotation.secretHint,
     ],
   })
   return rows[0]
@@ -215,18 +224,42 @@ export async function findWebhookSecrets(
   return rows[0]
 }
 
-/** Every secret in force of a tenant's active subscriptions: what opens its fulfillment lookup. */
-export async function listWebhookSecrets(
-  tx: Transaction,
-  tenantId: string,
-): Promise<(SealedSecrets & { id: string })[]> {
-  const { rows } = await tx.query<SealedSecrets & { id: string }>({
-    name: 'webhook.secrets_of_tenant',
-    text: `select id, ${SECRETS} from webhooks
-           where tenant_id = $1 and active and deleted_at is null`,
-    values: [tenantId],
+/** What is stored of a secret to find its subscription by: 16 bits. */
+export function secretHint(secret: string): number {
+  return createHash('sha256').update(secret, 'utf8').digest().readUInt16BE()
+}
+
+export type HintedWebhook = SealedSecrets & {
+  tenantId: string
+  id: string
+  eventTypes: string[]
+  hinted: boolean
+}
+
+/**
+ * Active subscriptions of which a secret in force may be the one with this hint: what opens the
+ * fulfillment lookup. Crosses tenants, for whoever asks names none.
+ */
+export async function webhooksByHint(tx: Transaction, hint: number): Promise<HintedWebhook[]> {
+  const { rows } = await tx.query<HintedWebhook>({
+    name: 'webhook.by_hint',
+    text: `select tenant_id as "tenantId", id, event_types as "eventTypes",
+             secret_hint is not null as hinted, ${SECRETS} from webhooks
+           where active and deleted_at is null
+             and (secret_hint = $1 or previous_secret_hint = $1 or secret_hint is null)
+           limit 1000`,
+    values: [hint],
   })
   return rows
+}
+
+/** Gives a secret that was stored before there were hints its own. */
+export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
+  await tx.query({
+    name: 'webhook.store_hint',
+    text: 'update webhooks set secret_hint = $2 where id = $1 and secret_hint is null and active',
+    values: [id, hint],
+  })
 }
 
 /** Who of these tenants wants to hear of something. For the fan-out, which crosses tenants. */
@@ -266,7 +299,8 @@ export async function webhookTargets(
 export async function wipePreviousSecrets(tx: Transaction, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'webhook.wipe_previous',
-    text: `update webhooks set previous_secret = null, previous_secret_expires_at = null
+    text: `update webhooks set previous_secret = null, previous_secret_expires_at = null,
+             previous_secret_hint = null
            where id in (select id from webhooks
              where previous_secret_expires_at <= statement_timestamp()
              limit $1 for update skip locked)`,

@@ -1,8 +1,9 @@
 /** What commerce tells receivers. interface.md, Event types: fields of payment events. */
 import type { ChargeRow } from '../../storage/charges.js'
 import type { NewEvent } from '../../storage/outbox.js'
+import type { DisputeRow } from '../../storage/disputes.js'
 import type { SettlementRow } from '../../storage/settlements.js'
-import { type Caller, doneBy } from '../domain/audit.js'
+import { actorOf, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import type { ChargeMeans } from './charges.js'
 
@@ -80,6 +81,38 @@ export function settlementEvent(
       },
     ),
   }
+}
+
+export function disputeEvent(
+  type: 'commerce.dispute.opened' | 'commerce.dispute.closed',
+  dispute: DisputeRow,
+  { clock, random }: ChargeMeans,
+  requestId?: string,
+  caller?: Caller,
+): NewEvent {
+  const { id, tenantId } = dispute
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: clock.now(),
+    data: eventData(
+      { actor: byWhom(caller), resource: { type: 'dispute', id }, requestId },
+      {
+        charge_id: dispute.chargeId,
+        amount_minor: dispute.amountMinor,
+        currency: dispute.currency,
+        reason: dispute.reason,
+        status: dispute.status,
+        ...known('outcome', dispute.outcome),
+      },
+    ),
+    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
+  }
+}
+
+function byWhom(caller: Caller | undefined): { readonly type: string; readonly id: string } {
+  return caller === undefined ? SYSTEM : actorOf(caller)
 }
 
 function known(name: string, value: string | null): Record<string, string> {

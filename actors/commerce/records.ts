@@ -1,65 +1,56 @@
-/** What merchants and buyers see of goods and charges. decisions.md 10, 17, 22 (records). */
+/** Rows as merchants and buyers see them. */
+import type { ChargeView } from '../../storage/charges.js'
+import type { PaymentLinkRow, PriceRow, ProductRow } from '../../storage/products.js'
+import type { Charge, ListCursor, Listed, PaymentLink, Price, Product } from './protocol.js'
 
-export type BillingInterval = 'day' | 'week' | 'month' | 'year'
-
-export type Product = {
-  readonly id: string
-  readonly name: string
-  readonly active: boolean
-  readonly createdAt: Date
+export function productOf({ id, name, active, createdAt }: ProductRow): Product {
+  return { id, name, active, createdAt }
 }
 
-export type Price = {
-  readonly id: string
-  readonly productId: string
-  readonly amountMinor: number
-  readonly currency: string
-  /** Null for a price that is paid once. */
-  readonly recurring: {
-    readonly interval: BillingInterval
-    readonly intervalCount: number
-  } | null
-  readonly active: boolean
-  readonly createdAt: Date
+export function priceOf(row: PriceRow): Price {
+  const { id, productId, amountMinor, currency, interval, intervalCount, active, createdAt } = row
+  const recurring = interval === null || intervalCount === null ? null : { interval, intervalCount }
+  return { id, productId, amountMinor, currency, recurring, active, createdAt }
 }
 
-/** Terms of its own under which a link is payable by x402. */
-export type LinkTerms = {
-  readonly network: string
-  readonly asset?: string | undefined
-  readonly pay_to?: string | undefined
+export function linkOf({ tenantId: _tenant, ...link }: PaymentLinkRow): PaymentLink {
+  return link
 }
 
-export type PaymentLink = {
-  readonly id: string
-  readonly token: string
-  readonly priceId: string
-  readonly quantity: number
-  readonly metadata: Readonly<Record<string, unknown>>
-  readonly x402: LinkTerms | null
-  readonly active: boolean
-  readonly createdAt: Date
+export function chargeOf(row: ChargeView): Charge {
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    status: row.status,
+    rail: row.rail,
+    amountMinor: row.amountMinor,
+    currency: row.currency,
+    refundedAmountMinor: row.refundedAmountMinor,
+    failureCode: row.failureCode,
+    metadata: row.metadata,
+    productId: row.productId,
+    priceId: row.priceId,
+    buyerId: row.buyerId,
+    customerEmail: row.customerEmail,
+    checkoutSessionId: row.checkoutSessionId,
+    paymentLinkId: row.paymentLinkId,
+    subscriptionId: row.subscriptionId,
+    disputeStatus: row.disputeStatus,
+    paidAt: row.paidAt,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  }
 }
 
-export type Charge = {
-  readonly id: string
-  readonly tenantId: string
-  readonly status: 'pending' | 'succeeded' | 'failed' | 'refunded'
-  readonly rail: string | null
-  readonly amountMinor: number
-  readonly currency: string
-  readonly refundedAmountMinor: number
-  readonly failureCode: string | null
-  readonly metadata: Readonly<Record<string, unknown>>
-  readonly productId: string | null
-  readonly priceId: string | null
-  readonly buyerId: string | null
-  readonly customerEmail: string | null
-  readonly checkoutSessionId: string | null
-  readonly paymentLinkId: string | null
-  readonly subscriptionId: string | null
-  readonly disputeStatus: 'opened' | 'closed' | null
-  readonly paidAt: Date | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
+/** One page out of one row more than the page holds. */
+export function listedOf<Row extends { createdAt: Date; id: string }, Shown>(
+  rows: readonly Row[],
+  limit: number,
+  show: (row: Row) => Shown,
+): Listed<Shown> {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  const next: ListCursor | null =
+    rows.length > limit && last !== undefined ? { createdAt: last.createdAt, id: last.id } : null
+  return { tag: 'listed', rows: page.map(show), next }
 }

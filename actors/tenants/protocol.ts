@@ -31,6 +31,8 @@ export type TenantSettingsRecord = {
   readonly admitAgents: boolean
   readonly directAgentRegistration: boolean
   readonly credentialIssuerEnabled: boolean
+  /** Where checkouts may lead to besides `commerce.redirect_hosts`. */
+  readonly checkoutRedirectHosts: readonly string[]
   readonly branding: Branding
   readonly session: SessionLifetimes
 }

@@ -84,11 +84,12 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 
 function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
-  const { branding, session } = settings as StoredSettings
+  const { branding, session, checkout_redirect_hosts: hosts } = settings as StoredSettings
   return {
     admitAgents,
     directAgentRegistration,
     credentialIssuerEnabled,
+    checkoutRedirectHosts: hosts ?? [],
     branding: { name: branding?.name, color: branding?.color, logo: branding?.logo },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
   }
@@ -96,6 +97,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
 
 /** As they lie in the row, where the pages read them (actors/login/face.ts). */
 type StoredSettings = {
+  readonly checkout_redirect_hosts?: readonly string[]
   readonly branding?: Branding
   readonly session?: {
     readonly idle_secs?: number | undefined
@@ -103,8 +105,10 @@ type StoredSettings = {
   }
 }
 
-function storedSettings({ branding, session }: ChangeSettings['change']): StoredSettings {
+function storedSettings(change: ChangeSettings['change']): StoredSettings {
+  const { branding, session, checkoutRedirectHosts: hosts } = change
   return {
+    ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(branding === undefined ? {} : { branding }),
     ...(session === undefined
       ? {}
@@ -120,6 +124,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     admit_agents: settings.admitAgents,
     direct_agent_registration: settings.directAgentRegistration,
     credential_issuer_enabled: settings.credentialIssuerEnabled,
+    checkout_redirect_hosts: settings.checkoutRedirectHosts,
     // The picture itself is too large for a record; that there is one is not.
     branding: { name: name ?? null, color: color ?? null, logo: logo !== undefined },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },

@@ -13,6 +13,7 @@ import {
   listWebhooks,
   replaceWebhook,
   rotateWebhookSecret,
+  secretHint,
   webhookSecretContext,
 } from '../../storage/webhooks.js'
 import { INACTIVE } from '../deliveries/lane.js'
@@ -113,7 +114,8 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
               idempotency,
               async () => {
                 const eventTypes = [...new Set(draft.eventTypes)]
-                const inserted = { ...row, eventTypes, secret: sealed }
+                const hint = { secretHint: secretHint(secret) }
+                const inserted = { ...row, ...hint, eventTypes, secret: sealed }
                 const webhook = await insertWebhook(tx, inserted, subscriptionsMax)
                 if (webhook === undefined) {
                   return { tag: 'too_many', max: subscriptionsMax } as const
@@ -181,6 +183,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
               tenantId,
               id: webhookId,
               secret: sealed,
+              secretHint: secretHint(secret),
               now,
               previousUntil,
             }),

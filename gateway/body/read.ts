@@ -50,7 +50,8 @@ export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<un
   } catch {
     return badBody('The body is not UTF-8.')
   }
-  if (rule.kind === 'json') return parseJson(rule.schema, text)
+  if (rule.kind === 'json')
+    return parseJson(rule.schema, text === '' && rule.optional ? '{}' : text)
   const fields = parseFields(text)
   if (!fields.ok || rule.kind === 'fields') return fields
   const object = objectOf(fields.value, '#/')

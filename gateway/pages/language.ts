@@ -1,5 +1,6 @@
 /** Which language a page is in, and its words. decisions.md 20, look. */
 import { filledIn, timeWriter, wantedLocale } from '../../actors/domain/languages.js'
+import { currencyExponent, decimalAmount } from '../../actors/domain/currencies.js'
 import { de } from './catalogue/de.js'
 import { type Catalogue, en, type MessageKey } from './catalogue/en.js'
 
@@ -14,6 +15,8 @@ export type Language = {
   readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
   /** A moment in UTC, as people of the language write it. */
   readonly time: (moment: Date) => string
+  /** An amount in minor units, as people of the language write it. */
+  readonly money: (amountMinor: number, currency: string) => string
 }
 
 /** `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then English. */
@@ -32,5 +35,18 @@ function languageOf(locale: string): Language {
     locale,
     say: (key, values) => filledIn(catalogue[key], values),
     time: timeWriter(locale),
+    money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
   }
+}
+
+/** From the decimal digits, so that no amount is rounded on its way. */
+function moneyIn(locale: string, amountMinor: number, currency: string): string {
+  const digits = currencyExponent(currency) ?? 2
+  const format = new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
+  return format.format(decimalAmount(amountMinor, currency) as Intl.StringNumericLiteral)
 }

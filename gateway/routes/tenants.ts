@@ -1,5 +1,6 @@
 /** Settings of an environment. decisions.md 17. */
 import { z } from 'zod'
+import { isRedirectHost } from '../../actors/domain/redirect-hosts.js'
 import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 
@@ -46,6 +47,17 @@ const members = {
   credential_issuer_enabled: z
     .boolean()
     .meta({ description: 'The tenant is published as a credential issuer' }),
+  checkout_redirect_hosts: z
+    .array(
+      z
+        .string()
+        .max(259)
+        .refine((host) => isRedirectHost(host.toLowerCase()), {
+          message: 'a host name, with a port if need be',
+        }),
+    )
+    .max(100)
+    .meta({ description: 'Where checkouts may lead buyers back to.' }),
   branding: Branding,
   session: SessionLifetimes,
 }
@@ -62,6 +74,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   admit_agents: settings.admitAgents,
   direct_agent_registration: settings.directAgentRegistration,
   credential_issuer_enabled: settings.credentialIssuerEnabled,
+  checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
   branding: settings.branding,
   session: {
     idle_secs: settings.session.idleSecs,
@@ -97,6 +110,7 @@ export const tenantRoutes: readonly Route[] = [
         admitAgents: body.admit_agents,
         directAgentRegistration: body.direct_agent_registration,
         credentialIssuerEnabled: body.credential_issuer_enabled,
+        checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
         branding: body.branding,
         session:
           body.session === undefined

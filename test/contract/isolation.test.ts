@@ -8,7 +8,9 @@ import { type Answer, apiOf, type Json, type Workspace } from '../support/api.js
 import { fixtureOf, lend, ownToken, present } from '../support/delegation.js'
 import { testService } from '../support/service.js'
 
-const running = await testService({ environment: { SVC_OPENAPI__EXPOSURE: 'internal' } })
+const running = await testService({
+  environment: { SVC_OPENAPI__EXPOSURE: 'internal', SVC_COMMERCE__ENABLED: 'true' },
+})
 const api = apiOf(running)
 
 type Schema = Json & { properties?: Record<string, Schema>; items?: Schema; anyOf?: Schema[] }

@@ -12,7 +12,8 @@ import { testService } from '../support/service.js'
 type Operations = Record<string, { responses: Record<string, unknown>; security?: object[] }>
 type Document = { paths: Record<string, Operations> }
 
-const running = await testService()
+/** With every feature that has a switch. */
+const running = await testService({ environment: { SVC_COMMERCE__ENABLED: 'true' } })
 test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const served = async () => demand(await http.call('/openapi.json'), 200).body as unknown as Document

@@ -137,6 +137,13 @@ const BUILT: readonly EventType[] = [
   'org.member.added',
   'security.brute_force.detected',
   'security.refresh_token.reuse',
+  'commerce.payment.pending',
+  'commerce.payment.succeeded',
+  'commerce.payment.failed',
+  'commerce.settlement.created',
+  'commerce.settlement.held',
+  'commerce.settlement.released',
+  'commerce.dispute.opened',
   'webhook.test',
 ]
 

@@ -12,6 +12,7 @@ const SANDBOX = {
   admit_agents: true,
   direct_agent_registration: false,
   credential_issuer_enabled: false,
+  checkout_redirect_hosts: [],
   branding: {},
   session: {},
 }

@@ -163,6 +163,7 @@ for (const [key, good, bad] of [
 
 /** Switches of features that this build has. */
 const BUILT = new Set([
+  'commerce.enabled',
   'openapi.enabled',
   'dpop.enabled',
   'server.endpoint_throttle.enabled',

@@ -1,0 +1,86 @@
+/**
+ * The renewal of a subscription. First the charge of the next period is written (of all that try,
+ * one row per period), then the rail is asked under its id, then the answer is written down. A crash
+ * between any two of these is taken up by whoever claims the subscription next, with the same charge.
+ */
+import type { Life } from '../../runtime/kernel/actor.js'
+import { type ChargeRow, findPeriodCharge } from '../../storage/charges.js'
+import { appendEvents } from '../../storage/outbox.js'
+import {
+  cancelSubscription,
+  findSubscription,
+  type SubscriptionRow,
+} from '../../storage/subscriptions.js'
+import { openCharge } from '../commerce/charges.js'
+import { applyAnswer } from '../commerce/outcome.js'
+import type { BillingNeeds } from './rounds.js'
+
+const RAIL_MS = 20_000
+
+export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
+  const { database, clock, random, rails, paid } = needs
+  const means = { clock, random }
+  const options = { pool: 'background', signal: life.signal } as const
+
+  /** The charge of the next period, unless the subscription ends instead. */
+  function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        const now = await findSubscription(tx, tenantId, id)
+        if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
+        if (now.cancelAtPeriodEnd) {
+          await cancelSubscription(tx, tenantId, id, clock.now())
+          return
+        }
+        const period = now.period + 1
+        const told = await openCharge(tx, means, {
+          id: random.uuid(),
+          tenantId,
+          rail: now.rail,
+          amountMinor: now.amountMinor,
+          currency: now.currency,
+          metadata: now.metadata,
+          productId: now.productId,
+          priceId: now.priceId,
+          quantity: 1,
+          customerEmail: now.customerEmail,
+          buyerCountry: now.buyerCountry,
+          buyerRegion: now.buyerRegion,
+          subscriptionId: id,
+          subscriptionPeriod: period,
+          createdAt: clock.now(),
+          // The subscription is due until it is answered.
+          dueAt: null,
+        })
+        if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
+        await appendEvents(tx, told.events)
+        return told.row
+      },
+      options,
+    )
+  }
+
+  return async (subscription: SubscriptionRow): Promise<void> => {
+    const { tenantId, mandate } = subscription
+    const charge = await charged(subscription)
+    if (charge === undefined || charge.status !== 'pending') return
+    const rail = rails.get(charge.rail ?? '')
+    if (rail === undefined || mandate === null) throw new Error(`there is no rail ${charge.rail}`)
+    const { id: chargeId, amountMinor, currency } = charge
+    const answer = await rail.take(
+      { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
+      AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)]),
+    )
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const events = await applyAnswer(tx, means, charge, rail.name, answer)
+        if (events === undefined) return
+        await appendEvents(tx, events)
+        paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+      },
+      options,
+    )
+  }
+}

@@ -1,0 +1,132 @@
+/** One round of billing: what is due of each kind, some at a time. */
+import type { Life } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { claimCharges, type ChargeRow } from '../../storage/charges.js'
+import { expireCheckouts } from '../../storage/checkout-sessions.js'
+import { appendEvents, type NewEvent } from '../../storage/outbox.js'
+import { claimSettlements, lockSettlement, type SettlementRow } from '../../storage/settlements.js'
+import type { Database } from '../../storage/sql.js'
+import { claimSubscriptions } from '../../storage/subscriptions.js'
+import { chargeFailed } from '../commerce/charges.js'
+import { stepSettlement } from '../commerce/disputes.js'
+import { applyAnswer } from '../commerce/outcome.js'
+import type { Rails } from '../commerce/rail.js'
+import { renewal } from './renewal.js'
+
+const BATCH = 32
+/** Longer than a piece of work may take. */
+const LEASE_MS = 60_000
+const RAIL_MS = 20_000
+const EXPIRED = 'checkout_expired'
+
+export type BillingNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly rails: Rails
+  /** Counts payments by what became of them. */
+  readonly paid: (rail: string, outcome: 'succeeded' | 'failed') => void
+}
+
+/** Every transaction that claims crosses tenants: time does not know tenants. */
+export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+  const { database, clock, rails, paid } = needs
+  const means = { clock: needs.clock, random: needs.random }
+  const options = { pool: 'background', signal: life.signal } as const
+  const renew = renewal(needs, life)
+
+  const claimed = <Row>(
+    claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
+  ) => {
+    const now = clock.now()
+    const until = new Date(now.getTime() + LEASE_MS)
+    return database.system((tx) => claim(tx, now, until), options)
+  }
+
+  /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
+  async function each<Row extends { readonly tenantId: string }>(
+    rows: readonly Row[],
+    work: (row: Row) => Promise<void>,
+  ): Promise<number> {
+    for (const row of rows) {
+      if (life.signal.aborted) break
+      try {
+        await work(row)
+      } catch (error) {
+        if (life.signal.aborted) break
+        life.log.warn({ err: error, tenantId: row.tenantId }, 'billing: tried again later')
+      }
+    }
+    return rows.length
+  }
+
+  async function expire(): Promise<number> {
+    return database.system(async (tx) => {
+      const ended = await expireCheckouts(tx, clock.now(), BATCH)
+      const events: NewEvent[] = []
+      for (const { tenantId, chargeId } of ended) {
+        const told = await chargeFailed(tx, means, { tenantId, chargeId, code: EXPIRED })
+        events.push(...(told?.events ?? []))
+      }
+      await appendEvents(tx, events)
+      return ended.length
+    }, options)
+  }
+
+  async function conclude(charge: ChargeRow): Promise<void> {
+    const { tenantId, id: chargeId, amountMinor, currency } = charge
+    const rail = rails.get(charge.rail ?? '')
+    if (rail === undefined) throw new Error(`there is no rail ${charge.rail}`)
+    const order = { tenantId, chargeId, amountMinor, currency }
+    const limit = AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)])
+    const answer = await rail.conclude(order, limit)
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const events = await applyAnswer(tx, means, charge, rail.name, answer)
+        if (events === undefined) return
+        await appendEvents(tx, events)
+        paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+      },
+      options,
+    )
+  }
+
+  /** created -> held while it clears -> released. */
+  async function settle({ tenantId, chargeId }: SettlementRow): Promise<void> {
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const now = await lockSettlement(tx, tenantId, chargeId)
+        if (now === undefined || now.holdReason === 'dispute') return
+        const told =
+          now.status === 'created'
+            ? await stepSettlement(tx, means, now, 'held', 'clearing', clock.now())
+            : await stepSettlement(tx, means, now, 'released', null, null)
+        await appendEvents(tx, told?.events ?? [])
+      },
+      options,
+    )
+  }
+
+  return {
+    async round(): Promise<Record<string, number>> {
+      return {
+        expired: await expire(),
+        concluded: await each(
+          await claimed((tx, now, to) => claimCharges(tx, now, to, BATCH)),
+          conclude,
+        ),
+        settled: await each(
+          await claimed((tx, now, to) => claimSettlements(tx, now, to, BATCH)),
+          settle,
+        ),
+        renewed: await each(
+          await claimed((tx, now, to) => claimSubscriptions(tx, now, to, BATCH)),
+          renew,
+        ),
+      }
+    },
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * The payment page. Paying takes three steps: the session is taken (of many that press the button,
+ * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
+ * charge with a time at which a worker asks the rail what became of it.
+ */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { type ChargeRow, findCharge } from '../../storage/charges.js'
+import {
+  beginPaying,
+  type CheckoutSessionRow,
+  findCheckoutSession,
+} from '../../storage/checkout-sessions.js'
+import { appendEvents } from '../../storage/outbox.js'
+import { findOffer } from '../../storage/products.js'
+import type { Transaction } from '../../storage/sql.js'
+import { findTenantWithSettings, type TenantWithSettings } from '../../storage/tenants.js'
+import { applyAnswer } from '../commerce/outcome.js'
+import type { Rail, Rails } from '../commerce/rail.js'
+import { isEmail } from '../domain/buyers.js'
+import { faceOf } from '../login/face.js'
+import type { CheckoutNeeds } from './actor.js'
+import { hashOf } from './open.js'
+import type {
+  Pay,
+  PayAgain,
+  PayEnded,
+  PaySent,
+  PayShown,
+  PayState,
+  PayUnknown,
+} from './protocol.js'
+
+/** After this a worker asks the rail what became of a payment. Longer than any request lives. */
+const ASK_AGAIN_MS = 120_000
+const TOKEN = /^[A-Za-z0-9_-]{43}$/
+
+type Seen = {
+  readonly session: CheckoutSessionRow
+  readonly charge: ChargeRow
+  readonly tenant: TenantWithSettings
+  readonly page: PayShown
+}
+
+export function payments(needs: CheckoutNeeds) {
+  const { database, clock, random, rails } = needs
+
+  /** Crosses tenants: a buyer names a page and no tenant. */
+  async function see(token: string, signal: AbortSignal): Promise<Seen | PayEnded | PayUnknown> {
+    if (!TOKEN.test(token)) return UNKNOWN
+    return database.system(async (tx) => found(tx, token), { signal })
+  }
+
+  async function found(tx: Transaction, token: string): Promise<Seen | PayEnded | PayUnknown> {
+    const session = await findCheckoutSession(tx, hashOf(token))
+    if (session === undefined) return UNKNOWN
+    const { tenantId, status, expiresAt } = session
+    if (status === 'expired' || (status === 'open' && expiresAt <= clock.now())) {
+      return { tag: 'ended' }
+    }
+    const charge = await findCharge(tx, tenantId, session.chargeId)
+    const tenant = await findTenantWithSettings(tx, tenantId)
+    const offer = charge?.priceId == null ? undefined : await findOffer(tx, charge.priceId)
+    if (charge === undefined || tenant === undefined || offer === undefined) return UNKNOWN
+    if (tenant.status !== 'active') return UNKNOWN
+    const { interval, intervalCount } = offer
+    const page: PayShown = {
+      tag: 'page',
+      token,
+      state: stateOf(session, charge),
+      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      productName: offer.productName,
+      quantity: charge.quantity,
+      amountMinor: charge.amountMinor,
+      currency: charge.currency,
+      recurring:
+        charge.subscriptionId === null || interval === null || intervalCount === null
+          ? null
+          : { interval, intervalCount },
+      chargeId: charge.id,
+      customerEmail: charge.customerEmail,
+      rails: offered(rails, tenant).map(({ name }) => name),
+      successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
+      cancelUrl: session.cancelUrl,
+    }
+    return { session, charge, tenant, page }
+  }
+
+  async function ask(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<void> {
+    const { session, charge } = seen
+    const { tenantId } = session
+    const email = message.customerEmail === '' ? null : message.customerEmail
+    const now = clock.now()
+    const took = await database.tenant(
+      tenantId,
+      (tx) =>
+        beginPaying(tx, {
+          tenantId,
+          id: session.id,
+          rail: rail.name,
+          // A subscription is the person's who asked for it.
+          customerEmail: charge.subscriptionId === null ? email : null,
+          now,
+          dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
+        }),
+      { signal: turn.signal },
+    )
+    if (!took) return
+    // From here on the answer is wanted whether or not the browser waits for it.
+    const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
+    const answer = await rail
+      .take(
+        {
+          tenantId,
+          chargeId: charge.id,
+          amountMinor: charge.amountMinor,
+          currency: charge.currency,
+          by: { tag: 'buyer', instruction: message.outcome, again: charge.subscriptionId !== null },
+        },
+        signal,
+      )
+      .catch((error: unknown) => {
+        turn.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
+        return undefined
+      })
+    if (answer === undefined) return
+    await database.tenant(tenantId, async (tx) => {
+      const means = { clock, random }
+      const events = await applyAnswer(tx, means, charge, rail.name, answer, turn.requestId)
+      if (events !== undefined) await appendEvents(tx, events)
+    })
+    needs.paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+  }
+
+  return {
+    async show(
+      { token }: { readonly token: string },
+      { signal }: Turn,
+    ): Promise<PayShown | PayEnded | PayUnknown> {
+      const seen = await see(token, signal)
+      return 'tag' in seen ? seen : seen.page
+    },
+
+    async pay(message: Pay, turn: Turn): Promise<PaySent | PayAgain | PayEnded | PayUnknown> {
+      const seen = await see(message.token, turn.signal)
+      if ('tag' in seen) return seen
+      if (seen.page.state === 'open') {
+        const rail = offered(rails, seen.tenant).find(({ name }) => name === message.rail)
+        if (rail === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
+        if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
+          return { ...seen.page, tag: 'again', fault: 'email' }
+        }
+        await ask(seen, rail, message, turn)
+      }
+      const after = await see(message.token, turn.signal)
+      if ('tag' in after) return after
+      const { state, successUrl } = after.page
+      const done = state === 'succeeded' && successUrl !== null
+      return { tag: 'sent', location: done ? successUrl : `/pay/${message.token}` }
+    },
+  }
+}
+
+const UNKNOWN: PayUnknown = { tag: 'unknown_page' }
+
+function stateOf({ status }: CheckoutSessionRow, charge: ChargeRow): PayState {
+  if (charge.status !== 'pending') return charge.status
+  return status === 'paying' ? 'processing' : 'open'
+}
+
+function offered(rails: Rails, { environment }: TenantWithSettings): readonly Rail[] {
+  return [...rails.values()].filter((rail) => rail.offers(environment))
+}
+
+/** So that whoever the buyer comes back to knows what was paid. */
+function withCharge(url: string, chargeId: string): string {
+  const to = new URL(url)
+  to.searchParams.set('charge_id', chargeId)
+  return to.href
+}

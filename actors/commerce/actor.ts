@@ -1,0 +1,60 @@
+/** Merchants: their goods, and what was paid for them. Money itself moves in `charges.ts`. */
+import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { findCharge, listCharges } from '../../storage/charges.js'
+import type { Database } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
+import { goods } from './goods.js'
+import { type CommerceProtocol, commerce } from './protocol.js'
+import { chargeOf, listedOf } from './records.js'
+
+export type CommerceNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+}
+
+const anyOrder = () => undefined
+
+export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
+  address: commerce,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    createProduct: anyOrder,
+    listProducts: anyOrder,
+    activateProduct: anyOrder,
+    createPrice: anyOrder,
+    listPrices: anyOrder,
+    activatePrice: anyOrder,
+    createPaymentLink: anyOrder,
+    listPaymentLinks: anyOrder,
+    activatePaymentLink: anyOrder,
+    listCharges: anyOrder,
+    readCharge: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database } = needs
+    return {
+      ...goods(needs),
+
+      listCharges: ({ tenantId, limit, after }, { signal }) =>
+        database.tenant(
+          tenantId,
+          async (tx) =>
+            listedOf(await listCharges(tx, tenantId, limit + 1, after), limit, chargeOf),
+          { signal },
+        ),
+
+      async readCharge({ tenantId, id }, { signal }) {
+        if (!isUuid(id)) return { tag: 'unknown' }
+        const row = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, id), {
+          signal,
+        })
+        return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: chargeOf(row) }
+      },
+    }
+  },
+})

@@ -1,0 +1,154 @@
+/** Disputes and settlements: what they do to each other and to the ledger. */
+import type { ChargeRow } from '../../storage/charges.js'
+import { reverseCharge } from '../../storage/charges.js'
+import {
+  closeDispute as closeRow,
+  type DisputeRow,
+  findDispute,
+  insertDispute,
+} from '../../storage/disputes.js'
+import { type LedgerAccount, postEntry } from '../../storage/ledger.js'
+import type { NewEvent } from '../../storage/outbox.js'
+import {
+  lockSettlement,
+  moveSettlement,
+  reduceSettlement,
+  type SettlementRow,
+  type SettlementStatus,
+} from '../../storage/settlements.js'
+import type { Transaction } from '../../storage/sql.js'
+import type { Caller } from '../domain/audit.js'
+import type { ChargeMeans, Told } from './charges.js'
+import { disputeEvent, settlementEvent } from './events.js'
+
+/** Where the money of a settlement is. */
+export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
+  created: 'pending',
+  held: 'held',
+  released: 'available',
+}
+
+/**
+ * Opens a dispute over what is left of a paid charge, and holds that.
+ * @returns undefined when the charge was disputed before.
+ */
+export async function openDispute(
+  tx: Transaction,
+  means: ChargeMeans,
+  charge: ChargeRow,
+  reason: string,
+  requestId?: string,
+): Promise<Told<DisputeRow> | undefined> {
+  const { clock, random } = means
+  const { tenantId, id: chargeId, currency } = charge
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const row = await insertDispute(tx, {
+    id: random.uuid(),
+    tenantId,
+    chargeId,
+    amountMinor: settlement?.amountMinor ?? charge.amountMinor,
+    currency,
+    reason,
+    createdAt: clock.now(),
+  })
+  if (row === undefined) return undefined
+  const events = [disputeEvent('commerce.dispute.opened', row, means, requestId)]
+  const held =
+    settlement === undefined
+      ? undefined
+      : await stepSettlement(tx, means, settlement, 'held', 'dispute', null, requestId)
+  return { row, events: held === undefined ? events : [...events, ...held.events] }
+}
+
+/**
+ * Closes a dispute. Won: what was held is released. Lost: the rail takes it back.
+ * @returns undefined when there is no such dispute; `changed` is false when it was closed before.
+ */
+export async function closeDispute(
+  tx: Transaction,
+  means: ChargeMeans,
+  message: {
+    readonly caller: Caller
+    readonly id: string
+    readonly outcome: 'won' | 'lost'
+  },
+  requestId?: string,
+): Promise<(Told<DisputeRow> & { readonly changed: boolean }) | undefined> {
+  const { caller, id, outcome } = message
+  const { tenantId } = caller.principal
+  const found = await findDispute(tx, tenantId, id)
+  if (found === undefined) return undefined
+  const settlement = await lockSettlement(tx, tenantId, found.chargeId)
+  const now = means.clock.now()
+  const row = await closeRow(tx, tenantId, id, outcome, now)
+  if (row === undefined) return { row: found, events: [], changed: false }
+  const events: NewEvent[] = [
+    disputeEvent('commerce.dispute.closed', row, means, requestId, caller),
+  ]
+  if (settlement !== undefined) {
+    if (outcome === 'lost') await takeBack(tx, means, row, settlement)
+    const left = outcome === 'lost' ? { ...settlement, amountMinor: 0 } : settlement
+    const released = await stepSettlement(tx, means, left, 'released', null, null, requestId)
+    events.push(...(released?.events ?? []))
+  }
+  return { row, events, changed: true }
+}
+
+async function takeBack(
+  tx: Transaction,
+  { clock, random }: ChargeMeans,
+  dispute: DisputeRow,
+  { tenantId, id, rail, currency, amountMinor, status }: SettlementRow,
+): Promise<void> {
+  const now = clock.now()
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'dispute.lost',
+    subjectId: dispute.id,
+    createdAt: now,
+    lines: [
+      { account: ACCOUNT_OF[status], rail, amountMinor },
+      { account: 'clearing', rail, amountMinor: -amountMinor },
+    ],
+  })
+  await reduceSettlement(tx, tenantId, id, amountMinor, now)
+  await reverseCharge(tx, tenantId, dispute.chargeId, amountMinor, now)
+}
+
+/**
+ * Moves a settlement on, with its money; `commerce.settlement.held` or `.released`.
+ * @returns undefined when it stands elsewhere by now.
+ */
+export async function stepSettlement(
+  tx: Transaction,
+  means: ChargeMeans,
+  settlement: SettlementRow,
+  to: 'held' | 'released',
+  holdReason: 'clearing' | 'dispute' | null,
+  dueAt: Date | null,
+  requestId?: string,
+): Promise<Told<SettlementRow> | undefined> {
+  const { clock, random } = means
+  const { tenantId, id, status: from, rail, currency, amountMinor } = settlement
+  const now = clock.now()
+  const row = await moveSettlement(tx, { tenantId, id, from, to, holdReason, dueAt, now })
+  if (row === undefined) return undefined
+  if (from !== to) {
+    await postEntry(tx, {
+      tenantId,
+      id: random.uuid(),
+      currency,
+      kind: `settlement.${to}`,
+      subjectId: id,
+      createdAt: now,
+      lines: [
+        { account: ACCOUNT_OF[from], rail, amountMinor },
+        { account: ACCOUNT_OF[to], rail, amountMinor: -amountMinor },
+      ],
+    })
+  }
+  const type = to === 'held' ? 'commerce.settlement.held' : 'commerce.settlement.released'
+  return { row, events: [settlementEvent(type, row, means, requestId)] }
+}

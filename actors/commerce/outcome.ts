@@ -1,0 +1,85 @@
+/**
+ * What follows from a rail's answer to a charge, in one transaction: the charge, its page, its
+ * subscription, its dispute. Whoever comes second with the same answer changes nothing.
+ */
+import { completeCheckout } from '../../storage/checkout-sessions.js'
+import type { ChargeRow } from '../../storage/charges.js'
+import type { NewEvent } from '../../storage/outbox.js'
+import type { Transaction } from '../../storage/sql.js'
+import {
+  beginPeriod,
+  cancelSubscription,
+  fallBehind,
+  findSubscription,
+  type SubscriptionRow,
+} from '../../storage/subscriptions.js'
+import { chargeFailed, type ChargeMeans, chargePaid } from './charges.js'
+import { openDispute } from './disputes.js'
+import { periodBounds } from './periods.js'
+import type { TakeAnswer } from './rail.js'
+
+const HOUR_MS = 3_600_000
+/** When a refused renewal is tried again, after each refusal; then the subscription ends. */
+export const DUNNING_MS: readonly number[] = [24 * HOUR_MS, 72 * HOUR_MS, 120 * HOUR_MS]
+
+/** @returns what is to be told; undefined when the charge had ended before. */
+export async function applyAnswer(
+  tx: Transaction,
+  means: ChargeMeans,
+  charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
+  rail: string,
+  answer: TakeAnswer,
+  requestId?: string,
+): Promise<readonly NewEvent[] | undefined> {
+  const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
+  const paid = answer.tag === 'taken'
+  const told = paid
+    ? await chargePaid(
+        tx,
+        means,
+        { tenantId, chargeId, rail, railReference: answer.reference, direct: false },
+        requestId,
+      )
+    : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)
+  if (told === undefined) return undefined
+  await completeCheckout(tx, tenantId, chargeId)
+  if (subscriptionId !== null && period !== null) {
+    const subscription = await findSubscription(tx, tenantId, subscriptionId)
+    if (subscription !== undefined) {
+      const mandate = paid ? answer.mandate : null
+      await (paid
+        ? goOn(tx, means, subscription, period, rail, mandate)
+        : fallOff(tx, means, subscription, period))
+    }
+  }
+  if (!paid || answer.disputed === null) return told.events
+  const disputed = await openDispute(tx, means, told.row, answer.disputed, requestId)
+  return [...told.events, ...(disputed?.events ?? [])]
+}
+
+async function goOn(
+  tx: Transaction,
+  { clock }: ChargeMeans,
+  subscription: SubscriptionRow,
+  period: number,
+  rail: string,
+  mandate: string | null,
+): Promise<void> {
+  const { tenantId, id, interval, intervalCount } = subscription
+  const now = clock.now()
+  const anchorAt = subscription.anchorAt ?? now
+  const { start, end } = periodBounds(anchorAt, interval, intervalCount, period)
+  await beginPeriod(tx, { tenantId, id, period, rail, mandate, anchorAt, start, end, now })
+}
+
+async function fallOff(
+  tx: Transaction,
+  { clock }: ChargeMeans,
+  { tenantId, id, attempts }: SubscriptionRow,
+  period: number,
+): Promise<void> {
+  const now = clock.now()
+  const pauseMs = period === 1 ? undefined : DUNNING_MS[attempts]
+  if (pauseMs === undefined) await cancelSubscription(tx, tenantId, id, now)
+  else await fallBehind(tx, tenantId, id, period, new Date(now.getTime() + pauseMs), now)
+}

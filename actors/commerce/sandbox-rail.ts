@@ -1,0 +1,111 @@
+/**
+ * The sandbox rail: no money, everything else. It keeps books of its own, as a processor would, and
+ * answers as the buyer of a sandbox says (decisions.md 17, Payments). Never offered in production
+ * tenants, and it refuses them itself.
+ */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import {
+  answerOnce,
+  insertMandate,
+  mandateOutcome,
+  type SandboxQuestion,
+} from '../../storage/sandbox-rail.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import type { ChargeOrder, DoneAnswer, OrderName, Rail, TakeAnswer } from './rail.js'
+
+export const SANDBOX_RAIL = 'sandbox'
+/** What the page lets a buyer choose. */
+export const SANDBOX_OUTCOMES = ['succeed', 'decline', 'dispute'] as const
+
+const DECLINED = 'card_declined'
+const NEVER_ASKED = 'abandoned'
+
+export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {
+  const { database, clock } = needs
+
+  function ask(
+    tx: Transaction,
+    { tenantId, amountMinor, currency }: Omit<OrderName, 'chargeId'>,
+    question: Pick<SandboxQuestion, 'id' | 'kind' | 'outcome'>,
+  ): Promise<string> {
+    return answerOnce(tx, { tenantId, amountMinor, currency, now: clock.now(), ...question })
+  }
+
+  async function outcomeOf(tx: Transaction, { tenantId, by }: ChargeOrder): Promise<string> {
+    if (by.tag === 'buyer') return by.instruction ?? 'succeed'
+    return (await mandateOutcome(tx, tenantId, by.mandate)) ?? 'decline'
+  }
+
+  return {
+    name: SANDBOX_RAIL,
+    offers: (environment) => environment === 'sandbox',
+
+    take: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx) => {
+          const { tenantId, chargeId, by } = order
+          const outcome = await outcomeOf(tx, order)
+          const answered = await ask(tx, order, { id: chargeId, kind: 'charge', outcome })
+          if (answered !== 'succeed' && answered !== 'dispute') return answerOf(answered, chargeId)
+          if (by.tag === 'buyer' && by.again) {
+            await insertMandate(tx, tenantId, chargeId, clock.now())
+          }
+          const mandate = by.tag === 'mandate' ? by.mandate : by.again ? chargeId : null
+          return { ...answerOf(answered, chargeId), mandate }
+        },
+        { signal },
+      ),
+
+    conclude: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx) => {
+          const { tenantId, chargeId } = order
+          const question = { id: chargeId, kind: 'charge', outcome: NEVER_ASKED } as const
+          const answered = await ask(tx, order, question)
+          const kept = (await mandateOutcome(tx, tenantId, chargeId)) !== undefined
+          return { ...answerOf(answered, chargeId), mandate: kept ? chargeId : null }
+        },
+        { signal },
+      ),
+
+    refund: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx): Promise<DoneAnswer> => {
+          await ask(tx, order, { id: order.refundId, kind: 'refund', outcome: 'succeed' })
+          return { tag: 'done' }
+        },
+        { signal },
+      ),
+
+    payOut: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx): Promise<DoneAnswer> => {
+          await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome: 'succeed' })
+          return { tag: 'done' }
+        },
+        { signal },
+      ),
+  }
+}
+
+function answerOf(outcome: string, chargeId: string): TakeAnswer {
+  switch (outcome) {
+    case 'succeed':
+      return { tag: 'taken', reference: `sandbox_${chargeId}`, mandate: null, disputed: null }
+    case 'dispute':
+      return {
+        tag: 'taken',
+        reference: `sandbox_${chargeId}`,
+        mandate: null,
+        disputed: 'fraudulent',
+      }
+    case 'decline':
+      return { tag: 'refused', code: DECLINED }
+    default:
+      return { tag: 'refused', code: outcome }
+  }
+}

@@ -1,0 +1,38 @@
+/** ISO 4217: which currencies there are, and how many digits their minor unit has. */
+
+/** Active codes by the exponent of their minor unit (list one of the maintenance agency). */
+const BY_EXPONENT: Readonly<Record<number, string>> = {
+  0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+  2:
+    'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD ' +
+    'CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS ' +
+    'GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD ' +
+    'LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB ' +
+    'PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP ' +
+    'SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG',
+  3: 'BHD IQD JOD KWD LYD OMR TND',
+  4: 'CLF UYW',
+}
+
+const EXPONENTS: ReadonlyMap<string, number> = new Map(
+  Object.entries(BY_EXPONENT).flatMap(([exponent, codes]) =>
+    codes.split(' ').map((code) => [code, Number(exponent)] as const),
+  ),
+)
+
+/** How many digits the minor unit has: 2 for USD, 0 for JPY. Undefined for what is no currency. */
+export function currencyExponent(code: string): number | undefined {
+  return EXPONENTS.get(code)
+}
+
+/** A charge, a price and a sum are at most this many minor units. */
+export const AMOUNT_MINOR_MAX = 999_999_999_999
+
+/** `123456` of USD as `1234.56`, exactly: whole numbers only, no floating point. */
+export function decimalAmount(amountMinor: number, currency: string): string {
+  const exponent = currencyExponent(currency) ?? 2
+  const digits = String(Math.abs(amountMinor)).padStart(exponent + 1, '0')
+  const sign = amountMinor < 0 ? '-' : ''
+  if (exponent === 0) return sign + digits
+  return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`
+}

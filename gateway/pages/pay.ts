@@ -1,0 +1,55 @@
+/** The payment page: what is bought, what it costs, how to pay, and what became of it. */
+import type { PayAgain, PayShown } from '../../actors/checkout/protocol.js'
+import type { PageAnswer, ReplyContext } from '../replies.js'
+import type { MessageKey } from './catalogue/en.js'
+import { failurePage } from './error.js'
+import { chooseLanguage } from './language.js'
+import { renderPage } from './render.js'
+
+const TITLES: Readonly<Record<PayShown['state'], MessageKey>> = {
+  open: 'pay.title',
+  processing: 'pay.processing.title',
+  succeeded: 'pay.succeeded.title',
+  failed: 'pay.failed.title',
+  refunded: 'pay.refunded.title',
+}
+const FAULTS = {
+  email: { key: 'pay.email.wrong', field: 'customer_email' },
+  rail: { key: 'pay.rail.wrong', field: null },
+} as const
+
+/** decisions.md 20, pay. */
+export function payPage(shown: PayShown | PayAgain, { browser }: ReplyContext): PageAnswer {
+  const { tenant, state, recurring, successUrl, cancelUrl } = shown
+  const acceptLanguage = browser.languages
+  const { say, money } = chooseLanguage(undefined, acceptLanguage)
+  const error = shown.tag === 'again' ? FAULTS[shown.fault] : undefined
+  const html = renderPage(
+    'pay',
+    { titleKey: TITLES[state], branding: tenant, acceptLanguage, error },
+    {
+      ...shown,
+      total: money(shown.amountMinor, shown.currency),
+      every:
+        recurring === null
+          ? null
+          : say(`pay.every.${recurring.interval}`, { count: recurring.intervalCount }),
+      again: shown.tag === 'again' && shown.fault === 'email',
+      csrf: browser.csrfToken,
+    },
+  )
+  const led = [successUrl, cancelUrl].filter((url) => url !== null)
+  return { html, formTargets: [...new Set(led.map((url) => new URL(url).origin))] }
+}
+
+export function payEndedPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(410, 'pay.ended', context)
+}
+
+export function payUnknownPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(404, 'error.404', context)
+}
+
+function failure(status: number, key: MessageKey, { requestId, browser }: ReplyContext) {
+  return { html: failurePage({ status, key, acceptLanguage: browser.languages, requestId }) }
+}

@@ -1,0 +1,253 @@
+/** What buyers ask, and the page on which they pay. interface.md, Public commerce; decisions.md 10. */
+import { z } from 'zod'
+import {
+  checkout,
+  type CheckoutOpened,
+  type CheckoutRefused,
+  type SubscriptionOpened,
+} from '../../actors/checkout/protocol.js'
+import type { IdempotencyClaim } from '../../actors/domain/idempotency.js'
+import { payEndedPage, payPage, payUnknownPage } from '../pages/pay.js'
+import type { ReplyContext } from '../replies.js'
+import {
+  choice,
+  json,
+  page,
+  pageForm,
+  problem,
+  type Route,
+  reply,
+  route,
+  seeOther,
+} from '../route.js'
+import { FulfillmentView, fulfillmentView, Metadata, QUANTITY_MAX } from './commerce-shapes.js'
+import { idempotencyRefusals } from './idempotency-refusals.js'
+
+const AT = '/api/v1/public/commerce'
+
+const details = {
+  success_url: z.string().max(2048).nullish().meta({
+    description: 'Where a buyer who has paid is sent; charge_id is added to its query.',
+  }),
+  cancel_url: z.string().max(2048).nullish().meta({ description: 'Where one who has not may go.' }),
+  customer_email: z.string().max(320).nullish(),
+  buyer_country: z.string().max(8).nullish().meta({ description: 'ISO 3166-1 alpha-2.' }),
+  buyer_region: z.string().max(8).nullish().meta({ description: 'Of ISO 3166-2.' }),
+  metadata: Metadata.nullish(),
+}
+const quantity = z.int().min(1).max(QUANTITY_MAX)
+const priceId = z.string().max(64)
+
+const CheckoutBody = z
+  .object({ price_id: priceId, quantity: quantity.default(1), ...details })
+  .meta({ id: 'CheckoutSessionRequest' })
+const SubscribeBody = z
+  .object({ price_id: priceId, ...details })
+  .meta({ id: 'SubscriptionCheckoutSessionRequest' })
+const LinkBody = z
+  .object({ quantity: quantity.nullish(), ...details })
+  .meta({ id: 'PaymentLinkCheckoutRequest' })
+
+const result = {
+  checkout_url: z.url().meta({ description: 'Send the buyer there.' }),
+  checkout_session_id: z.uuid(),
+  charge_id: z.uuid(),
+  status: z.literal('open'),
+  amount_minor: z.int(),
+  currency: z.string(),
+  expires_at: z.iso.datetime(),
+}
+const CheckoutResult = z.object(result).meta({ id: 'CheckoutResult' })
+const SubscriptionCheckoutResult = z
+  .object({
+    ...result,
+    subscription_id: z.uuid(),
+    interval: z.enum(['day', 'week', 'month', 'year']),
+    interval_count: z.int(),
+  })
+  .meta({ id: 'SubscriptionCheckoutResult' })
+
+type Details = z.output<z.ZodObject<typeof details>>
+const detailsOf = (body: Details, idempotency: IdempotencyClaim | null) => ({
+  successUrl: body.success_url ?? null,
+  cancelUrl: body.cancel_url ?? null,
+  customerEmail: body.customer_email ?? null,
+  buyerCountry: body.buyer_country ?? null,
+  buyerRegion: body.buyer_region ?? null,
+  metadata: body.metadata ?? {},
+  idempotency,
+})
+
+type Opened = CheckoutOpened | SubscriptionOpened
+const resultOf = (opened: Opened, { baseUrl }: ReplyContext) => ({
+  checkout_url: `${baseUrl}/pay/${opened.token}`,
+  checkout_session_id: opened.checkoutSessionId,
+  charge_id: opened.chargeId,
+  status: 'open' as const,
+  amount_minor: opened.amountMinor,
+  currency: opened.currency,
+  expires_at: opened.expiresAt.toISOString(),
+})
+
+type Refused = Extract<CheckoutRefused, { tag: 'refused' }>
+const because = problem<Refused, 'bad-request'>(
+  400,
+  'bad-request',
+  ({ error, pointer, detail }) => ({
+    error,
+    detail,
+    errors: [{ pointer: `#${pointer}`, detail }],
+  }),
+)
+const refusals = {
+  refused: choice<Refused, Refused['error']>(({ error }) => error, {
+    invalid_price: because,
+    invalid_buyer: because,
+    redirect_host_not_allowed: because,
+    bad_request: because,
+  }),
+  ...idempotencyRefusals,
+}
+
+const shared = {
+  tags: ['Public commerce'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  throttle: [{ policy: 'commerce', by: 'address' }],
+} as const
+const hosted = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+  throttle: [{ policy: 'commerce', by: 'address' }],
+  params: z.object({ token: z.string().max(64) }),
+} as const
+
+const opened = reply(200, CheckoutResult, (outcome: CheckoutOpened, context) =>
+  resultOf(outcome, context),
+)
+const payGone = page(410, payEndedPage)
+const payUnknown = page(404, payUnknownPage)
+
+export const checkoutRoutes: readonly Route[] = [
+  route(checkout, 'checkout', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/checkout-sessions`,
+    operationId: 'createCheckoutSession',
+    summary: 'Begin to buy at a price',
+    capabilities: ['commerce.checkout'],
+    idempotent: true,
+    body: json(CheckoutBody),
+    message: ({ body, idempotency }) => ({
+      priceId: body.price_id.toLowerCase(),
+      quantity: body.quantity,
+      ...detailsOf(body, idempotency),
+    }),
+    replies: { opened, ...refusals },
+  }),
+  route(checkout, 'subscribe', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/subscription-checkout-sessions`,
+    operationId: 'createSubscriptionCheckoutSession',
+    summary: 'Begin to subscribe at a recurring price',
+    description: 'The subscription begins when the first payment succeeds. Needs customer_email.',
+    capabilities: ['commerce.subscriptions'],
+    idempotent: true,
+    body: json(SubscribeBody),
+    message: ({ body, idempotency }) => ({
+      priceId: body.price_id.toLowerCase(),
+      ...detailsOf(body, idempotency),
+    }),
+    replies: {
+      subscription_opened: reply(200, SubscriptionCheckoutResult, (outcome, context) => ({
+        ...resultOf(outcome, context),
+        subscription_id: outcome.subscriptionId,
+        interval: outcome.recurring.interval,
+        interval_count: outcome.recurring.intervalCount,
+      })),
+      ...refusals,
+    },
+  }),
+  route(checkout, 'checkoutLink', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/payment-links/{payment_link_token}/checkout`,
+    operationId: 'checkoutPaymentLink',
+    summary: 'Begin to buy at a payment link',
+    description: 'Every member may be left out, and so may the body.',
+    idempotent: true,
+    params: z.object({ payment_link_token: z.string().max(64) }),
+    body: json(LinkBody, { optional: true }),
+    message: ({ params, body, idempotency }) => ({
+      token: params.payment_link_token,
+      quantity: body.quantity ?? null,
+      ...detailsOf(body, idempotency),
+    }),
+    replies: {
+      opened,
+      ...refusals,
+      unknown_link: problem(404, 'not-found', { detail: 'There is no such payment link.' }),
+    },
+  }),
+  route(checkout, 'fulfillment', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/fulfillment/{charge_id}`,
+    operationId: 'getFulfillment',
+    summary: 'Look up what became of a charge',
+    description:
+      'For merchants who missed a webhook. The header X-Svc-Fulfillment-Secret holds a secret in ' +
+      'force of an active subscription to at least one commerce.payment.* event.',
+    params: z.object({ charge_id: z.string().max(64) }),
+    headers: z.object({ 'x-svc-fulfillment-secret': z.string().max(512).optional() }),
+    message: ({ params, headers }) => ({
+      chargeId: params.charge_id.toLowerCase(),
+      secret: headers['x-svc-fulfillment-secret'] ?? null,
+    }),
+    replies: {
+      found: reply(200, FulfillmentView, ({ charge }) => fulfillmentView(charge)),
+      unauthorized: problem(401, 'unauthorized', {
+        detail: 'X-Svc-Fulfillment-Secret is missing or is no secret in force.',
+      }),
+      unknown_charge: problem(404, 'not-found', {
+        detail: 'There is no such charge in this tenant.',
+      }),
+    },
+  }),
+  route(checkout, 'show', {
+    ...hosted,
+    method: 'GET',
+    path: '/pay/{token}',
+    operationId: 'showPayment',
+    summary: 'Payment page',
+    message: ({ params }) => ({ token: params.token }),
+    replies: { page: page(200, payPage), ended: payGone, unknown_page: payUnknown },
+  }),
+  route(checkout, 'pay', {
+    ...hosted,
+    method: 'POST',
+    path: '/pay/{token}',
+    operationId: 'pay',
+    summary: 'Pay',
+    body: pageForm({
+      rail: z.string().max(32),
+      outcome: z.enum(['succeed', 'decline', 'dispute']).optional(),
+      customer_email: z.string().trim().max(320).default(''),
+    }),
+    message: ({ params, body }) => ({
+      token: params.token,
+      rail: body.rail,
+      outcome: body.outcome ?? null,
+      customerEmail: body.customer_email,
+    }),
+    replies: {
+      sent: seeOther(({ location }) => ({ location })),
+      again: page(400, payPage),
+      ended: payGone,
+      unknown_page: payUnknown,
+    },
+  }),
+]

@@ -1,0 +1,191 @@
+/** Bodies and records of commerce. decisions.md 10, 17 and 22. */
+import { z } from 'zod'
+import type { Charge, PaymentLink, Price, Product } from '../../actors/commerce/protocol.js'
+import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
+
+export const QUANTITY_MAX = 999
+
+const id = () => z.string().max(64)
+const currency = () =>
+  z
+    .string()
+    .regex(/^[A-Z]{3}$/)
+    .meta({ description: 'ISO 4217.' })
+const amount = () => z.int().min(1).max(AMOUNT_MINOR_MAX).meta({ description: 'Minor units.' })
+const quantity = () => z.int().min(1).max(QUANTITY_MAX)
+
+export const Metadata = z
+  .record(z.string(), z.unknown())
+  .meta({ description: 'Any JSON of yours, up to 8 KiB; comes back in events and look-ups.' })
+
+export const RecurringTerms = z
+  .object({
+    interval: z.enum(['day', 'week', 'month', 'year']),
+    interval_count: z.int().min(1).max(365).default(1),
+  })
+  .meta({ id: 'RecurringTerms' })
+
+const Evm = z.string().regex(/^0x[0-9a-fA-F]{40}$/)
+const LinkTerms = z
+  .object({
+    network: z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/),
+    asset: Evm.optional(),
+    pay_to: Evm.optional(),
+  })
+  .meta({ id: 'PaymentLinkX402', description: 'Makes the link payable by x402.' })
+
+export const CreateProductBody = z
+  .object({ name: z.string().trim().min(1).max(200) })
+  .meta({ id: 'CreateProduct' })
+export const CreatePriceBody = z
+  .object({
+    product_id: id(),
+    amount_minor: amount(),
+    currency: currency(),
+    recurring: RecurringTerms.nullish(),
+  })
+  .meta({ id: 'CreatePrice' })
+export const CreatePaymentLinkBody = z
+  .object({
+    price_id: id(),
+    quantity: quantity().default(1),
+    metadata: Metadata.default({}),
+    x402: LinkTerms.nullish(),
+  })
+  .meta({ id: 'CreatePaymentLink' })
+export const ActivateBody = z.object({ active: z.boolean() }).meta({ id: 'Activate' })
+
+export const ProductRecord = z
+  .object({ id: z.uuid(), name: z.string(), active: z.boolean(), created_at: z.iso.datetime() })
+  .meta({ id: 'Product' })
+export const PriceRecord = z
+  .object({
+    id: z.uuid(),
+    product_id: z.uuid(),
+    amount_minor: z.int(),
+    currency: z.string(),
+    recurring: z.object({ interval: z.string(), interval_count: z.int() }).nullable(),
+    active: z.boolean(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Price' })
+export const PaymentLinkRecord = z
+  .object({
+    id: z.uuid(),
+    token: z.string().meta({ description: 'The payment_link_token: publish it.' }),
+    price_id: z.uuid(),
+    quantity: z.int(),
+    metadata: z.record(z.string(), z.unknown()),
+    x402: z
+      .object({
+        network: z.string(),
+        asset: z.string().optional(),
+        pay_to: z.string().optional(),
+      })
+      .optional(),
+    active: z.boolean(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'PaymentLink' })
+
+const fulfillment = {
+  charge_id: z.uuid(),
+  tenant_id: z.uuid(),
+  status: z.enum(['pending', 'succeeded', 'failed', 'refunded']),
+  amount_minor: z.int(),
+  currency: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  product_id: z.uuid().optional(),
+  price_id: z.uuid().optional(),
+  buyer_id: z.string().optional(),
+  customer_email: z.string().optional(),
+  subscription_id: z.uuid().optional(),
+  refunded_amount_minor: z.int().optional(),
+  failure_code: z.string().optional(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+  paid_at: z.iso.datetime().optional(),
+}
+export const FulfillmentView = z.object(fulfillment).meta({ id: 'FulfillmentView' })
+export const ChargeRecord = z
+  .object({
+    ...fulfillment,
+    rail: z.string().optional(),
+    checkout_session_id: z.uuid().optional(),
+    payment_link_id: z.uuid().optional(),
+    dispute: z.object({ status: z.enum(['opened', 'closed']) }).optional(),
+  })
+  .meta({ id: 'Charge' })
+
+export function productRecord({ id, name, active, createdAt }: Product) {
+  return { id, name, active, created_at: createdAt.toISOString() }
+}
+
+export function priceRecord(price: Price) {
+  const { id, productId, amountMinor, currency: code, recurring, active, createdAt } = price
+  return {
+    id,
+    product_id: productId,
+    amount_minor: amountMinor,
+    currency: code,
+    recurring:
+      recurring === null
+        ? null
+        : { interval: recurring.interval, interval_count: recurring.intervalCount },
+    active,
+    created_at: createdAt.toISOString(),
+  }
+}
+
+export function linkRecord(link: PaymentLink) {
+  const { id: linkId, token, priceId, quantity: count, metadata, x402, active, createdAt } = link
+  return {
+    id: linkId,
+    token,
+    price_id: priceId,
+    quantity: count,
+    metadata,
+    ...(x402 === null ? {} : { x402 }),
+    active,
+    created_at: createdAt.toISOString(),
+  }
+}
+
+export function fulfillmentView(charge: Charge) {
+  return {
+    charge_id: charge.id,
+    tenant_id: charge.tenantId,
+    status: charge.status,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    metadata: charge.metadata,
+    ...known('product_id', charge.productId),
+    ...known('price_id', charge.priceId),
+    ...known('buyer_id', charge.buyerId),
+    ...known('customer_email', charge.customerEmail),
+    ...known('subscription_id', charge.subscriptionId),
+    ...(charge.status === 'refunded' ? { refunded_amount_minor: charge.refundedAmountMinor } : {}),
+    ...known('failure_code', charge.failureCode),
+    created_at: charge.createdAt.toISOString(),
+    updated_at: charge.updatedAt.toISOString(),
+    ...known('paid_at', charge.paidAt?.toISOString() ?? null),
+  }
+}
+
+export function chargeRecord(charge: Charge) {
+  const { disputeStatus: status } = charge
+  return {
+    ...fulfillmentView(charge),
+    ...known('rail', charge.rail),
+    ...known('checkout_session_id', charge.checkoutSessionId),
+    ...known('payment_link_id', charge.paymentLinkId),
+    ...(status === null ? {} : { dispute: { status } }),
+  }
+}
+
+function known<Name extends string>(
+  name: Name,
+  value: string | null,
+): { readonly [K in Name]?: string } {
+  return value === null ? {} : ({ [name]: value } as { [K in Name]: string })
+}

@@ -1,0 +1,14 @@
+/** Features that a deployment switches on: the routes of their actors exist only then. */
+import { checkout } from '../actors/checkout/protocol.js'
+import { commerce } from '../actors/commerce/protocol.js'
+import type { Route } from '../gateway/route.js'
+import type { Settings } from './settings.js'
+
+const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
+  [checkout.name, (settings: Settings) => settings.commerce.enabled],
+  [commerce.name, (settings: Settings) => settings.commerce.enabled],
+])
+
+export function isSwitchedOn({ target }: Route, settings: Settings): boolean {
+  return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
+}

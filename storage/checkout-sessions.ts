@@ -1,0 +1,128 @@
+/**
+ * Checkout sessions: one page to pay one charge. open -> paying -> completed, or open -> expired.
+ * The token of the page is stored hashed.
+ */
+import type { Transaction } from './sql.js'
+
+export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
+
+export type CheckoutSessionRow = {
+  id: string
+  tenantId: string
+  chargeId: string
+  status: CheckoutStatus
+  successUrl: string | null
+  cancelUrl: string | null
+  expiresAt: Date
+  createdAt: Date
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId", status,
+  success_url as "successUrl", cancel_url as "cancelUrl", expires_at as "expiresAt",
+  created_at as "createdAt"`
+
+export async function insertCheckoutSession(
+  tx: Transaction,
+  row: Omit<CheckoutSessionRow, 'status'> & { readonly tokenSha256: Uint8Array },
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.insert',
+    text: `insert into checkout_sessions (tenant_id, id, token_sha256, charge_id, success_url,
+             cancel_url, expires_at, created_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    values: [
+      row.tenantId,
+      row.id,
+      Buffer.from(row.tokenSha256),
+      row.chargeId,
+      row.successUrl,
+      row.cancelUrl,
+      row.expiresAt,
+      row.createdAt,
+    ],
+  })
+}
+
+/** By the hash of its token. Crosses tenants for buyers, who name none. */
+export async function findCheckoutSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<CheckoutSessionRow | undefined> {
+  const { rows } = await tx.query<CheckoutSessionRow>({
+    name: 'checkout_session.by_token',
+    text: `select ${COLUMNS} from checkout_sessions where token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+/**
+ * open -> paying, with the rail that is asked from here on: of many that pay at once, one does.
+ * @param dueAt when a worker shall ask the rail what became of it, should we not come back.
+ * @returns whether this call did.
+ */
+export async function beginPaying(
+  tx: Transaction,
+  payment: {
+    readonly tenantId: string
+    readonly id: string
+    readonly rail: string
+    readonly customerEmail: string | null
+    readonly now: Date
+    readonly dueAt: Date
+  },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'checkout_session.begin_paying',
+    text: `with taken as (
+             update checkout_sessions set status = 'paying'
+             where tenant_id = $1 and id = $2 and status = 'open' and expires_at > $5
+             returning tenant_id, charge_id)
+           update charges c set rail = $3, customer_email = coalesce($4, c.customer_email),
+             due_at = $6, updated_at = $5
+           from taken where c.tenant_id = taken.tenant_id and c.id = taken.charge_id
+             and c.status = 'pending'`,
+    values: [
+      payment.tenantId,
+      payment.id,
+      payment.rail,
+      payment.customerEmail,
+      payment.now,
+      payment.dueAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** paying -> completed, together with the end of its charge. */
+export async function completeCheckout(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.complete',
+    text: `update checkout_sessions set status = 'completed'
+           where tenant_id = $1 and charge_id = $2 and status in ('open', 'paying')`,
+    values: [tenantId, chargeId],
+  })
+}
+
+/** Sessions that ran out unpaid, marked expired; other workers take others. Crosses tenants. */
+export async function expireCheckouts(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+): Promise<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>[]> {
+  const { rows } = await tx.query<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>>({
+    name: 'checkout_session.expire',
+    text: `update checkout_sessions s set status = 'expired'
+           from (select tenant_id, id from checkout_sessions
+                 where status = 'open' and expires_at <= $1
+                 order by expires_at limit $2 for update skip locked) due
+           where s.tenant_id = due.tenant_id and s.id = due.id
+           returning s.tenant_id as "tenantId", s.charge_id as "chargeId"`,
+    values: [now, limit],
+  })
+  return rows
+}
