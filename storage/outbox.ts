@@ -120,6 +120,16 @@ export async function eventsAfter(
   return rows
 }
 
+/** The number of a tenant's latest event; 0 before its first. */
+export async function lastEventSequence(tx: Transaction, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ last: number }>({
+    name: 'outbox.last',
+    text: 'select last from event_sequences where tenant_id = $1',
+    values: [tenantId],
+  })
+  return rows[0]?.last ?? 0
+}
+
 /**
  * Takes up to `limit` waiting events, the oldest first, and marks them dispatched: write what they
  * lead to in the same transaction. Workers do not wait for one another, and a crash undoes both.

@@ -20,6 +20,7 @@ import { INACTIVE } from '../deliveries/lane.js'
 import type { Sender } from '../deliveries/sender.js'
 import { isUuid } from '../domain/ids.js'
 import type { TargetRules } from '../egress/targets.js'
+import { eventFeed } from './event-feed.js'
 import { deliveryHistory } from './history.js'
 import { type WebhooksProtocol, webhooks } from './protocol.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
@@ -56,6 +57,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
     test: () => undefined,
     deliveries: () => undefined,
     replay: ({ webhookId }) => webhookId,
+    events: () => undefined,
     recover: ({ webhookId }) => webhookId,
   },
   supervision: { onFailure: 'resume' },
@@ -68,6 +70,8 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
       sealer.seal(tenantId, webhookSecretContext(webhookId), Buffer.from(secret, 'utf8'))
 
     return {
+      events: eventFeed(database),
+
       async list({ tenantId, limit, after }, { signal }) {
         // One more than asked for tells whether there is another page.
         const rows = await database.tenant(

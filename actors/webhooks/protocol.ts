@@ -14,6 +14,8 @@ export type WebhooksProtocol = {
   test: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
   deliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
   replay: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>
+  /** Events of the tenant in their order, for those who fetch instead of being called. */
+  events: Ask<ListEvents, EventsListed>
   recover: Ask<RecoverDeliveries, DeliveriesRecovered | ReplayRefused | WebhookUnknown>
 }
 
@@ -98,6 +100,27 @@ export type SecretRotated = {
 }
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
+/** Null: from now on. Otherwise what has a higher number. */
+export type ListEvents = {
+  readonly tenantId: TenantId
+  readonly after: number | null
+  readonly limit: number
+}
+export type TenantEvent = {
+  readonly id: string
+  readonly tenantId: string
+  readonly sequence: number
+  readonly type: string
+  readonly occurredAt: Date
+  readonly data: Readonly<Record<string, unknown>>
+}
+export type EventsListed = {
+  readonly tag: 'listed'
+  readonly events: readonly TenantEvent[]
+  /** What to ask with next. */
+  readonly nextAfter: number
+}
+
 export type Attempt = {
   readonly attemptedAt: Date
   readonly responseStatus: number | null

@@ -1,6 +1,6 @@
 /** What webhook routes take and give: schemas, and records as JSON. decisions.md section 9. */
 import { z } from 'zod'
-import type { Delivery, Webhook } from '../../actors/webhooks/protocol.js'
+import type { Delivery, TenantEvent, Webhook } from '../../actors/webhooks/protocol.js'
 
 const DESCRIPTION_MAX = 500
 const OVERLAP_SECS = 86_400
@@ -137,5 +137,26 @@ export function deliveryRecord(delivery: Delivery): z.input<typeof DeliveryRecor
       duration_ms: attempt.durationMs,
       error: attempt.error,
     })),
+  }
+}
+
+/** An event as a subscription is sent it (decisions.md section 9, envelope), with its number. */
+export const EventRecord = z.object({
+  sequence: z.int(),
+  event_id: z.uuid(),
+  type: z.string(),
+  tenant_id: z.uuid(),
+  timestamp: z.iso.datetime(),
+  data: z.record(z.string(), z.unknown()),
+})
+
+export function eventRecord(event: TenantEvent): z.input<typeof EventRecord> {
+  return {
+    sequence: event.sequence,
+    event_id: event.id,
+    type: event.type,
+    tenant_id: event.tenantId,
+    timestamp: event.occurredAt.toISOString(),
+    data: { ...event.data },
   }
 }

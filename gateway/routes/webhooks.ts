@@ -10,6 +10,8 @@ import {
   deliveryRecord,
   deliveryStatus,
   draftOf,
+  EventRecord,
+  eventRecord,
   ReplaceWebhook,
   RotateSecret,
   WebhookRecord,
@@ -17,6 +19,7 @@ import {
 } from './webhook-shapes.js'
 
 const tags = ['Webhooks'] as const
+const EVENTS_MAX = 200
 const named = z.object({ id: z.string().max(64) })
 const namedDelivery = z.object({ id: z.string().max(64), delivery_id: z.string().max(64) })
 const readers = { scheme: 'bearer', scopes: ['webhooks:read', 'webhooks:manage'] } as const
@@ -269,6 +272,45 @@ export const webhookRoutes: readonly Route[] = [
       replayed: reply(200, DeliveryRecord, ({ delivery }) => deliveryRecord(delivery)),
       refused: replayRefused,
       unknown,
+    },
+  }),
+  route(webhooks, 'events', {
+    method: 'GET',
+    path: '/api/v1/events',
+    operationId: 'listEvents',
+    summary: 'Fetch the events of the tenant in order, instead of being called',
+    description:
+      'For receivers that cannot be reached. Without `after` the answer is empty and `next_after` ' +
+      'is where the future begins; ask again with it. Events are kept for the retention period of ' +
+      'deliveries. Each one is what a subscription would be sent, with its number.',
+    tags,
+    exposure: 'internal',
+    security: readers,
+    query: z.object({
+      after: z
+        .string()
+        .regex(/^(0|[1-9][0-9]{0,14})$/)
+        .transform(Number)
+        .optional()
+        .meta({ description: '`next_after` of the last answer; 0 is the oldest event kept.' }),
+      limit: z
+        .string()
+        .regex(/^[1-9][0-9]{0,8}$/)
+        .transform((limit) => Math.min(Number(limit), EVENTS_MAX))
+        .optional()
+        .meta({ description: `Events of an answer, at most ${EVENTS_MAX}, the default.` }),
+    }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      after: query.after ?? null,
+      limit: query.limit ?? EVENTS_MAX,
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.object({ items: z.array(EventRecord), next_after: z.int() }),
+        ({ events, nextAfter }) => ({ items: events.map(eventRecord), next_after: nextAfter }),
+      ),
     },
   }),
   route(webhooks, 'recover', {

@@ -1,20 +1,17 @@
 /**
- * `svc webhooks`: for whoever writes a receiver. `trigger` sends it a signed example of an event,
- * `verify` says what is wrong with a delivery it got. Neither needs a running service.
+ * `svc webhooks`: for whoever writes a receiver. `listen` forwards it the events of a tenant, `trigger`
+ * sends it a signed example of one, `verify` says what is wrong with a delivery it got.
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { request } from 'undici'
 import { receive } from '../../actors/deliveries/receive.js'
-import { USER_AGENT } from '../../actors/deliveries/sender.js'
-import { createSigner } from '../../actors/deliveries/signer.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { eventDocument } from '../../gateway/event-documents.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'
+import { listen, type ListenOptions, listenOptions } from './webhooks-listen.js'
+import { postSigned } from './webhooks-post.js'
 
-const TIMEOUT_MS = 15_000
-const MAX_AGE_SECS = 300
 const EXIT_REFUSED = 1
 
 export type WebhooksCommandNeeds = {
@@ -22,7 +19,11 @@ export type WebhooksCommandNeeds = {
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
   readonly clock: Clock
+  /** Ends what runs until it is told to. */
+  readonly signal: AbortSignal
 }
+
+const interrupted = new AbortController()
 
 const DEFAULT_NEEDS: WebhooksCommandNeeds = {
   out: (text) => void process.stdout.write(text),
@@ -31,6 +32,7 @@ const DEFAULT_NEEDS: WebhooksCommandNeeds = {
     process.exitCode = code
   },
   clock: systemClock,
+  signal: interrupted.signal,
 }
 
 type TriggerOptions = { to: string; type: EventType; secretFile: string }
@@ -49,6 +51,15 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
   const secret = () =>
     new Option('--secret-file <file>', 'a file with the secret, in one line').makeOptionMandatory()
   const webhooks = program.command('webhooks').description('help for writing a webhook receiver')
+
+  listenOptions(webhooks.command('listen')).action((options: ListenOptions) =>
+    guarded(async () => {
+      for (const name of ['SIGINT', 'SIGTERM'] as const)
+        process.once(name, () => interrupted.abort())
+      await listen(options, needs)
+      return true
+    }),
+  )
 
   webhooks
     .command('trigger')
@@ -78,31 +89,11 @@ async function trigger(
   { to, type, secretFile }: TriggerOptions,
   { out, clock }: WebhooksCommandNeeds,
 ): Promise<boolean> {
-  const random = systemRandom(clock)
-  const now = clock.now()
-  const fresh = { event_id: random.uuid(), timestamp: now.toISOString() }
+  const fresh = { event_id: systemRandom(clock).uuid(), timestamp: clock.now().toISOString() }
   const body = JSON.stringify({ ...eventDocument(type).example, ...fresh })
-  const deliveryId = random.uuid()
-  const signed = createSigner().sign({
-    secret: secretOf(secretFile),
-    previousSecret: null,
-    timestampSecs: Math.floor(now.getTime() / 1000),
-    maxAgeSecs: MAX_AGE_SECS,
-    deliveryId,
-    eventType: type,
-    payload: Buffer.from(body, 'utf8'),
-  })
-  if (signed.tag === 'refused') throw new Error(`the ${signed.field} cannot be used for signing`)
-  const answer = await request(to, {
-    method: 'POST',
-    headers: { ...signed.headers, 'content-type': 'application/json', 'user-agent': USER_AGENT },
-    body,
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  })
-  await answer.body.dump()
-  out(`${answer.statusCode} to ${type}, delivery ${deliveryId}\n`)
-  return answer.statusCode >= 200 && answer.statusCode < 300
+  const { status, deliveryId } = await postSigned(to, type, body, secretOf(secretFile), clock)
+  out(`${status} to ${type}, delivery ${deliveryId}\n`)
+  return status >= 200 && status < 300
 }
 
 function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) {

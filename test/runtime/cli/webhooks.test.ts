@@ -30,6 +30,7 @@ async function world(t: ExecutionContext) {
         said.code = code
       },
       clock: systemClock,
+      signal: new AbortController().signal,
     })
     await program.parseAsync(['node', 'svc', 'webhooks', ...words, '--secret-file', secretFile])
     return said
