@@ -52,6 +52,10 @@ export class Answers {
       )
       return
     }
+    if (rendered.form === 'relayed') {
+      void this.relay(visit, rendered)
+      return
+    }
     const { status, contentType, body, headers, etag, session, policy } = rendered
     const cache = rendered.cacheControl ?? (status < 300 ? visit.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
@@ -82,6 +86,9 @@ export class Answers {
       return
     }
     const pairs = Object.entries(problemHeaders(problem))
+    if (visit.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
+      pairs.push(['proxy-status', `${PROXY_NAME}; error=${refusalType(status)}`])
+    }
     if (errors === 'page') {
       const html = errorPage(
         problem,
@@ -138,6 +145,35 @@ export class Answers {
     this.account(visit, status)
   }
 
+  /**
+   * Hands on an upstream's answer. Its rate-limit fields stand alone: ours would say something else
+   * about something else (decisions.md 22). The date and what makes a browser careful are ours.
+   */
+  private async relay(
+    visit: Visit,
+    { status, headers: theirs, body }: Extract<Rendered, { form: 'relayed' }>,
+  ): Promise<void> {
+    const { exchange, requestId } = visit
+    const headers: HeaderPair[] = [
+      ['x-request-id', requestId],
+      ['proxy-status', `${PROXY_NAME}; received-status=${status}`],
+      ...visit.cors,
+    ]
+    let contentType: string | null = null
+    let cacheControl = NO_STORE
+    for (const pair of theirs) {
+      const [name, value] = pair
+      if (name === 'content-type') contentType = value
+      else if (name === 'cache-control') cacheControl = value
+      else if (name !== 'date') headers.push(pair)
+    }
+    // Not kept: there are as many as upstreams can think of.
+    const block = this.needs.blocks.relayed(contentType, cacheControl)
+    if (body instanceof Uint8Array) exchange.send({ status, block, headers, body })
+    else await exchange.relay({ status, block, headers, body })
+    this.account(visit, status)
+  }
+
   private oauthError(
     visit: Visit,
     status: number,
@@ -173,6 +209,16 @@ export class Answers {
       'request',
     )
   }
+}
+
+/** How this server names itself in Proxy-Status (RFC 9209 section 2). */
+export const PROXY_NAME = 'svc-egress'
+
+/** The error type of what an intermediary refuses by itself (decisions.md 22). */
+function refusalType(status: number): string {
+  if (status === 504) return 'http_response_timeout'
+  if (status >= 500) return 'proxy_internal_error'
+  return [401, 403, 404, 413, 429].includes(status) ? 'http_request_denied' : 'http_request_error'
 }
 
 /** What a route's failures look like to this client. */

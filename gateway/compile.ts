@@ -132,6 +132,11 @@ export class HeaderBlocks {
     return block
   }
 
+  /** For an answer of somebody else: their type and their Cache-Control. */
+  relayed(contentType: string | null, cacheControl: string): HeaderBlock {
+    return this.build(contentType, cacheControl, DATA_POLICY)
+  }
+
   private build(contentType: string | null, cacheControl: string, policy: string): HeaderBlock {
     const pairs: HeaderPair[] = [
       ['cache-control', cacheControl],

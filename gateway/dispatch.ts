@@ -20,7 +20,7 @@ import { FOREIGN_FORM, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
-import type { AnyRouteRequest } from './route.js'
+import type { AnyRouteRequest, StreamedBody } from './route.js'
 import { RequestIds } from './request-ids.js'
 import type { Resource, Router } from './router.js'
 import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
@@ -231,7 +231,18 @@ export class Pipeline {
       answers.rendered(visit, await target.answer(request), false)
       return
     }
-    const outcome = await compiled.ref!.ask(target.kind, target.message(request), visit)
+    const { proxy = false, body } = compiled.route
+    if (proxy) visit.deadlineMs = undefined
+    let outcome: { readonly tag: string }
+    try {
+      outcome = await compiled.ref!.ask(target.kind, target.message(request), visit)
+    } catch (error) {
+      if (body?.kind === 'stream') (request.body as StreamedBody).stream?.cancel('not taken')
+      throw error
+    }
+    // The body broke off, and with it whatever was made of it.
+    const { bodyFailure } = visit.exchange
+    if (bodyFailure !== null && body?.kind === 'stream') throw new BodyUnreadable(bodyFailure)
     this.conclude(visit, compiled, outcome)
   }
 

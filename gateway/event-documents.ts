@@ -83,7 +83,11 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     allowed_hosts: [z.array(text), ['api.github.com']],
     non_exportable: [z.boolean(), true],
   },
-  'vault.credential.accessed': { access: [text.optional(), 'ssh_sign'] },
+  'vault.credential.accessed': {
+    access: [text.optional(), 'egress'],
+    host: [text.optional(), 'api.example.com'],
+    method: [text.optional(), 'POST'],
+  },
   'vault.grant.revoked': {
     ...credential,
     grantee_type: [text.optional(), 'agent'],
@@ -91,8 +95,15 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   },
   'egress.stream.closed': {
     ...credential,
+    host: [text.optional(), 'api.example.com'],
+    method: [text.optional(), 'POST'],
     outcome: [text.optional(), 'completed'],
     bytes: [z.int().optional(), 1024],
+    chunks: [z.int().optional(), 3],
+    duration_ms: [z.int().optional(), 412],
+    redactions: [z.int().optional(), 0],
+    input_tokens: [z.int().optional(), 25],
+    output_tokens: [z.int().optional(), 310],
   },
   'chain.ownership.changed': chain,
   'chain.reputation.updated': chain,

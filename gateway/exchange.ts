@@ -3,6 +3,7 @@
  * sees of a transport; the native objects stay behind it.
  */
 
+import type { ByteStream } from '../runtime/kernel/stream.js'
 import type { HeadFault } from './guard.js'
 
 /** Header names are lower case; the values of a name that came several times are joined. */
@@ -44,6 +45,20 @@ export interface Answer {
   readonly close?: boolean | undefined
 }
 
+/** An answer whose body comes over time. */
+export interface StreamedAnswer extends Omit<Answer, 'body' | 'close'> {
+  readonly body: ByteStream
+}
+
+/** How a streamed answer came out. */
+export type StreamEnd =
+  /** To its last byte. */
+  | 'complete'
+  /** The client left. */
+  | 'left'
+  /** The body broke off; the connection was broken too, so that the client cannot miss it. */
+  | 'broken'
+
 /** Headers that many answers share, in the two forms that transports want. */
 export interface HeaderBlock {
   readonly pairs: readonly HeaderPair[]
@@ -80,11 +95,23 @@ export interface Exchange extends RequestHead {
    */
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array>
   /**
+   * The body as it comes, in place of `readBody`: the reader's pace is the client's. Its reads fail
+   * when more than `maxBytes` come, the client stands still, or it leaves; `bodyFailure` tells which.
+   */
+  streamBody(maxBytes: number): ByteStream
+  /** Why the body broke off; null as long as it did not. */
+  readonly bodyFailure: BodyFailure | null
+  /**
+   * Sends the head at once and the body as it comes, at the pace of the client. It settles when all
+   * of it was handed to the socket, or will never be. A body that nobody takes is cancelled.
+   */
+  relay(answer: StreamedAnswer): Promise<StreamEnd>
+  /**
    * Sends the answer. A second call and a call after the client left do nothing. For HEAD the
    * headers go out with the length of the body that GET would have had, and no body.
    */
   send(answer: Answer): void
-  /** Runs once when the client leaves before the answer was sent. */
+  /** Runs once when the client leaves before the answer was sent. A relayed body is told by itself. */
   onAborted(listener: () => void): void
   /** True once an answer was sent or the client left. */
   readonly done: boolean

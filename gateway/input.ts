@@ -21,6 +21,7 @@ import {
   type FormFields,
   type IdempotencyClaim,
   isQueryFields,
+  type StreamedBody,
 } from './route.js'
 import { decodeParams } from './router.js'
 import { EMPTY, type Parts, type Visit } from './visit.js'
@@ -93,7 +94,15 @@ export class InputReader {
 
     let body: unknown = null
     let bytes: Uint8Array = NO_BYTES
-    if (route.body !== undefined) {
+    if (route.body?.kind === 'stream') {
+      const declared = exchange.headers.get('content-length')
+      const announced = declared === undefined ? null : Number(declared)
+      if (announced !== null && announced > route.body.maxBytes) {
+        return { ok: false, problem: { name: 'payload-too-large' }, close: true }
+      }
+      const stream = exchange.hasBody ? exchange.streamBody(route.body.maxBytes) : null
+      body = { stream, bytes: exchange.hasBody ? announced : 0 } satisfies StreamedBody
+    } else if (route.body !== undefined) {
       bytes = await exchange.readBody(route.body.maxBytes, this.bodyMs(visit))
       const parsed = parseBody(route.body, bytes)
       if (!parsed.ok) return parsed

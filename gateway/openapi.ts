@@ -216,6 +216,13 @@ function securityOf(security: Security): Record<string, string[]>[] {
 }
 
 function requestBodyOf(body: BodyRule<unknown>) {
+  if (body.kind === 'stream') {
+    return {
+      required: false,
+      description: `At most ${body.maxBytes} bytes.`,
+      content: { '*/*': {} },
+    }
+  }
   const content =
     body.kind === 'raw'
       ? Object.fromEntries(

@@ -1,5 +1,7 @@
 /** How an outcome becomes an answer: the right-hand sides of a route's `replies`. */
 import type { z } from 'zod'
+import type { ByteStream } from '../runtime/kernel/stream.js'
+import type { HeaderPair } from './exchange.js'
 import { type Browser, NO_BROWSER } from './browser.js'
 import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
 
@@ -41,6 +43,13 @@ export type Rendered =
       readonly policy?: string | undefined
     }
   | { readonly form: 'problem'; readonly problem: Problem }
+  /** Somebody else's answer: their status, headers and body, as they come. */
+  | {
+      readonly form: 'relayed'
+      readonly status: number
+      readonly headers: readonly HeaderPair[]
+      readonly body: ByteStream | Uint8Array
+    }
   | {
       readonly form: 'oauth'
       readonly status: number
@@ -233,6 +242,17 @@ export function empty<Outcome>(status: number, headers?: Headers<Outcome>): Repl
       body: null,
       headers: headers?.(outcome, context),
     }),
+  }
+}
+
+/** Hands on what an upstream answered, whatever its status. */
+export function relayed<Outcome>(
+  description: string,
+  map: (outcome: Outcome) => Omit<Extract<Rendered, { form: 'relayed' }>, 'form'>,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status: 200, contentType: '*/*', schema: null, description }],
+    render: (outcome) => ({ form: 'relayed', ...map(outcome) }),
   }
 }
 

@@ -21,6 +21,7 @@ import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
 import { userRoutes } from './routes/users.js'
 import { userinfoRoutes } from './routes/userinfo.js'
+import { egressRoutes } from './routes/egress.js'
 import { sshcaRoutes } from './routes/sshca.js'
 import { vaultRoutes } from './routes/vault.js'
 import { workspaceRoutes } from './routes/workspaces.js'
@@ -39,6 +40,7 @@ export const routes: readonly Route[] = [
   ...applicationRoutes,
   ...organizationRoutes,
   ...vaultRoutes,
+  ...egressRoutes,
   ...sshcaRoutes,
   ...rosterRoutes,
   ...loginRoutes,

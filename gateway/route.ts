@@ -8,6 +8,7 @@ import type { BrowserSession } from '../actors/browser-sessions/protocol.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
+import type { ByteStream } from '../runtime/kernel/stream.js'
 import type { Browser } from './browser.js'
 import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './replies.js'
 
@@ -20,6 +21,7 @@ export {
   oauthError,
   page,
   problem,
+  relayed,
   reply,
   seeOther,
 } from './replies.js'
@@ -123,6 +125,15 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       readonly bytes?: Body
     }
+  /** Not read before the actor is asked: it reads it, at its own pace. */
+  | { readonly kind: 'stream'; readonly maxBytes: number; readonly streamed?: Body }
+
+/** A body on its way; `stream` is null when the request has none. */
+export type StreamedBody = {
+  readonly stream: ByteStream | null
+  /** As announced; null when it was not. */
+  readonly bytes: number | null
+}
 
 /** application/json, at most 1 MiB unless said otherwise. */
 export function json<S extends z.ZodType>(
@@ -178,6 +189,11 @@ export function raw(
   { maxBytes }: { maxBytes: number },
 ): BodyRule<Uint8Array> {
   return { kind: 'raw', contentTypes, maxBytes }
+}
+
+/** Bytes as they come, while they come. */
+export function streamed({ maxBytes }: { maxBytes: number }): BodyRule<StreamedBody> {
+  return { kind: 'stream', maxBytes }
 }
 
 /** Who shares a quota: the client's address, the caller (token, else address), or what the route says. */
@@ -251,6 +267,11 @@ export interface RouteSpec<
    * error bodies for everybody else.
    */
   readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | undefined
+  /**
+   * An intermediary's route (RFC 9110 section 3.7): the actor has clocks of its own in place of
+   * request_timeout_secs, and every error says in Proxy-Status by whom it was made (RFC 9209).
+   */
+  readonly proxy?: boolean | undefined
   /** The answer may hold a secret that is shown once. For the documents. */
   readonly onceOnly?: boolean | undefined
   readonly deprecated?:

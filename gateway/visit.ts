@@ -19,7 +19,7 @@ export class Visit implements AskOptions {
   readonly requestId: string
   readonly startedMs: number
   /** Monotonic milliseconds after which nobody waits; undefined is no limit. */
-  readonly deadlineMs: number | undefined
+  deadlineMs: number | undefined
   /** Null until the path and method are matched. */
   route: CompiledRoute | null = null
   rawParams: Readonly<Record<string, string>> = EMPTY

@@ -1608,11 +1608,15 @@ create table vault_grants (
   expires_at timestamp with time zone,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  requests_used bigint default 0 not null,
+  bytes_used bigint default 0 not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
   constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),
   constraint vault_grants_grantee_type_check CHECK ((grantee_type = ANY (ARRAY['agent'::text, 'delegation'::text]))),
   constraint vault_grants_max_bytes_check CHECK ((max_bytes > 0)),
   constraint vault_grants_max_requests_check CHECK ((max_requests > 0)),
+  constraint vault_grants_requests_within CHECK (((requests_used >= 0) AND (requests_used <= max_requests))),
   constraint vault_grants_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX vault_grants_listed ON public.vault_grants USING btree (tenant_id, credential_id, created_at DESC, id DESC);

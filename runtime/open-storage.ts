@@ -70,6 +70,8 @@ export async function requireSchema({ database, loaded, log }: Site): Promise<vo
 
 /** The thread that delivers webhooks has a pool of its own, and one connection that listens. */
 const THREAD_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
+/** The thread of egress has a pool of its own, and one connection that looks at standings. */
+const EGRESS_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
 
 function servesAsync(plane: LoadedSettings['plane']): boolean {
   return plane === 'all' || plane === 'async'
@@ -83,7 +85,8 @@ async function requireRoom(
 ): Promise<void> {
   const deliveries = settings.deployment.background_tasks_enabled && servesAsync(plane)
   const { total: pools } = connectionBudget(settings.database, plane)
-  const total = pools + (deliveries ? THREAD_CONNECTIONS : 0)
+  const egress = plane === 'all' || plane === 'auth'
+  const total = pools + (deliveries ? THREAD_CONNECTIONS : 0) + (egress ? EGRESS_CONNECTIONS : 0)
   const room = await serverConnectionLimit(queryable)
   if (total <= room) return
   log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')

@@ -17,6 +17,7 @@ import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
+import { egressActor } from '../actors/egress/actor.js'
 import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
@@ -81,6 +82,7 @@ export const seats = [
   seat(checkoutActor,     inline,                                                   A      ),
   seat(commerceActor,     inline,                                                      C   ),
   seat(billingActor,      inline,                                                         J),
+  seat(egressActor,       thread('egress'),                                         A      ),
   seat(upkeepActor,       inline,                                                         J),
 ]
 

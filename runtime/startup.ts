@@ -11,6 +11,7 @@ import { tokens } from '../actors/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
 import { isSwitchedOn } from './switched.js'
 import { routes } from '../gateway/route-table.js'
+import { withEgressSizes } from '../gateway/routes/egress.js'
 import { createSealer } from '../storage/seal.js'
 import type { Plane } from './deployment.js'
 import { furnishings } from './furnish.js'
@@ -32,6 +33,8 @@ import {
 import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
 import { followChanges } from './subscriptions.js'
 
+import type { EgressThreadData } from './egress-thread.js'
+import type { ThreadAccess } from './thread-access.js'
 import type { ThreadData } from './thread.js'
 
 export { type StartOptions, StartRefused } from './site.js'
@@ -142,16 +145,21 @@ async function seatActors(site: Site): Promise<Undo> {
   const database = site.database!
   const kms = site.kms!
   const { settings } = loaded
-  const data: ThreadData = {
+  const access: ThreadAccess = {
     database: settings.database,
     urls: site.urls!,
     kms: site.kmsAccess!,
-    webhooks: settings.webhooks,
-    nonStandardPorts: settings.security.webhook_allow_non_standard_ports,
+  }
+  const nonStandardPorts = settings.security.webhook_allow_non_standard_ports
+  const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, nonStandardPorts }
+  const egress: EgressThreadData = { ...access, vault: settings.vault }
+  const threads: Readonly<Record<string, { entry: URL; startData: unknown }>> = {
+    webhooks: { entry: new URL('./thread.js', import.meta.url), startData: webhooks },
+    egress: { entry: new URL('./egress-thread.js', import.meta.url), startData: egress },
   }
   const system: System = await startSystem({
     seats: seatsWith(settings.deployment.background_tasks_enabled),
-    thread: () => ({ entry: new URL('./thread.js', import.meta.url), startData: data }),
+    thread: (name) => threads[name]!,
     planes: planesOf(loaded.plane),
     furnishings: furnishings({
       settings: loaded.settings,
@@ -180,7 +188,7 @@ async function seatActors(site: Site): Promise<Undo> {
 
 async function openListener(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = site
-  const { server, openapi, oidc, session_cookie } = loaded.settings
+  const { server, openapi, oidc, session_cookie, vault } = loaded.settings
   const planes = planesOf(loaded.plane)
   const refs = new Map<string, ActorRef<never>>(
     seatsWith(loaded.settings.deployment.background_tasks_enabled)
@@ -195,7 +203,10 @@ async function openListener(site: Site): Promise<Undo> {
     openapi,
     issuer: oidc.issuer_url,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
-    routes: routes.filter(
+    routes: withEgressSizes(routes, {
+      jsonBytes: vault.egress_json_max_bytes,
+      bodyBytes: vault.egress_body_max_bytes,
+    }).filter(
       (route) =>
         isSwitchedOn(route, loaded.settings) &&
         (route.target.via === 'gateway' || isServed(loaded.plane, route.target.address.name)),

@@ -8,22 +8,14 @@ import { createSender } from '../actors/deliveries/sender.js'
 import type { WebhooksSettings } from '../actors/deliveries/settings.js'
 import { createDeliveryWorker } from '../actors/deliveries/worker.js'
 import { openDatabase } from '../storage/database.js'
-import { openKms } from '../storage/kms/client.js'
-import { ephemeralKms } from '../storage/kms/ephemeral.js'
-import type { PoolSettings, PoolUrls } from '../storage/pool-plan.js'
 import { createSealer } from '../storage/seal.js'
-import type { Clock } from './kernel/clock.js'
 import { furnish } from './kernel/furnishing.js'
-import type { Logger } from './kernel/log.js'
 import { systemRandom } from './kernel/random.js'
 import { serveThread } from './kernel/thread-serve.js'
-import { type KmsAccess, THREAD_POOL_CONNECTIONS } from './site.js'
+import { kmsOf, smallPool, type ThreadAccess } from './thread-access.js'
 
 /** What the main thread gives it along. */
-export type ThreadData = {
-  readonly database: PoolSettings
-  readonly urls: PoolUrls
-  readonly kms: KmsAccess
+export type ThreadData = ThreadAccess & {
   readonly webhooks: WebhooksSettings
   /** `security.webhook_allow_non_standard_ports`. */
   readonly nonStandardPorts: boolean
@@ -33,14 +25,8 @@ serveThread({
   seats: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, webhooks, nonStandardPorts } = data as ThreadData
     const random = systemRandom(clock)
-    const small = {
-      ...settings,
-      max_connections: THREAD_POOL_CONNECTIONS,
-      min_connections: 0,
-      identity_max_connections: 1,
-      async_pool: undefined,
-    }
-    const database = await openDatabase({ settings: small, urls, plane: 'async', log })
+    const plane = 'async' as const
+    const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
     const sender = createSender({ settings: { ...webhooks, nonStandardPorts }, clock })
     const worker = createDeliveryWorker({
@@ -64,8 +50,3 @@ serveThread({
     }
   },
 })
-
-function kmsOf(access: KmsAccess, clock: Clock, log: Logger) {
-  if (access.tag === 'socket') return openKms({ ...access, log, clock })
-  return ephemeralKms({ random: systemRandom(clock), masterKey: access.masterKey })
-}

@@ -2,105 +2,69 @@
 import { readFileSync } from 'node:fs'
 import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
+import type { Sealer } from '../../storage/sealer.js'
+import type { Database } from '../../storage/sql.js'
 import type { VaultSettings } from '../vault/settings.js'
 import { createDialer } from './dialer.js'
-import { requestHeaders } from './headers.js'
-import { egress, type EgressProtocol, type RelayReport } from './protocol.js'
-import { type Relay, relay } from './relay.js'
-import { judgeTarget } from './targets.js'
+import type { Ledger } from './ledger.js'
+import type { EgressMetrics } from './metrics.js'
+import { egress, type EgressProtocol } from './protocol.js'
+import { createProxy } from './proxy.js'
 import { createUpstreams } from './upstreams.js'
+import { createWatch } from './watch.js'
 
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-/** Reports of ended relays that nobody has asked for yet; the oldest is forgotten beyond it. */
-const REPORTS_KEPT_MAX = 4096
-
-export type EgressSettings = Pick<
-  VaultSettings,
-  | 'egress_allow_private_networks'
-  | 'egress_allow_non_standard_ports'
-  | 'egress_ca_pem_path'
-  | 'egress_dns_overrides'
->
 export type EgressNeeds = {
-  readonly settings: EgressSettings
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly ledger: Ledger
   readonly clock: Clock
-  readonly random: Random
+  readonly metrics: EgressMetrics
+  readonly settings: VaultSettings
 }
 
 export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   address: egress,
   asks: {},
-  mailbox: { capacity: 1024, inflightMax: 1024 },
-  lane: { relay: () => undefined, ended: () => undefined },
-  create: ({ settings, clock, random }, life) => {
+  mailbox: { capacity: 1024, inflightMax: 2048 },
+  lane: { proxy: () => undefined },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, sealer, ledger, clock, metrics, settings }, life) => {
     const caPath = settings.egress_ca_pem_path
+    const privateNetworks = settings.egress_allow_private_networks
     const upstreams = createUpstreams(
       createDialer({
-        privateNetworks: settings.egress_allow_private_networks,
+        privateNetworks,
         dnsOverrides: settings.egress_dns_overrides,
         ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
+        http2: true,
       }),
+      { http2: true },
     )
-    const rules = {
-      nonStandardPorts: settings.egress_allow_non_standard_ports,
-      privateNetworks: settings.egress_allow_private_networks,
-    }
-    const reports = new Map<string, Promise<RelayReport>>()
-    life.signal.addEventListener('abort', () => void upstreams.destroy(), { once: true })
-
-    function remember({ ended }: Relay): string {
-      const relayId = random.uuid()
-      reports.set(relayId, ended)
-      if (reports.size > REPORTS_KEPT_MAX) reports.delete(reports.keys().next().value!)
-      return relayId
-    }
-
+    const watch = createWatch({ database, clock, log: life.log })
+    life.signal.addEventListener(
+      'abort',
+      () => {
+        watch.stop()
+        void upstreams.destroy()
+      },
+      { once: true },
+    )
     return {
-      async relay({ target, limits, body, bodyBytes }, turn) {
-        const refuse = (fault: Parameters<typeof refused>[0]) => {
-          body?.cancel('refused')
-          return refused(fault)
-        }
-        if (!METHODS.has(target.method)) return refuse('method')
-        const judged = judgeTarget(target.url, rules)
-        if (judged.tag === 'refused') return refuse(judged.fault)
-        const sanitized = requestHeaders(target.headers, target.injected)
-        if (sanitized.tag === 'refused') return refuse(sanitized.fault)
-
-        const { url } = judged
-        const running = relay(
-          upstreams.of(url.origin),
-          {
-            method: target.method,
-            path: url.pathname + url.search,
-            headers: sanitized.headers,
-            body,
-            bodyBytes,
-            limits,
-            signal: turn.signal,
-          },
-          clock,
-        )
-        const start = await running.started
-        return start.tag === 'failed' ? start : { ...start, relayId: remember(running) }
-      },
-
-      async ended({ relayId }) {
-        const report = reports.get(relayId)
-        if (report === undefined) return { tag: 'unknown' }
-        try {
-          return { tag: 'ended', report: await report }
-        } finally {
-          reports.delete(relayId)
-        }
-      },
+      proxy: createProxy({
+        ledger,
+        watch,
+        upstreams,
+        sealer,
+        clock,
+        metrics,
+        rules: { nonStandardPorts: settings.egress_allow_non_standard_ports, privateNetworks },
+        limits: {
+          idleGapMs: settings.egress_idle_gap_secs * 1000,
+          hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
+        },
+        bodyBytesMax: settings.egress_body_max_bytes,
+        bufferedBytesMax: settings.egress_buffered_response_max_bytes,
+      }),
     }
   },
 })
-
-type Refused = Extract<EgressProtocol['relay']['reply'], { tag: 'refused' }>
-
-function refused(fault: Refused['fault']): Refused {
-  return { tag: 'refused', fault }
-}

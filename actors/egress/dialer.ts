@@ -21,6 +21,8 @@ export type DialerOptions = {
   /** Certificates trusted beside the system's, PEM. */
   readonly ca?: string | readonly string[] | undefined
   readonly connectTimeoutMs?: number | undefined
+  /** Offers HTTP/2 (ALPN `h2`). */
+  readonly http2?: boolean | undefined
   /** Resolver, as `dns.lookup` with `all`. Given by tests. */
   readonly resolve?: Resolver | undefined
 }
@@ -44,7 +46,7 @@ export class AddressRefused extends Error {
 }
 
 export function createDialer(options: DialerOptions): Connector {
-  const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+  const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS, http2 = false } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
   const isAllowed = (address: string) => privateNetworks || isPublicAddress(address)
@@ -64,6 +66,7 @@ export function createDialer(options: DialerOptions): Connector {
   const connect = buildConnector({
     lookup,
     timeout: connectTimeoutMs,
+    allowH2: http2,
     ...(ca === undefined ? {} : { ca: ca as string | string[] }),
   } as buildConnector.BuildOptions)
 

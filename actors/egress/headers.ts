@@ -1,5 +1,7 @@
 /** Which header fields cross the relay, in each direction (decisions.md section 5). */
+import { acceptedEncodings } from './decoding.js'
 import type { HeaderFault, HeaderPair } from './protocol.js'
+import type { Redactor } from './redaction.js'
 
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
@@ -25,7 +27,6 @@ const REQUEST_DROPPED_PREFIXES = ['proxy-', 'x-forwarded-', 'x-svc-'] as const
 
 const RESPONSE_ALLOWED = new Set([
   'content-type',
-  'content-encoding',
   'content-language',
   'content-disposition',
   'content-range',
@@ -62,7 +63,8 @@ export function requestHeaders(
   for (const [name, value] of injected === null ? sent : [...sent, injected]) {
     if (!TOKEN.test(name)) return { tag: 'refused', fault: 'header_name' }
     if (!VALUE.test(value)) return { tag: 'refused', fault: 'header_value' }
-    lowered.push([name.toLowerCase(), value])
+    const lower = name.toLowerCase()
+    lowered.push([lower, lower === 'accept-encoding' ? acceptedEncodings(value) : value])
   }
   const own = injected === null ? null : lowered.pop()!
   const named = namedByConnection(lowered)
@@ -78,9 +80,13 @@ export function requestHeaders(
   return { tag: 'headers', headers }
 }
 
-/** The upstream's fields that are handed on. */
+/**
+ * The upstream's fields that are handed on, without the secret. Content-Encoding is not among them:
+ * codings are undone on the way.
+ */
 export function responseHeaders(
   received: Readonly<Record<string, string | string[] | undefined>>,
+  redactor: Redactor | null = null,
 ): readonly HeaderPair[] {
   const named = namedByConnection(valuesOf('connection', received['connection']))
   const headers: HeaderPair[] = []
@@ -89,7 +95,9 @@ export function responseHeaders(
     if (named.has(name)) continue
     const as = name === 'x-request-id' ? UPSTREAM_REQUEST_ID : isAllowed(name) ? name : null
     if (as === null) continue
-    for (const pair of valuesOf(as, value)) if (VALUE.test(pair[1])) headers.push(pair)
+    for (const [, text] of valuesOf(as, value)) {
+      if (VALUE.test(text)) headers.push([as, redactor?.text(text) ?? text])
+    }
   }
   return headers
 }

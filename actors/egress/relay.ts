@@ -4,15 +4,21 @@
  * passes through the same small memory.
  *
  * A relay runs until the answer's last byte and ends exactly once, by the first of: the end of the
- * answer, an upstream failure, either clock, the byte budget, or the client going away.
+ * answer, an upstream failure, either clock, the byte budget, the client going away, or the end of
+ * what entitled it.
  */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { ByteStream, bytePipe, type ByteWriter } from '../../runtime/kernel/stream.js'
+import { decoderOf } from './decoding.js'
+import { Delivery } from './delivery.js'
 import { proxyErrorOf } from './failures.js'
 import { responseHeaders } from './headers.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from './protocol.js'
+import type { Purse } from './purse.js'
+import type { Redactor } from './redaction.js'
+import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
 
 export type RelayJob = {
   readonly method: string
@@ -20,9 +26,14 @@ export type RelayJob = {
   readonly path: string
   /** Sanitized. */
   readonly headers: readonly HeaderPair[]
-  readonly body: ByteStream | null
+  /** Null when the request has none. */
+  readonly body: ByteStream | Uint8Array | null
+  /** Length of the body where it is known; otherwise it is sent chunked. */
   readonly bodyBytes: number | null
   readonly limits: RelayLimits
+  /** What the bytes of both directions are paid from; null is unmetered. */
+  readonly purse: Purse | null
+  readonly redactor: Redactor | null
   /** Aborted when the client is gone before there is an answer. */
   readonly signal: AbortSignal
 }
@@ -36,10 +47,14 @@ export type RelayStart =
     }
   | { readonly tag: 'failed'; readonly report: RelayReport }
 
-export type Relay = {
+export interface Relay {
   /** Settles when the answer's header is there, or is certain not to come. */
   readonly started: Promise<RelayStart>
   readonly ended: Promise<RelayReport>
+  /** Set once it has ended. */
+  readonly report: RelayReport | null
+  /** Ends it: what entitled it has ended. */
+  revoke(): void
 }
 
 /** Response bytes that may wait for a slow reader. */
@@ -57,6 +72,7 @@ class Ended extends Error {
 class RunningRelay implements Relay {
   readonly started: Promise<RelayStart>
   readonly ended: Promise<RelayReport>
+  report: RelayReport | null = null
   readonly #job: RelayJob
   readonly #clock: Clock
   readonly #beganMs: number
@@ -65,9 +81,9 @@ class RunningRelay implements Relay {
   readonly #onAbort = () => this.#breakOff('client_closed')
   #controller: Dispatcher.DispatchController | undefined
   #writer: ByteWriter | undefined
+  #delivery: Delivery | undefined
+  #usage: UsageReader | null = null
   #requestBytes = 0
-  #responseBytes = 0
-  #chunks = 0
   #over = false
   #start!: (start: RelayStart) => void
   #end!: (report: RelayReport) => void
@@ -86,32 +102,33 @@ class RunningRelay implements Relay {
     this.#hopTimer = setTimeout(() => this.#breakOff('hop_timeout'), hopTimeoutMs)
     this.#idleTimer = setTimeout(() => this.#breakOff('idle_timeout'), idleGapMs)
     if (job.signal.aborted) this.#breakOff('client_closed')
-    else if (job.limits.byteBudget !== null && job.limits.byteBudget <= 0) {
-      this.#breakOff('budget_exhausted')
-    } else {
+    else {
       job.signal.addEventListener('abort', this.#onAbort, { once: true })
       this.#dispatch(upstream)
     }
   }
 
+  revoke(): void {
+    this.#breakOff('revoked')
+  }
+
   #dispatch(upstream: Dispatcher): void {
-    const { method, path, body, bodyBytes } = this.#job
+    const { method, path, bodyBytes } = this.#job
     const headers = this.#job.headers.flat()
+    const body = this.#requestBody()
+    if (this.#over) return
     if (body !== null && bodyBytes !== null) headers.push('content-length', String(bodyBytes))
-    const options = {
-      method: method as Dispatcher.HttpMethod,
-      path,
-      headers,
-      body: body === null ? null : this.#metered(body),
-    }
     try {
-      upstream.dispatch(options, {
-        onRequestStart: (controller) => this.#requestStarted(controller),
-        onResponseStart: (_, status, received) => this.#answered(status, received),
-        onResponseData: (controller, chunk) => this.#received(controller, chunk),
-        onResponseEnd: () => this.#finish('completed', null),
-        onResponseError: (_, error) => this.#failed(error),
-      })
+      upstream.dispatch(
+        { method: method as Dispatcher.HttpMethod, path, headers, body },
+        {
+          onRequestStart: (controller) => this.#requestStarted(controller),
+          onResponseStart: (_, status, received) => this.#answered(status, received),
+          onResponseData: (controller, chunk) => this.#received(controller, chunk),
+          onResponseEnd: () => this.#delivery?.end(),
+          onResponseError: (_, error) => this.#failed(error),
+        },
+      )
     } catch (error) {
       this.#failed(error)
     }
@@ -123,25 +140,43 @@ class RunningRelay implements Relay {
     if (this.#over) controller.abort(new Ended())
   }
 
-  #metered(body: ByteStream): Readable {
-    const source = ByteStream.from(this.#counted(body)).toReadable()
+  #requestBody(): Readable | Uint8Array | null {
+    const { body, purse } = this.#job
+    if (body === null) return null
+    if (body instanceof Uint8Array) {
+      // Its length was known and taken from the budget before the relay began.
+      if (purse !== null && !purse.take(body.byteLength)) this.#breakOff('budget_exhausted')
+      this.#requestBytes = body.byteLength
+      return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    }
+    const source = ByteStream.from(this.#metered(body)).toReadable()
     // undici listens while the request runs; an error after that is nobody's.
     source.on('error', () => {})
     return source
   }
 
-  /** The request body, counted as it is taken by the socket. */
-  async *#counted(body: ByteStream): AsyncGenerator<Uint8Array, void, void> {
-    try {
-      for await (const chunk of body) {
-        if (!this.#spend(chunk.byteLength)) return
-        this.#requestBytes += chunk.byteLength
-        yield chunk
+  /** The request body, metered as it is taken by the socket. */
+  async *#metered(body: ByteStream): AsyncGenerator<Uint8Array, void, void> {
+    const { purse } = this.#job
+    for (;;) {
+      let chunk: Uint8Array | undefined
+      try {
+        chunk = await body.read()
+      } catch (error) {
+        // The client's own stream failed: it is gone.
+        this.#breakOff('client_closed')
+        throw error
       }
-    } catch (error) {
-      // The client's own stream failed: it is gone.
-      this.#breakOff('client_closed')
-      throw error
+      if (chunk === undefined || this.#over) return
+      this.#idleTimer.refresh()
+      const { byteLength } = chunk
+      if (purse !== null && !purse.take(byteLength)) {
+        const enough = await purse.draw(byteLength).catch(() => false)
+        if (!enough) this.#breakOff('budget_exhausted')
+        if (!enough || this.#over) throw new Ended()
+      }
+      this.#requestBytes += byteLength
+      yield chunk
     }
   }
 
@@ -152,32 +187,48 @@ class RunningRelay implements Relay {
     this.#idleTimer.refresh()
     // Interim answers are between us and the upstream (RFC 9110 section 15.2).
     if (status < 200 || this.#over || this.#writer !== undefined) return
+    const decoder = this.#isBodiless(status)
+      ? null
+      : decoderOf(fieldOf(received['content-encoding']))
+    if (decoder === 'unknown') {
+      this.#finish('upstream_error', 'http_response_content_coding')
+      this.#controller?.abort(new Ended())
+      return
+    }
     const { stream, writer } = bytePipe({ windowBytes: WINDOW_BYTES })
+    const { purse, redactor } = this.#job
     this.#writer = writer
-    writer.onDrain = () => this.#controller?.resume()
+    this.#usage = createUsageReader(fieldOf(received['content-type']))
+    this.#delivery = new Delivery(
+      { writer, decoder, purse, redactor, usage: this.#usage },
+      {
+        onRoom: () => this.#controller?.resume(),
+        onProgress: () => this.#idleTimer.refresh(),
+        onDone: () => this.#finish('completed', null),
+        onFault: (fault) => this.#faulted(fault),
+      },
+    )
     writer.onCancel = () => this.#breakOff('client_closed')
     // From here on the client is the reader of the stream.
     this.#job.signal.removeEventListener('abort', this.#onAbort)
-    this.#start({ tag: 'relaying', status, headers: responseHeaders(received), body: stream })
+    const headers = responseHeaders(received, redactor)
+    this.#start({ tag: 'relaying', status, headers, body: stream })
+  }
+
+  #isBodiless(status: number): boolean {
+    return this.#job.method === 'HEAD' || status === 204 || status === 304
   }
 
   #received(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    const writer = this.#writer
-    if (this.#over || writer === undefined || !this.#spend(chunk.byteLength)) return
-    this.#responseBytes += chunk.byteLength
-    this.#chunks += 1
-    if (!writer.push(chunk)) controller.pause()
+    if (this.#over || this.#delivery === undefined) return
+    this.#idleTimer.refresh()
+    if (!this.#delivery.write(chunk)) controller.pause()
   }
 
-  /** Whether the budget allows so many bytes more; if not, the relay is over. */
-  #spend(bytes: number): boolean {
-    if (this.#over) return false
-    this.#idleTimer.refresh()
-    const { byteBudget } = this.#job.limits
-    if (byteBudget === null) return true
-    if (this.#requestBytes + this.#responseBytes + bytes <= byteBudget) return true
-    this.#breakOff('budget_exhausted')
-    return false
+  #faulted(fault: 'budget' | 'coding'): void {
+    if (fault === 'budget') return this.#breakOff('budget_exhausted')
+    this.#finish('upstream_error', 'http_response_content_coding')
+    this.#controller?.abort(new Ended())
   }
 
   #failed(error: unknown): void {
@@ -197,20 +248,28 @@ class RunningRelay implements Relay {
     this.#over = true
     clearTimeout(this.#hopTimer)
     clearTimeout(this.#idleTimer)
-    this.#job.signal.removeEventListener('abort', this.#onAbort)
+    const { signal, body, redactor } = this.#job
+    signal.removeEventListener('abort', this.#onAbort)
+    const { bytes = 0, chunks = 0 } = this.#delivery ?? {}
     const report: RelayReport = {
       outcome,
-      bytes: this.#requestBytes + this.#responseBytes,
+      bytes: this.#requestBytes + bytes,
       requestBytes: this.#requestBytes,
-      responseBytes: this.#responseBytes,
-      chunks: this.#chunks,
+      responseBytes: bytes,
+      chunks,
       durationMs: this.#clock.monotonicMs() - this.#beganMs,
+      redactions: redactor?.count ?? 0,
+      tokens: this.#usage?.counts ?? NO_TOKENS,
       proxyError,
     }
-    if (outcome === 'completed') this.#writer?.end()
-    else this.#writer?.abort(outcome)
+    this.report = report
+    if (outcome !== 'completed') {
+      this.#delivery?.stop()
+      this.#writer?.abort(outcome)
+    }
     // Also when the upstream answered without waiting for all of it.
-    this.#job.body?.cancel(outcome)
+    if (body instanceof ByteStream) body.cancel(outcome)
+    redactor?.wipe()
     if (this.#writer === undefined) this.#start({ tag: 'failed', report })
     this.#end(report)
   }
@@ -221,4 +280,9 @@ const PROXY_ERRORS = {
   hop_timeout: 'http_response_timeout',
   client_closed: null,
   budget_exhausted: null,
+  revoked: null,
 } as const
+
+function fieldOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(', ') : value
+}

@@ -1,16 +1,19 @@
-/** Connections to upstreams, pooled by origin and bounded in number. */
+/**
+ * Connections to upstreams, pooled by origin and by whose they are, and bounded in number. HTTP/2 is
+ * spoken where the upstream offers it; otherwise connections are kept alive and used in turn.
+ */
 import { Pool } from 'undici'
 import type { Connector } from './dialer.js'
 
-/** Origins that keep connections open; the least recently used one is closed beyond it. */
-const ORIGINS_MAX = 256
-const CONNECTIONS_PER_ORIGIN_MAX = 128
+/** Pools that keep connections open; the least recently used one is closed beyond it. */
+const POOLS_MAX = 256
+const CONNECTIONS_PER_POOL_MAX = 128
 const KEEP_ALIVE_MS = 10_000
 const HEADER_BYTES_MAX = 64 * 1024
 
 export interface Upstreams {
-  /** The pool of `https://host:port`; made when there is none. */
-  of(origin: string): Pool
+  /** The pool of `https://host:port` for one owner; made when there is none. */
+  of(origin: string, owner?: string): Pool
   readonly size: number
   /** Lets running relays end. */
   close(): Promise<void>
@@ -18,22 +21,32 @@ export interface Upstreams {
   destroy(): Promise<void>
 }
 
-export function createUpstreams(connect: Connector, originsMax = ORIGINS_MAX): Upstreams {
+export type UpstreamOptions = {
+  readonly poolsMax?: number | undefined
+  /** The connector must offer `h2` for it to be spoken. */
+  readonly http2?: boolean | undefined
+}
+
+export function createUpstreams(
+  connect: Connector,
+  { poolsMax = POOLS_MAX, http2 = false }: UpstreamOptions = {},
+): Upstreams {
   const pools = new Map<string, Pool>()
 
-  function open(origin: string): Pool {
+  function open(key: string, origin: string): Pool {
     const pool = new Pool(origin, {
       connect,
-      connections: CONNECTIONS_PER_ORIGIN_MAX,
-      pipelining: 1,
+      connections: CONNECTIONS_PER_POOL_MAX,
+      // Of HTTP/1.1: one request at a time. Left open for HTTP/2, which has its own number.
+      ...(http2 ? { allowH2: true } : { pipelining: 1 }),
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: HEADER_BYTES_MAX,
       // The relay has its own clocks for both.
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pools.set(origin, pool)
-    if (pools.size > originsMax) {
+    pools.set(key, pool)
+    if (pools.size > poolsMax) {
       const [oldest, unused] = pools.entries().next().value!
       pools.delete(oldest)
       void unused.close()
@@ -42,11 +55,12 @@ export function createUpstreams(connect: Connector, originsMax = ORIGINS_MAX): U
   }
 
   return {
-    of(origin) {
-      const pool = pools.get(origin)
-      if (pool === undefined) return open(origin)
-      pools.delete(origin)
-      pools.set(origin, pool)
+    of(origin, owner = '') {
+      const key = `${owner} ${origin}`
+      const pool = pools.get(key)
+      if (pool === undefined) return open(key, origin)
+      pools.delete(key)
+      pools.set(key, pool)
       return pool
     },
     get size() {

@@ -5,6 +5,7 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { readStanding, type Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
+import { standingOf } from '../domain/standing.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from './access-token.js'
 import type { BriefMemory } from './brief-memory.js'
@@ -87,32 +88,19 @@ export function createBearer({
     return readToken
   }
 
-  async function standingOf(
+  async function readStandingOf(
     { principal }: ReadToken,
     how: 'remembered' | 'fresh',
   ): Promise<Standing> {
-    const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
-    const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
-      .filter((party) => party.subjectType === 'agent')
-      .map(({ sub }) => sub)
-    const of = {
-      tenantId,
-      sessionId,
-      agentIds,
-      applicationId: agentIds.includes(clientId) ? null : clientId,
-      tokenId,
-      grantId: principal.grantId ?? null,
-      personSub: subjectType === 'human' ? subject : null,
-      delegationId,
-    }
+    const of = standingOf(principal)
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
     const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
     // Every use of borrowed authority is checked against its row (decisions.md section 3).
-    if (how === 'fresh' || delegationId !== null) return load()
+    if (how === 'fresh' || of.delegationId !== null) return load()
     const ids = Object.values(of)
       .flat()
       .filter((id) => id !== null)
-    return standings.get(tokenId, ids, load)
+    return standings.get(of.tokenId, ids, load)
   }
 
   async function inspect(
@@ -126,7 +114,7 @@ export function createBearer({
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
     if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
       return { state: 'invalid' }
-    const standing = await standingOf(found, how)
+    const standing = await readStandingOf(found, how)
     const inForce = Object.values(standing).every(Boolean)
     return { state: inForce ? 'active' : 'revoked', token: found }
   }

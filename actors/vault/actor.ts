@@ -15,6 +15,7 @@ import {
 } from '../../storage/vault-credentials.js'
 import { listVaultGrants } from '../../storage/vault-grants.js'
 import { listVaultLeases } from '../../storage/vault-leases.js'
+import { granteeOf } from '../domain/grantee.js'
 import { isUuid } from '../domain/ids.js'
 import { type SshcaProtocol, sshca } from '../sshca/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
@@ -22,7 +23,6 @@ import { endCredential, endGrant, endLease, updateCredential } from './changes.j
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
 import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
-import { granteeOf } from './rules.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 

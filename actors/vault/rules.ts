@@ -1,6 +1,5 @@
 /** What a credential, a grant and a lease may be. decisions.md 4, 17, 22. */
 import { normalizeHostname } from '../domain/hostnames.js'
-import type { Principal } from '../domain/principal.js'
 import type {
   Capability,
   CreateCredential,
@@ -187,13 +186,4 @@ export function expiryFault(expiresAt: Date | null, now: Date): VaultInvalid | u
 
 export function invalid(pointer: string, detail: string): VaultInvalid {
   return { tag: 'invalid', pointer, detail }
-}
-
-/** The agent that acts, and the delegation under which it does. */
-export function granteeOf({ actors, delegationId, subject, subjectType }: Principal): {
-  agentId: string | null
-  delegationId: string | null
-} {
-  const acting = actors[0] ?? { sub: subject, subjectType }
-  return { agentId: acting.subjectType === 'agent' ? acting.sub : null, delegationId }
 }

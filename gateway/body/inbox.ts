@@ -1,4 +1,5 @@
 /** A request body while it arrives: bounded in bytes and in time, whatever the transport. */
+import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel/stream.js'
 import { BodyUnreadable, type BodyFailure } from '../exchange.js'
 
 /** A body that stands still this long is given up. decisions.md 23: at most 15 s. */
@@ -8,6 +9,8 @@ const BYTES_PER_SEC_MIN = 4_096
 const RATE_CHECK_MS = 1_000
 /** What may arrive before anybody asked for the body; more stops the reading. */
 const EARLY_BYTES_MAX = 64 * 1024
+/** What may arrive ahead of the reader of a streamed body. */
+const STREAM_WINDOW_BYTES = 256 * 1024
 
 export interface Brake {
   pause(): void
@@ -25,9 +28,11 @@ export class BodyInbox {
   private readonly brake: Brake
   private size = 0
   private ended = false
-  private failure: BodyFailure | null = null
+  failure: BodyFailure | null = null
   private paused = false
   private waiter: Waiter | null = null
+  private writer: ByteWriter | null = null
+  private maxBytes = Number.POSITIVE_INFINITY
   private timer: NodeJS.Timeout | undefined
   private waitedMs = 0
 
@@ -44,6 +49,10 @@ export class BodyInbox {
   push(chunk: Uint8Array): void {
     if (this.failure !== null || this.ended) return
     this.size += chunk.byteLength
+    if (this.writer !== null) {
+      this.pass(this.writer, chunk)
+      return
+    }
     const { waiter } = this
     if (waiter !== null && this.size > waiter.maxBytes) {
       this.fail('too_large')
@@ -67,6 +76,55 @@ export class BodyInbox {
     this.failure = reason
     this.chunks.length = 0
     this.settle()
+  }
+
+  /**
+   * What has come and what will, as a stream: once its window is full, the sender has to wait. Only a
+   * sender that is waited for can be too slow.
+   */
+  stream(maxBytes: number): ByteStream {
+    const { stream, writer } = bytePipe({ windowBytes: STREAM_WINDOW_BYTES })
+    this.writer = writer
+    this.maxBytes = maxBytes
+    writer.onDrain = () => this.proceed()
+    writer.onCancel = () => {
+      clearTimeout(this.timer)
+      this.chunks.length = 0
+    }
+    if (this.failure !== null) writer.abort(this.failure)
+    else if (this.size > maxBytes) this.fail('too_large')
+    else {
+      for (const chunk of this.chunks.splice(0)) writer.push(chunk)
+      if (this.ended) writer.end()
+      else this.proceed()
+    }
+    return stream
+  }
+
+  private pass(writer: ByteWriter, chunk: Uint8Array): void {
+    if (this.size > this.maxBytes) {
+      this.fail('too_large')
+      return
+    }
+    this.awaitMore()
+    if (writer.push(chunk) || this.paused) return
+    this.paused = true
+    clearTimeout(this.timer)
+    this.brake.pause()
+  }
+
+  /** The reader has taken what there was: the sender may go on, and has to. */
+  private proceed(): void {
+    if (this.ended || this.failure !== null) return
+    this.awaitMore()
+    if (!this.paused) return
+    this.paused = false
+    this.brake.resume()
+  }
+
+  private awaitMore(): void {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.fail('timeout'), STALL_MS_MAX)
   }
 
   read(maxBytes: number, withinMs: number, declaredBytes: number): Promise<Uint8Array> {
@@ -96,7 +154,12 @@ export class BodyInbox {
   }
 
   private settle(): void {
-    const { waiter } = this
+    const { waiter, writer } = this
+    if (writer !== null) {
+      clearTimeout(this.timer)
+      if (this.failure === null) writer.end()
+      else writer.abort(this.failure)
+    }
     if (waiter === null || (this.failure === null && !this.ended)) return
     this.waiter = null
     clearTimeout(this.timer)

@@ -38,12 +38,13 @@ export function refuseMedia(rule: BodyRule<unknown>, exchange: Exchange): Proble
 }
 
 function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
+  if (rule.kind === 'stream') return []
   if (rule.kind === 'raw') return rule.contentTypes
   return rule.kind === 'json' ? ['application/json'] : ['application/x-www-form-urlencoded']
 }
 
 export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<unknown> {
-  if (rule.kind === 'raw') return good(bytes)
+  if (rule.kind === 'raw' || rule.kind === 'stream') return good(bytes)
   let text: string
   try {
     text = utf8.decode(bytes)

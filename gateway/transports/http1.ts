@@ -5,13 +5,27 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { BodyInbox } from '../body/inbox.js'
-import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import type {
+  Answer,
+  BodyFailure,
+  Exchange,
+  HeaderBlock,
+  HeaderFields,
+  HeaderPair,
+  StreamedAnswer,
+  StreamEnd,
+} from '../exchange.js'
 import { announcesBody, HEAD_BYTES_MAX, HeadCheck, type HeadFault } from '../guard.js'
 import { plainAddress } from './addresses.js'
+import { relayTo } from '../relay.js'
+import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 
 const HEADERS_MS_MAX = 12_000
 const IDLE_MS_MAX = 12_000
+/** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
+const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
 type Shared = {
   draining: boolean
@@ -36,6 +50,7 @@ class Http1Exchange implements Exchange {
   private readonly shared: Shared
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
+  private relayed: ByteStream | null = null
 
   constructor(
     message: IncomingMessage,
@@ -66,21 +81,38 @@ class Http1Exchange implements Exchange {
     return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
+  get bodyFailure(): BodyFailure | null {
+    return this.inbox?.failure ?? null
+  }
+
+  streamBody(maxBytes: number): ByteStream {
+    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+  }
+
+  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+    if (this.done) {
+      body.cancel('the client left')
+      return 'left'
+    }
+    this.done = true
+    this.relayed = body
+    const { response } = this
+    this.writeFields(block, headers, false)
+    response.writeHead(status)
+    response.flushHeaders()
+    const sink = streamSink(response, () => response.socket?.destroy())
+    const end = await relayTo(sink, body)
+    this.relayed = null
+    this.shared.open.finish()
+    return end
+  }
+
   send(answer: Answer): void {
     if (this.done) return
     this.done = true
     const { response } = this
     const { status, block, headers, body } = answer
-    for (const [name, value] of block.pairs) response.setHeader(name, value)
-    for (const [name, value] of headers) {
-      if (name === 'set-cookie') response.appendHeader(name, value)
-      else response.setHeader(name, value)
-    }
-    const unread = this.inbox !== null && !this.inbox.complete
-    const ended = this.shared.ended.has(this.message.socket)
-    if (answer.close === true || ended || this.shared.draining || unread) {
-      response.setHeader('connection', 'close')
-    }
+    this.writeFields(block, headers, answer.close === true)
     if (status !== 204 && status !== 304) {
       response.setHeader('content-length', body === null ? 0 : Buffer.byteLength(body))
     }
@@ -91,6 +123,20 @@ class Http1Exchange implements Exchange {
 
   onAborted(listener: () => void): void {
     this.aborted = listener
+  }
+
+  private writeFields(block: HeaderBlock, headers: readonly HeaderPair[], close: boolean): void {
+    const { response } = this
+    for (const [name, value] of block.pairs) response.setHeader(name, value)
+    for (const [name, value] of headers) {
+      if (MANY.has(name)) response.appendHeader(name, value)
+      else response.setHeader(name, value)
+    }
+    const unread = this.inbox !== null && !this.inbox.complete
+    const ended = this.shared.ended.has(this.message.socket)
+    if (close || ended || this.shared.draining || unread) {
+      response.setHeader('connection', 'close')
+    }
   }
 
   private receive(): void {
@@ -106,6 +152,7 @@ class Http1Exchange implements Exchange {
   }
 
   private leave(): void {
+    this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
     this.inbox?.fail('aborted')

@@ -15,9 +15,21 @@ import {
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { BodyInbox } from '../body/inbox.js'
-import type { Answer, Exchange, HeaderFields } from '../exchange.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import type {
+  Answer,
+  BodyFailure,
+  Exchange,
+  HeaderBlock,
+  HeaderFields,
+  HeaderPair,
+  StreamedAnswer,
+  StreamEnd,
+} from '../exchange.js'
 import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck, type HeadFault } from '../guard.js'
 import { plainAddress } from './addresses.js'
+import { relayTo } from '../relay.js'
+import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 
 const SESSIONS_MAX = 10_000
@@ -31,6 +43,8 @@ const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
 /** Frames such as PING and SETTINGS that need no stream, per session and window. */
 const SESSION_MEMORY_MIB = 10
+/** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
+const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
 export type Http2Options = ListenOptions & {
   /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
@@ -55,6 +69,7 @@ class Http2Exchange implements Exchange {
   private readonly resets: ResetCount
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
+  private relayed: ByteStream | null = null
 
   constructor(
     stream: ServerHttp2Stream,
@@ -89,18 +104,38 @@ class Http2Exchange implements Exchange {
     return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
+  get bodyFailure(): BodyFailure | null {
+    return this.inbox?.failure ?? null
+  }
+
+  streamBody(maxBytes: number): ByteStream {
+    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+  }
+
+  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+    const { stream } = this
+    if (this.done || stream.destroyed || stream.headersSent) {
+      body.cancel('the client left')
+      return 'left'
+    }
+    this.done = true
+    this.relayed = body
+    stream.respond(fieldsOf(status, block, headers))
+    const sink = streamSink(stream, () => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    const end = await relayTo(sink, body)
+    this.relayed = null
+    if (end === 'complete') this.letRestGo()
+    this.shared.open.finish()
+    return end
+  }
+
   send(answer: Answer): void {
     if (this.done) return
     this.done = true
     this.shared.open.finish()
     const { stream } = this
     if (stream.destroyed || stream.headersSent) return
-    const fields: OutgoingHttpHeaders = { ':status': answer.status }
-    for (const [name, value] of answer.block.pairs) fields[name] = value
-    for (const [name, value] of answer.headers) {
-      const earlier = name === 'set-cookie' ? fields[name] : undefined
-      fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
-    }
+    const fields = fieldsOf(answer.status, answer.block, answer.headers)
     const { body, status } = answer
     const bodiless = status === 204 || status === 304
     if (!bodiless) fields['content-length'] = body === null ? 0 : Buffer.byteLength(body)
@@ -110,10 +145,14 @@ class Http2Exchange implements Exchange {
       stream.respond(fields)
       stream.end(body)
     }
-    // The client need not send the rest of a body nobody will read (RFC 9113 section 8.1).
-    if (this.inbox !== null && !this.inbox.complete) {
-      stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
-    }
+    this.letRestGo()
+  }
+
+  /** The client need not send the rest of a body nobody will read (RFC 9113 section 8.1). */
+  private letRestGo(): void {
+    const { stream } = this
+    if (this.inbox === null || this.inbox.complete) return
+    stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
   onAborted(listener: () => void): void {
@@ -133,12 +172,27 @@ class Http2Exchange implements Exchange {
 
   private leave(): void {
     if (this.stream.aborted) this.resets.count()
+    this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
     this.inbox?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
+}
+
+function fieldsOf(
+  status: number,
+  block: HeaderBlock,
+  headers: readonly HeaderPair[],
+): OutgoingHttpHeaders {
+  const fields: OutgoingHttpHeaders = { ':status': status }
+  for (const [name, value] of block.pairs) fields[name] = value
+  for (const [name, value] of headers) {
+    const earlier = MANY.has(name) ? fields[name] : undefined
+    fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
+  }
+  return fields
 }
 
 type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>

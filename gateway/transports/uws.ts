@@ -7,8 +7,19 @@
 import { STATUS_CODES } from 'node:http'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { BodyInbox } from '../body/inbox.js'
-import type { Answer, Exchange, HeaderBlock, HeaderFields, HeaderPair } from '../exchange.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import type {
+  Answer,
+  BodyFailure,
+  Exchange,
+  HeaderBlock,
+  HeaderFields,
+  HeaderPair,
+  StreamedAnswer,
+  StreamEnd,
+} from '../exchange.js'
 import { announcesBody, HeadCheck, type HeadFault } from '../guard.js'
+import { relayTo } from '../relay.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 
@@ -29,12 +40,16 @@ class UwsExchange implements Exchange {
   readonly hasBody: boolean
   readonly fault: HeadFault | null
   done = false
+  /** Answered or cut: nothing native may be touched. */
+  private gone = false
   private readonly res: HttpResponse
   private readonly shared: Shared
   private readonly chunked: boolean
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
+  /** While a body is being relayed: who is to be told when the client leaves. */
+  private relayed: { gone: boolean; wake: (() => void) | null; body: ByteStream } | null = null
 
   constructor(res: HttpResponse, shared: Shared, { method, path, query, headers, fault }: Head) {
     this.res = res
@@ -65,6 +80,76 @@ class UwsExchange implements Exchange {
     return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
+  get bodyFailure(): BodyFailure | null {
+    return this.inbox?.failure ?? null
+  }
+
+  streamBody(maxBytes: number): ByteStream {
+    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+  }
+
+  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+    if (this.done) {
+      body.cancel('the client left')
+      return 'left'
+    }
+    this.done = true
+    const { res } = this
+    const relayed = { gone: false, wake: null as (() => void) | null, body }
+    this.relayed = relayed
+    const wake = () => {
+      relayed.wake?.()
+      relayed.wake = null
+    }
+    res.onWritable(() => {
+      wake()
+      return true
+    })
+    const bodiless = this.method === 'HEAD' || status === 204 || status === 304
+    res.cork(() => {
+      if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
+      writeHeaders(res, block, headers)
+      if (this.closes) res.writeHeader('connection', 'close')
+    })
+    const end = await relayTo(
+      {
+        // Written corked: the line that tells the length goes out with the chunk.
+        write: (chunk) => {
+          let taken = true
+          res.cork(() => {
+            taken = bodiless || res.write(chunk)
+          })
+          return taken
+        },
+        whenRoom: () =>
+          new Promise((resolve) => {
+            relayed.wake = resolve
+          }),
+        end: () =>
+          res.cork(() => {
+            if (bodiless) res.endWithoutBody(undefined, this.closes)
+            else res.end(undefined, this.closes)
+            this.gone = true
+          }),
+        break: () => res.close(),
+        get gone() {
+          return relayed.gone
+        },
+      },
+      body,
+    )
+    this.relayed = null
+    // Closing tells `onAborted`, which has counted it by then.
+    if (end === 'complete') this.shared.open.finish()
+    return end
+  }
+
+  /** Whether nothing more may be read from this connection. */
+  private get closes(): boolean {
+    const unread = this.inbox !== null && !this.inbox.complete
+    return this.chunked || unread || this.shared.draining
+  }
+
   send(answer: Answer): void {
     if (this.done) return
     if (this.chunked || this.fault !== null) {
@@ -85,8 +170,8 @@ class UwsExchange implements Exchange {
   private receive(): void {
     const { res } = this
     const inbox = new BodyInbox({
-      pause: () => void (this.done || res.pause()),
-      resume: () => void (this.done || res.resume()),
+      pause: () => void (this.gone || res.pause()),
+      resume: () => void (this.gone || res.resume()),
     })
     this.inbox = inbox
     res.onData((chunk, isLast) => {
@@ -98,6 +183,7 @@ class UwsExchange implements Exchange {
   private write(answer: Answer, close: boolean): void {
     if (this.done) return
     this.done = true
+    this.gone = true
     const { res } = this
     res.cork(() => {
       const { status, block, headers, body } = answer
@@ -117,6 +203,17 @@ class UwsExchange implements Exchange {
   }
 
   private leave(): void {
+    const { relayed } = this
+    this.gone = true
+    if (relayed !== null) {
+      relayed.gone = true
+      this.relayed = null
+      this.inbox?.fail('aborted')
+      relayed.body.cancel('the client left')
+      relayed.wake?.()
+      this.shared.open.finish()
+      return
+    }
     if (this.done) return
     this.done = true
     this.inbox?.fail('aborted')

@@ -16,12 +16,22 @@ export type MemoryReport = {
 const [origin = '', size = ''] = process.argv.slice(2)
 const bytes = Number(size)
 const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }))
-const limits = { idleGapMs: 60_000, hopTimeoutMs: 240_000, byteBudget: null }
+const limits = { idleGapMs: 60_000, hopTimeoutMs: 240_000 }
 const mib = () => process.memoryUsage.rss() / 2 ** 20
 
 async function run(method: string, path: string, body: ByteStream | null) {
   const { signal } = new AbortController()
-  const job = { method, path, headers: [], body, bodyBytes: null, limits, signal }
+  const job = {
+    method,
+    path,
+    headers: [],
+    body,
+    bodyBytes: null,
+    limits,
+    signal,
+    purse: null,
+    redactor: null,
+  }
   const running = relay(upstreams.of(origin), job, systemClock)
   const start = await running.started
   if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { createDialer } from '../../../actors/egress/dialer.js'
 import type { HeaderPair, RelayLimits } from '../../../actors/egress/protocol.js'
+import { Purse } from '../../../actors/egress/purse.js'
 import { relay, type RelayJob } from '../../../actors/egress/relay.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
@@ -14,7 +15,7 @@ import { digestOf, startUpstream } from './upstream.js'
 
 const MIB = 2 ** 20
 const STREAM_BYTES = 256 * MIB
-const LIMITS: RelayLimits = { idleGapMs: 30_000, hopTimeoutMs: 60_000, byteBudget: null }
+const LIMITS: RelayLimits = { idleGapMs: 30_000, hopTimeoutMs: 60_000 }
 
 async function setUp(t: ExecutionContext) {
   const upstream = await startUpstream()
@@ -33,6 +34,8 @@ async function setUp(t: ExecutionContext) {
         body: null,
         bodyBytes: null,
         limits: LIMITS,
+        purse: null,
+        redactor: null,
         signal: new AbortController().signal,
         ...changed,
       },
@@ -292,8 +295,8 @@ for (const [title, path, byteBudget, outcome, bytes] of [
   ['nothing of a spent budget', '/bytes/100000', 0, 'budget_exhausted', 0],
 ] as const) {
   test(`a relay of ${title} ends as ${outcome}`, async (t) => {
-    const { upstream, run } = await setUp(t)
-    const running = run(path, { limits: { ...LIMITS, byteBudget } })
+    const { run } = await setUp(t)
+    const running = run(path, { purse: purseOf(byteBudget) })
     const start = await running.started
     if (start.tag === 'relaying') {
       const reading = textOf(start.body)
@@ -304,7 +307,16 @@ for (const [title, path, byteBudget, outcome, bytes] of [
     t.is(report.outcome, outcome)
     t.true(report.bytes <= byteBudget)
     if (bytes !== null) t.is(report.bytes, bytes)
-    if (byteBudget === 0) t.is(upstream.requests.length, 0)
+  })
+}
+
+/** A budget of so many bytes, taken a few at a time. */
+function purseOf(bytes: number): Purse {
+  let left = bytes
+  return new Purse(0, async (bytesMin) => {
+    const taken = bytesMin <= left ? Math.min(left, bytesMin + 10) : 0
+    left -= taken
+    return taken
   })
 }
 
@@ -312,7 +324,7 @@ test('request bytes and response bytes share the budget', async (t) => {
   const { run } = await setUp(t)
   const echo = (byteBudget: number) => {
     const body = ByteStream.from(new Uint8Array(1000))
-    return run('/echo', { method: 'POST', body, limits: { ...LIMITS, byteBudget } })
+    return run('/echo', { method: 'POST', body, purse: purseOf(byteBudget) })
   }
   const enough = echo(2000)
   await textOf((await started(enough)).body)
@@ -322,7 +334,9 @@ test('request bytes and response bytes share the budget', async (t) => {
 })
 
 test('pools of origins not used lately are closed beyond the bound', async (t) => {
-  const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }), 2)
+  const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }), {
+    poolsMax: 2,
+  })
   const first = upstreams.of('http://a.example')
   upstreams.of('http://b.example')
   t.is(upstreams.of('http://a.example'), first)

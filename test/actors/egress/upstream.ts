@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
 
 const CHUNK = Buffer.alloc(64 * 1024, 'svc ')
@@ -27,6 +29,12 @@ export function digestOf(bytes: number): string {
     hash.update(left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left))
   }
   return hash.digest('hex')
+}
+
+/** With a reset where the socket is plain; TLS knows only an end without its goodbye. */
+function reset(socket: Socket): void {
+  if (socket instanceof TLSSocket) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 /** Until the response takes more, or will never again. */
@@ -85,14 +93,14 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     silent: () => {},
     'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
     'silent-after-chunk': (_, response) => void response.writeHead(200).write('one chunk'),
-    'reset-before-headers': (request) => void request.socket.resetAndDestroy(),
+    'reset-before-headers': (request) => void reset(request.socket),
     'reset-after-headers': (request, response) => {
       response.writeHead(200).flushHeaders()
-      setTimeout(() => request.socket.resetAndDestroy(), 20)
+      setTimeout(() => reset(request.socket), 20)
     },
     'reset-in-body': (request, response) => {
       response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
-      setTimeout(() => request.socket.resetAndDestroy(), 20)
+      setTimeout(() => reset(request.socket), 20)
     },
     'short-body': (request, response) => {
       response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
@@ -108,6 +116,59 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       response.writeProcessing()
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })
       response.end('after hints')
+    },
+    secrets: (request, response) => {
+      const secret = request.headers.authorization?.slice('Bearer '.length) ?? ''
+      const spellings = [
+        secret,
+        Buffer.from(secret).toString('base64'),
+        encodeURIComponent(secret),
+        encodeURIComponent(secret).toLowerCase(),
+      ]
+      response.setHeader('location', `https://elsewhere.example/?key=${secret}`)
+      const text = spellings.map((each) => `<${each}>`).join(' ')
+      const encodings: Record<string, (bytes: Buffer) => Buffer> = {
+        gzip: gzipSync,
+        deflate: deflateSync,
+        br: brotliCompressSync,
+      }
+      const coding = request.url!.split('/')[2] ?? ''
+      const encode = encodings[coding]
+      if (encode !== undefined) {
+        response.setHeader('content-encoding', coding)
+        response.end(encode(Buffer.from(text)))
+        return
+      }
+      // One byte at a time, so that every border falls into an occurrence somewhere.
+      const bytes = [...Buffer.from(text)]
+      const next = () => {
+        const byte = bytes.shift()
+        if (byte === undefined) return void response.end()
+        response.write(Buffer.of(byte))
+        setImmediate(next)
+      }
+      next()
+    },
+    bomb: (_, response) => {
+      response.setHeader('content-encoding', 'gzip')
+      response.end(gzipSync(Buffer.alloc(64 * 1024 * 1024)))
+    },
+    zipped: (_, response) => {
+      response.setHeader('content-encoding', 'x-unheard-of')
+      response.end('??')
+    },
+    'endless-headers': (request) => {
+      request.socket.write('HTTP/1.1 200 OK\r\n')
+      const timer = setInterval(() => request.socket.write(`x-a: ${'a'.repeat(4096)}\r\n`), 1)
+      request.socket.on('close', () => clearInterval(timer))
+    },
+    sse: (_, response) => {
+      response.setHeader('content-type', 'text/event-stream')
+      response.write('event: message_start\ndata: {"message":{"usage":{"input_tokens":25,')
+      setTimeout(() => {
+        response.write('"output_tokens":1}}}\n\n')
+        response.end('event: message_delta\ndata: {"usage":{"output_tokens":310}}\n\n')
+      }, 20)
     },
     drip: (_, response) => {
       let sent = 0

@@ -1,0 +1,158 @@
+/**
+ * The way of an answer's body to its reader: decoded, metered, its usage read, the secret taken out.
+ * Each stage is asked to wait when the one behind it is full.
+ */
+import type { Transform } from 'node:stream'
+import type { ByteWriter } from '../../runtime/kernel/stream.js'
+import { isBomb } from './decoding.js'
+import type { Purse } from './purse.js'
+import type { Redactor } from './redaction.js'
+import type { UsageReader } from './usage.js'
+
+export type DeliveryStages = {
+  readonly writer: ByteWriter
+  readonly decoder: Transform | null
+  readonly purse: Purse | null
+  readonly redactor: Redactor | null
+  readonly usage: UsageReader | null
+}
+
+export type DeliveryEvents = {
+  /** There is room again after `write` answered false. */
+  readonly onRoom: () => void
+  /** Bytes moved. */
+  readonly onProgress: () => void
+  /** The last byte has been handed over. */
+  readonly onDone: () => void
+  /** The rest will not be delivered. */
+  readonly onFault: (fault: 'budget' | 'coding') => void
+}
+
+export class Delivery {
+  /** Body bytes after decoding, before anything was taken out of them. */
+  bytes = 0
+  chunks = 0
+  readonly #stages: DeliveryStages
+  readonly #events: DeliveryEvents
+  readonly #waiting: Uint8Array[] = []
+  #receivedBytes = 0
+  #blocked = false
+  /** The reader asked to wait; otherwise it is the purse that is waited for. */
+  #full = false
+  #ending = false
+  #over = false
+
+  constructor(stages: DeliveryStages, events: DeliveryEvents) {
+    this.#stages = stages
+    this.#events = events
+    const { writer, decoder } = stages
+    writer.onDrain = () => this.#unblock()
+    decoder?.on('data', (chunk: Buffer) => this.#decoded(chunk))
+    decoder?.on('drain', () => events.onRoom())
+    decoder?.on('end', () => this.#ended())
+    decoder?.on('error', () => this.#fail('coding'))
+  }
+
+  /** Takes bytes of the upstream; false asks to wait until `onRoom`. */
+  write(chunk: Uint8Array): boolean {
+    const { decoder } = this.#stages
+    this.#receivedBytes += chunk.byteLength
+    if (decoder !== null) return decoder.write(chunk)
+    this.#meter(chunk)
+    return !this.#blocked
+  }
+
+  /** The upstream has sent everything. */
+  end(): void {
+    const { decoder } = this.#stages
+    if (decoder === null) this.#ended()
+    else decoder.end()
+  }
+
+  /** Nothing more is delivered. */
+  stop(): void {
+    this.#over = true
+    this.#waiting.length = 0
+    this.#stages.decoder?.destroy()
+  }
+
+  #decoded(chunk: Buffer): void {
+    if (this.#over) return
+    if (isBomb(this.#receivedBytes, this.bytes + chunk.byteLength)) this.#fail('coding')
+    else this.#meter(chunk)
+  }
+
+  #meter(chunk: Uint8Array): void {
+    if (this.#over) return
+    const { purse } = this.#stages
+    if (this.#waiting.length > 0) this.#waiting.push(chunk)
+    else if (purse === null || purse.take(chunk.byteLength)) this.#hand(chunk)
+    else {
+      this.#waiting.push(chunk)
+      this.#block()
+      void this.#draw(purse)
+    }
+  }
+
+  async #draw(purse: Purse): Promise<void> {
+    for (let chunk = this.#waiting[0]; chunk !== undefined; chunk = this.#waiting[0]) {
+      // A budget that cannot be asked is one that gives nothing.
+      const enough = await purse.draw(chunk.byteLength).catch(() => false)
+      if (this.#over) return
+      if (!enough) return this.#fail('budget')
+      this.#waiting.shift()
+      this.#hand(chunk)
+    }
+    if (this.#ending) this.#finish()
+    else if (!this.#full) this.#unblock()
+  }
+
+  #hand(chunk: Uint8Array): void {
+    const { redactor, usage } = this.#stages
+    this.bytes += chunk.byteLength
+    this.chunks += 1
+    this.#events.onProgress()
+    usage?.push(chunk)
+    if (redactor === null) this.#push(chunk)
+    else for (const part of redactor.push(chunk)) this.#push(part)
+  }
+
+  #push(part: Uint8Array): void {
+    if (this.#stages.writer.push(part)) return
+    this.#full = true
+    this.#block()
+  }
+
+  #block(): void {
+    this.#blocked = true
+    this.#stages.decoder?.pause()
+  }
+
+  #unblock(): void {
+    this.#full = false
+    if (!this.#blocked || this.#waiting.length > 0 || this.#over) return
+    this.#blocked = false
+    const { decoder } = this.#stages
+    if (decoder === null) this.#events.onRoom()
+    else decoder.resume()
+  }
+
+  #ended(): void {
+    this.#ending = true
+    if (this.#waiting.length === 0) this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#over) return
+    this.#over = true
+    for (const part of this.#stages.redactor?.end() ?? []) this.#stages.writer.push(part)
+    this.#stages.writer.end()
+    this.#events.onDone()
+  }
+
+  #fail(fault: 'budget' | 'coding'): void {
+    if (this.#over) return
+    this.stop()
+    this.#events.onFault(fault)
+  }
+}

@@ -1,0 +1,233 @@
+/**
+ * One call from its request to its outcome: judged, admitted by the ledger, the secret opened and put
+ * in, relayed, and booked when it has ended.
+ */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { invariant } from '../../runtime/kernel/assert.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import type { Sealer } from '../../storage/sealer.js'
+import { credentialSecretContext } from '../../storage/vault-credentials.js'
+import { isUuid } from '../domain/ids.js'
+import { requestHeaders } from './headers.js'
+import { inject, withQuery } from './injection.js'
+import type { Admitted, Ledger } from './ledger.js'
+import type { EgressMetrics } from './metrics.js'
+import type {
+  HeaderFault,
+  ProxyOutcome,
+  ProxyRequest,
+  RelayLimits,
+  RelayReport,
+  UrlFault,
+} from './protocol.js'
+import { Purse } from './purse.js'
+import { createRedactor } from './redaction.js'
+import { type Relay, relay } from './relay.js'
+import { denied, invalid, SPENT } from './rules.js'
+import { judgeTarget, type TargetRules } from './targets.js'
+import type { Upstreams } from './upstreams.js'
+import type { Watch } from './watch.js'
+
+/** An answer that came at once and is not longer travels in one message. */
+const WHOLE_BYTES_MAX = 64 * 1024
+
+export type ProxyNeeds = {
+  readonly ledger: Ledger
+  readonly watch: Watch
+  readonly upstreams: Upstreams
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly metrics: EgressMetrics
+  readonly rules: TargetRules
+  readonly limits: RelayLimits
+  readonly bodyBytesMax: number
+  readonly bufferedBytesMax: number
+}
+
+export function createProxy(needs: ProxyNeeds) {
+  return async function proxy(request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
+    const outcome = await judged(needs, request, turn)
+    if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
+      request.body.cancel('refused')
+    }
+    return outcome
+  }
+}
+
+async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
+  const { bodyBytes } = request
+  if (!isUuid(request.credentialId)) return invalid('/credential_id', 'A UUID.')
+  const target = judgeTarget(request.url, needs.rules)
+  if (target.tag === 'refused') return urlRefused(target.fault)
+  const sanitized = requestHeaders(request.headers, null)
+  if (sanitized.tag === 'refused') return headerRefused(sanitized.fault)
+  if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
+  const admitted = await needs.ledger.admit({
+    caller: request.caller,
+    credentialId: request.credentialId.toLowerCase(),
+    call: {
+      method: request.method,
+      url: target.url,
+      headers: request.headers,
+      authScheme: request.authScheme,
+      bodyBytes: bodyBytes ?? 0,
+    },
+    requestId: turn.requestId,
+  })
+  if (admitted.tag !== 'admitted') return admitted
+  const running = await begin(needs, request, target.url, admitted, turn)
+  return answerOf(needs, request, running)
+}
+
+/** Opens the secret, puts it in, and lets the request go. The bytes of the secret are wiped. */
+async function begin(
+  needs: ProxyNeeds,
+  request: ProxyRequest,
+  url: URL,
+  { facts, row, budget }: Admitted,
+  turn: Turn,
+): Promise<Relay> {
+  const { ledger, upstreams, sealer, clock, metrics, limits } = needs
+  const { tenantId } = facts.caller.principal
+  const purse =
+    budget === null
+      ? null
+      : new Purse(budget.takenBytes, (least, most) => ledger.more(facts, least, most))
+  let running: Relay
+  try {
+    const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
+    try {
+      const { header, query } = inject(row.authScheme, secret)
+      const path = url.pathname + url.search
+      const sanitized = requestHeaders(request.headers, header)
+      invariant(sanitized.tag === 'headers', 'the fields were judged before')
+      running = relay(
+        upstreams.of(url.origin, row.id),
+        {
+          method: request.method,
+          path: query === null ? path : withQuery(path, query),
+          headers: sanitized.headers,
+          body: request.body,
+          bodyBytes: request.bodyBytes,
+          limits,
+          purse,
+          redactor: createRedactor(secret, row.authScheme),
+          signal: turn.signal,
+        },
+        clock,
+      )
+    } finally {
+      secret.fill(0)
+    }
+  } catch (error) {
+    // Admitted and not sent: what was taken goes back, and the end is told.
+    ledger.close({ facts, report: UNSENT, leftBytes: purse?.empty() ?? 0 })
+    throw error
+  }
+  metrics.began()
+  needs.watch.add({ relay: running, principal: facts.caller.principal, authority: facts.authority })
+  void running.ended.then((report) => {
+    metrics.ended(report)
+    ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
+  })
+  return running
+}
+
+const UNSENT: RelayReport = {
+  outcome: 'upstream_error',
+  bytes: 0,
+  requestBytes: 0,
+  responseBytes: 0,
+  chunks: 0,
+  durationMs: 0,
+  redactions: 0,
+  tokens: { input: null, output: null },
+  proxyError: 'proxy_internal_error',
+}
+
+async function answerOf(
+  { bufferedBytesMax }: ProxyNeeds,
+  { stream, body: sent }: ProxyRequest,
+  running: Relay,
+): Promise<ProxyOutcome> {
+  const start = await running.started
+  if (start.tag === 'failed') return failed(start.report)
+  const { status, headers, body } = start
+  const { report } = running
+  const isWhole = report?.outcome === 'completed' && report.responseBytes <= WHOLE_BYTES_MAX
+  if (stream && !isWhole) return { tag: 'relayed', status, headers, body }
+  const collected = await collect(body, isWhole ? WHOLE_BYTES_MAX * 2 : bufferedBytesMax)
+  if (collected === 'too_large') return tooLarge()
+  if (collected === 'broken') return failed(await running.ended)
+  if (sent instanceof ByteStream) sent.cancel('answered')
+  return { tag: 'relayed', status, headers, body: collected }
+}
+
+/** The whole body; or why there is none. */
+async function collect(
+  body: ByteStream,
+  bytesMax: number,
+): Promise<Uint8Array | 'too_large' | 'broken'> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  try {
+    for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
+      bytes += chunk.byteLength
+      if (bytes > bytesMax) {
+        body.cancel('too large')
+        return 'too_large'
+      }
+      chunks.push(chunk)
+    }
+  } catch {
+    return 'broken'
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
+}
+
+const TOO_LARGE = 'http_response_body_size'
+
+function tooLarge(): ProxyOutcome {
+  return { tag: 'upstream_failed', error: TOO_LARGE }
+}
+
+/** Why no answer came, in the words of the caller. */
+function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
+  switch (outcome) {
+    case 'idle_timeout':
+    case 'hop_timeout':
+      return { tag: 'upstream_timeout', error: 'http_response_timeout' }
+    case 'budget_exhausted':
+      return SPENT
+    case 'client_closed':
+      return { tag: 'client_closed' }
+    case 'revoked':
+      return denied('The right to use the credential was withdrawn.')
+    default:
+      if (proxyError === 'destination_ip_prohibited') return PROHIBITED
+      return { tag: 'upstream_failed', error: proxyError ?? 'proxy_internal_error' }
+  }
+}
+
+const PROHIBITED = denied('The host is not on the public internet.')
+
+function urlRefused(fault: UrlFault): ProxyOutcome {
+  if (fault === 'url_host') return PROHIBITED
+  return invalid('/url', URL_WORDS[fault])
+}
+
+const URL_WORDS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
+  url_syntax: 'An absolute URL.',
+  url_scheme: 'Only https is used.',
+  url_userinfo: 'Without user and password.',
+  url_fragment: 'Without a fragment.',
+  url_port: 'Without a port: 443 is used.',
+}
+
+function headerRefused(fault: HeaderFault): ProxyOutcome {
+  return invalid(
+    '/headers',
+    fault === 'header_name' ? 'A name is no header name.' : 'A value holds what no header may.',
+  )
+}

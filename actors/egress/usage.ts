@@ -1,0 +1,76 @@
+/**
+ * Reads the token counts that model providers put into their answers: the `usage` object of OpenAI
+ * (`prompt_tokens`, `completion_tokens`) and of Anthropic and OpenAI's responses (`input_tokens`,
+ * `output_tokens`), in JSON and in server-sent events. Advisory: nothing is decided by them.
+ */
+
+const KEY = Buffer.from('"usage"')
+/** A usage object longer than this is not looked at. */
+const OBJECT_BYTES_MAX = 8 * 1024
+const COUNTED = /json|event-stream/i
+
+export type TokenCounts = { readonly input: number | null; readonly output: number | null }
+export const NO_TOKENS: TokenCounts = { input: null, output: null }
+
+export interface UsageReader {
+  push(chunk: Uint8Array): void
+  readonly counts: TokenCounts
+}
+
+/** Null where the content type is none that carries usage. */
+export function createUsageReader(contentType: string | undefined): UsageReader | null {
+  return contentType !== undefined && COUNTED.test(contentType) ? new ScanningReader() : null
+}
+
+class ScanningReader implements UsageReader {
+  #input: number | null = null
+  #output: number | null = null
+  #held: Buffer = Buffer.alloc(0)
+
+  get counts(): TokenCounts {
+    return { input: this.#input, output: this.#output }
+  }
+
+  push(chunk: Uint8Array): void {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const whole = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
+    let from = 0
+    for (;;) {
+      const at = whole.indexOf(KEY, from)
+      if (at < 0) break
+      const text = whole.toString('latin1', at + KEY.length, at + OBJECT_BYTES_MAX)
+      const end = endOfObject(text)
+      if (end === 'open' && whole.length - at < OBJECT_BYTES_MAX) {
+        this.#held = Buffer.from(whole.subarray(at))
+        return
+      }
+      if (typeof end === 'number') this.#read(text.slice(0, end))
+      from = at + KEY.length
+    }
+    const kept = Math.min(KEY.length - 1, whole.length - from)
+    this.#held = kept <= 0 ? Buffer.alloc(0) : Buffer.from(whole.subarray(whole.length - kept))
+  }
+
+  #read(text: string): void {
+    this.#input = countOf(text, /"(?:input|prompt)_tokens"\s*:\s*(\d{1,15})/) ?? this.#input
+    this.#output = countOf(text, /"(?:output|completion)_tokens"\s*:\s*(\d{1,15})/) ?? this.#output
+  }
+}
+
+function countOf(text: string, pattern: RegExp): number | undefined {
+  const found = pattern.exec(text)?.[1]
+  return found === undefined ? undefined : Number(found)
+}
+
+/** Where the object after the key ends; `open`: not yet, `none`: there is no object. */
+function endOfObject(text: string): number | 'open' | 'none' {
+  const begin = /^\s*:?\s*/.exec(text)![0].length
+  if (begin >= text.length) return 'open'
+  if (text[begin] !== '{') return 'none'
+  let depth = 0
+  for (let at = begin; at < text.length; at += 1) {
+    if (text[at] === '{') depth += 1
+    else if (text[at] === '}' && --depth === 0) return at + 1
+  }
+  return 'open'
+}

@@ -1,0 +1,187 @@
+/** Calls with a credential of the vault. interface.md, Egress proxy request; decisions.md 5 and 22. */
+import { z } from 'zod'
+import { egress, METHODS, type ProxyOutcome } from '../../actors/egress/protocol.js'
+import { granteeOf } from '../../actors/domain/grantee.js'
+import type { Principal } from '../../actors/domain/principal.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import { PROXY_NAME } from '../answers.js'
+import { json, problem, relayed, type Route, route, streamed } from '../route.js'
+
+const JSON_BYTES_MAX = 8 * 1024 * 1024
+const BODY_BYTES_MAX = 32 * 1024 * 1024
+/** A body up to here travels with its request in one piece. */
+const WHOLE_BYTES_MAX = 64 * 1024
+const EXTRA_HEADER = 'x-svc-header-'
+const PROXY = '/v1/proxy'
+
+const method = z.enum(METHODS)
+const authScheme = z.string().max(256)
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+const EgressRequest = z
+  .strictObject({
+    credential_id: z.uuid().meta({ description: 'Active, granted to the caller.' }),
+    method: method.default('GET'),
+    url: z.string().min(1).max(8_192).meta({ example: 'https://api.example.com/v1/models' }),
+    headers: z
+      .array(z.tuple([z.string().max(256), z.string().max(16_384)]))
+      .max(100)
+      .default([]),
+    body: z.string().optional(),
+    body_base64: z
+      .string()
+      .refine((text) => text.length % 4 === 0 && BASE64.test(text), 'Base64 with its padding.')
+      .optional(),
+    auth_scheme: authScheme.optional().meta({ description: 'Must be that of the credential.' }),
+    stream: z.boolean().default(false),
+  })
+  .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {
+    message: 'Either body or body_base64.',
+    path: ['body_base64'],
+  })
+  .meta({ id: 'EgressRequest' })
+
+const BodyHeaders = z.looseObject({
+  'x-svc-credential-id': z.uuid(),
+  'x-svc-url': z.string().min(1).max(8_192),
+  'x-svc-method': method,
+  'x-svc-auth-scheme': authScheme.optional(),
+  'x-svc-stream-response': z.enum(['true', 'false']).default('true'),
+  'content-type': z.string().optional(),
+})
+
+const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
+
+const replies = {
+  relayed: relayed(
+    'What the upstream answered, with its own status and those of its header fields that may pass.',
+    ({ status, headers, body }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
+      status,
+      headers,
+      body,
+    }),
+  ),
+  invalid: problem(
+    400,
+    'bad-request',
+    ({ pointer, detail }: { pointer: string; detail: string }) => ({
+      detail,
+      errors: [{ pointer, detail }],
+    }),
+  ),
+  denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
+  unknown_credential: problem(404, 'not-found', {
+    detail: 'There is no such credential, or it was not granted.',
+  }),
+  budget_exceeded: problem(429, 'rate-limited', ({ detail }: { detail: string }) => ({
+    detail,
+    error: 'budget_exceeded',
+  })),
+  body_too_large: problem(413, 'payload-too-large'),
+  // Nobody is left to read it.
+  client_closed: problem(400, 'bad-request', { detail: 'The request body broke off.' }),
+  upstream_failed: problem(502, 'bad-gateway', ({ error }: { error: string }) => ({
+    detail: 'The upstream gave no answer that can be relayed.',
+    headers: status(error),
+  })),
+  upstream_timeout: problem(504, 'gateway-timeout', ({ error }: { error: string }) => ({
+    detail: 'The upstream did not answer in time.',
+    headers: status(error),
+  })),
+} as const
+
+const operation = {
+  method: 'POST',
+  tags: ['Vault'],
+  exposure: 'public',
+  capabilities: ['egress'],
+  proxy: true,
+} as const
+
+/** One quota for an agent, whichever of its tokens it uses. */
+const byAgent = ({ principal }: { principal: Principal }) => {
+  const { agentId } = granteeOf(principal)
+  return `${principal.tenantId}:${agentId ?? principal.subject}`
+}
+
+export const egressRoutes: readonly Route[] = [
+  route(egress, 'proxy', {
+    ...operation,
+    path: PROXY,
+    operationId: 'proxyRequest',
+    summary: 'Call an upstream with a credential that was granted',
+    description:
+      'Needs a delegated token. The credential is put in on the way; it is never part of the answer.',
+    security: { scheme: 'bearer', scopes: ['vault:read'], direct: 'forbidden' },
+    throttle: [{ policy: 'egress', by: byAgent }],
+    body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX }),
+    message: ({ body, principal, clientAddress }) => {
+      const bytes = bytesOf(body)
+      return {
+        caller: { principal, address: clientAddress },
+        credentialId: body.credential_id,
+        method: body.method,
+        url: body.url,
+        headers: body.headers,
+        body: bytes !== null && bytes.byteLength > WHOLE_BYTES_MAX ? ByteStream.from(bytes) : bytes,
+        bodyBytes: bytes?.byteLength ?? 0,
+        authScheme: body.auth_scheme ?? null,
+        stream: body.stream,
+      }
+    },
+    replies,
+  }),
+  route(egress, 'proxy', {
+    ...operation,
+    path: `${PROXY}/body`,
+    operationId: 'proxyRequestBody',
+    summary: 'Call an upstream with the body of this request',
+    description:
+      'The body is relayed while it comes. What else the upstream shall be sent is in header fields: ' +
+      `x-svc-url, x-svc-method and so on; ${EXTRA_HEADER}<name> becomes <name>.`,
+    security: { scheme: 'bearer', scopes: ['vault:read'] },
+    throttle: [{ policy: 'egress', by: byAgent }],
+    headers: BodyHeaders,
+    body: streamed({ maxBytes: BODY_BYTES_MAX }),
+    message: ({ headers, body, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: headers['x-svc-credential-id'],
+      method: headers['x-svc-method'],
+      url: headers['x-svc-url'],
+      headers: extraHeaders(headers),
+      body: body.stream,
+      bodyBytes: body.bytes,
+      authScheme: headers['x-svc-auth-scheme'] ?? null,
+      stream: headers['x-svc-stream-response'] === 'true',
+    }),
+    replies,
+  }),
+]
+
+/** The routes with the sizes of a deployment: [vault] egress_json_max_bytes, egress_body_max_bytes. */
+export function withEgressSizes(
+  routes: readonly Route[],
+  { jsonBytes, bodyBytes }: { readonly jsonBytes: number; readonly bodyBytes: number },
+): readonly Route[] {
+  return routes.map((each) => {
+    if (each.proxy !== true || each.body === undefined) return each
+    const maxBytes = each.body.kind === 'json' ? jsonBytes : bodyBytes
+    return { ...each, body: { ...each.body, maxBytes } }
+  })
+}
+
+function bytesOf({ body, body_base64: base64 }: z.output<typeof EgressRequest>): Uint8Array | null {
+  if (body !== undefined) return new TextEncoder().encode(body)
+  return base64 === undefined ? null : new Uint8Array(Buffer.from(base64, 'base64'))
+}
+
+function extraHeaders(headers: z.output<typeof BodyHeaders>): [string, string][] {
+  const extra: [string, string][] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (name === 'content-type') extra.push([name, String(value)])
+    else if (name.startsWith(EXTRA_HEADER)) {
+      extra.push([name.slice(EXTRA_HEADER.length), String(value)])
+    }
+  }
+  return extra
+}

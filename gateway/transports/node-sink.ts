@@ -1,0 +1,24 @@
+/** The writing side of a stream of Node: node:http and node:http2. */
+import type { Writable } from 'node:stream'
+import type { Sink } from '../relay.js'
+
+/** @param onBreak ends the stream so that its reader knows that something is missing. */
+export function streamSink(stream: Writable, onBreak: () => void): Sink {
+  return {
+    write: (chunk) => stream.write(chunk),
+    whenRoom: () =>
+      new Promise((resolve) => {
+        const done = () => {
+          stream.off('drain', done).off('close', done)
+          resolve()
+        }
+        if (stream.destroyed) resolve()
+        else stream.once('drain', done).once('close', done)
+      }),
+    end: () => void stream.end(),
+    break: onBreak,
+    get gone() {
+      return stream.destroyed
+    },
+  }
+}

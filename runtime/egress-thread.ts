@@ -1,0 +1,44 @@
+/**
+ * Entry of the thread that relays calls with credentials. It opens secrets, so it shares its memory
+ * with nothing else; it has its own few connections and its own line to the key management.
+ */
+import { egressActor } from '../actors/egress/actor.js'
+import { createLedger } from '../actors/egress/ledger.js'
+import { egressMetrics } from '../actors/egress/metrics.js'
+import type { VaultSettings } from '../actors/vault/settings.js'
+import { openDatabase } from '../storage/database.js'
+import { createSealer } from '../storage/seal.js'
+import { furnish } from './kernel/furnishing.js'
+import { systemRandom } from './kernel/random.js'
+import { serveThread } from './kernel/thread-serve.js'
+import { kmsOf, smallPool, type ThreadAccess } from './thread-access.js'
+
+/** What the main thread gives it along. */
+export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings }
+
+serveThread({
+  seats: async ({ data, clock, log, metrics }) => {
+    const { database: settings, urls, kms: access, vault } = data as EgressThreadData
+    const random = systemRandom(clock)
+    const plane = 'auth' as const
+    const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
+    const kms = await kmsOf(access, clock, log)
+    const ledger = createLedger({ database, clock, random, log })
+    const needs = {
+      database,
+      sealer: createSealer({ database, kms, random, clock }),
+      ledger,
+      clock,
+      metrics: egressMetrics(metrics.registry),
+      settings: vault,
+    }
+    return {
+      actors: [furnish(egressActor, () => needs)],
+      async close() {
+        await ledger.settled()
+        await kms.close()
+        await database.close()
+      },
+    }
+  },
+})

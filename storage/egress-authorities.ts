@@ -1,0 +1,170 @@
+/** What entitles a caller to use a credential through the egress proxy, and how much of it is left. */
+import type { Transaction } from './sql.js'
+import type { CapabilitySnapshot } from './vault-grants.js'
+import type { Grantee } from './vault-credentials.js'
+
+/** A grant, or a lease, which is a grant with a budget of bytes. */
+export type AuthorityRow = {
+  kind: 'grant' | 'lease'
+  id: string
+  snapshot: CapabilitySnapshot
+  methods: string[] | null
+  pathPrefixes: string[] | null
+  maxRequests: number | null
+  maxBytes: number | null
+  requestsUsed: number
+  bytesUsed: number
+  expiresAt: Date | null
+  revokedAt: Date | null
+}
+
+/** Names one in statements. */
+export type AuthorityRef = Pick<AuthorityRow, 'kind' | 'id'>
+
+/** Leases before grants, those in force before ended ones, the newest first. */
+export async function findEgressAuthorities(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  { agentId, delegationId }: Grantee,
+): Promise<AuthorityRow[]> {
+  const { rows } = await tx.query<AuthorityRow>({
+    name: 'egress_authority.of_grantee',
+    text: `select * from (
+             select 'lease' as kind, id, snapshot, null::text[] as methods,
+               null::text[] as "pathPrefixes", null::bigint as "maxRequests",
+               byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
+               expires_at as "expiresAt", revoked_at as "revokedAt", created_at
+             from vault_leases
+             where tenant_id = $1 and credential_id = $2 and recipient_id = $3
+             union all
+             select 'grant', id, snapshot, methods, path_prefixes, max_requests, max_bytes,
+               requests_used, bytes_used, expires_at, revoked_at, created_at
+             from vault_grants
+             where tenant_id = $1 and credential_id = $2 and 'use' = any(capabilities)
+               and (grantee_type, grantee_id) in (('agent', $3), ('delegation', $4))
+           ) a
+           order by ("revokedAt" is null) desc, kind desc, created_at desc, id desc limit 200`,
+    values: [tenantId, credentialId, agentId, delegationId],
+  })
+  return rows
+}
+
+/** Holds credentials as they are until the transaction ends: one that revokes them waits for it. */
+export async function lockForUse(
+  tx: Transaction,
+  tenantId: string,
+  credentialIds: readonly string[],
+): Promise<void> {
+  await tx.query({
+    name: 'egress_authority.lock_credentials',
+    text: `select from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
+           order by id for no key update`,
+    values: [tenantId, credentialIds],
+  })
+}
+
+export type Taking = {
+  /** 1 for a new call, 0 for more bytes of a running one. */
+  readonly requests: 0 | 1
+  /** Bytes without which nothing is taken. */
+  readonly bytesMin: number
+  /** Bytes that are taken when there are as many. */
+  readonly bytesMax: number
+  readonly now: Date
+}
+
+/**
+ * Takes from what is left, in one statement: calls that run side by side take turns on the row.
+ * @returns the bytes taken (0 where bytes are not limited); undefined: not enough is left, or the
+ * authority has ended.
+ */
+export async function takeFromAuthority(
+  tx: Transaction,
+  tenantId: string,
+  { kind, id }: AuthorityRef,
+  { requests, bytesMin, bytesMax, now }: Taking,
+): Promise<number | undefined> {
+  const values = [tenantId, id, bytesMin, bytesMax, now]
+  const { rows } = await tx.query<{ bytes: number }>(
+    kind === 'lease'
+      ? {
+          name: 'egress_authority.take_from_lease',
+          text: `with before as (
+                   select bytes_used, least($4::bigint, byte_budget - bytes_used) as taken
+                   from vault_leases
+                   where tenant_id = $1 and id = $2 and revoked_at is null
+                     and (expires_at is null or expires_at > $5)
+                     and byte_budget - bytes_used >= greatest($3::bigint, 1) for update)
+                 update vault_leases l set bytes_used = l.bytes_used + before.taken
+                 from before where l.tenant_id = $1 and l.id = $2
+                 returning before.taken as bytes`,
+          values,
+        }
+      : {
+          name: 'egress_authority.take_from_grant',
+          text: `with before as (
+                   select coalesce(least($4::bigint, max_bytes - bytes_used), 0) as taken
+                   from vault_grants
+                   where tenant_id = $1 and id = $2 and revoked_at is null
+                     and (expires_at is null or expires_at > $5)
+                     and (max_requests is null or requests_used + $6 <= max_requests)
+                     and (max_bytes is null or max_bytes - bytes_used >= greatest($3::bigint, 1))
+                   for update)
+                 update vault_grants g set requests_used = g.requests_used + $6,
+                   bytes_used = g.bytes_used + before.taken
+                 from before where g.tenant_id = $1 and g.id = $2
+                 returning before.taken as bytes`,
+          values: [...values, requests],
+        },
+  )
+  return rows[0]?.bytes
+}
+
+/** Puts back what a call has taken and not used. */
+export async function returnToAuthority(
+  tx: Transaction,
+  tenantId: string,
+  { kind, id }: AuthorityRef,
+  bytes: number,
+): Promise<void> {
+  const values = [tenantId, id, bytes]
+  await tx.query(
+    kind === 'lease'
+      ? {
+          name: 'egress_authority.return_to_lease',
+          text: `update vault_leases set bytes_used = bytes_used - $3
+                 where tenant_id = $1 and id = $2`,
+          values,
+        }
+      : {
+          name: 'egress_authority.return_to_grant',
+          text: `update vault_grants set bytes_used = bytes_used - $3
+                 where tenant_id = $1 and id = $2`,
+          values,
+        },
+  )
+}
+
+/** Which of these grants and leases are in force still, with their credentials. */
+export async function authoritiesInForce(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'egress_authority.in_force',
+    text: `select a.id from (
+             select tenant_id, id, credential_id, revoked_at, expires_at from vault_grants
+             where tenant_id = $1 and id = any($2::uuid[])
+             union all
+             select tenant_id, id, credential_id, revoked_at, expires_at from vault_leases
+             where tenant_id = $1 and id = any($2::uuid[])
+           ) a join vault_credentials c
+             on c.tenant_id = a.tenant_id and c.id = a.credential_id and c.status = 'active'
+           where a.revoked_at is null and (a.expires_at is null or a.expires_at > $3)`,
+    values: [tenantId, ids, now],
+  })
+  return new Set(rows.map(({ id }) => id))
+}

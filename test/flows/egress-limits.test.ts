@@ -1,0 +1,218 @@
+/** What a caller of the egress proxy may use, and how much. decisions.md 4, 5, 17, 18 and 22. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import {
+  bodyCall,
+  closedCalls,
+  CREDENTIALS,
+  egressHouse,
+  SECRET,
+  settingOf,
+  type Setting,
+  UPSTREAM_NAME,
+} from '../support/egress.js'
+import { sql } from '../support/identity.js'
+
+const house = await egressHouse()
+const { api, upstream, running } = house
+test.after.always(() => house.end())
+
+const call = (setting: Setting, path: string, more: object = {}) =>
+  api.post('/v1/proxy', setting.delegated, {
+    credential_id: setting.credentialId,
+    url: upstream.origin + path,
+    ...more,
+  })
+
+for (const [scheme, secret, header, value] of [
+  ['bearer', SECRET, 'authorization', `Bearer ${SECRET}`],
+  ['basic', 'me:word', 'authorization', `Basic ${Buffer.from('me:word').toString('base64')}`],
+  ['header:X-Api-Key', SECRET, 'x-api-key', SECRET],
+] as const) {
+  test.serial(`${scheme} is put into ${header}`, async (t) => {
+    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    t.is((await call(setting, '/echo')).status, 200)
+    t.is(upstream.requests.at(-1)!.headers[header], value)
+    const own = await call(setting, '/echo', { headers: [[header.toUpperCase(), 'mine']] })
+    t.is(own.status, 400)
+  })
+}
+
+test.serial('query: is appended, and never twice', async (t) => {
+  const setting = await settingOf(house, { auth_scheme: 'query:api[key]', secret: 'a b&c+' })
+  t.is((await call(setting, '/echo?x=1')).status, 200)
+  t.is(upstream.requests.at(-1)!.url, '/echo?x=1&api%5Bkey%5D=a%20b%26c%2B')
+  t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
+})
+
+for (const coding of ['none', 'gzip', 'deflate', 'br']) {
+  for (const stream of [false, true]) {
+    test.serial(`the secret is taken out of an answer (${coding}, stream ${stream})`, async (t) => {
+      const setting = await settingOf(house)
+      const answer = await call(setting, `/secrets/${coding}`, { stream })
+      t.is(answer.status, 200)
+      t.is(answer.body['text'], '<[redacted]> <[redacted]=> <[redacted]> <[redacted]>')
+      t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
+      t.is(answer.headers['content-encoding'], undefined)
+      const [closed] = await closedCalls(house, setting.tenantId, 1)
+      t.is(closed!['redactions'], 5)
+    })
+  }
+}
+
+test.serial('token counts of a stream are told', async (t) => {
+  const setting = await settingOf(house)
+  t.is((await call(setting, '/sse', { stream: true })).status, 200)
+  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  t.like(closed, { input_tokens: 25, output_tokens: 310, outcome: 'completed' })
+})
+
+test.serial('methods and path prefixes of a grant', async (t) => {
+  const setting = await settingOf(house, {}, { methods: ['GET'], path_prefixes: ['/echo/a'] })
+  const statusOf = async (path: string, method = 'GET') =>
+    (await call(setting, path, { method })).status
+  t.is(await statusOf('/echo/a'), 200)
+  t.is(await statusOf('/echo/a/b?c'), 200)
+  t.is(await statusOf('/echo/%61/b'), 200)
+  t.is(await statusOf('/echo/a', 'HEAD'), 200)
+  for (const path of [
+    '/echo/ab',
+    '/echo',
+    '/echo/a/../b',
+    '/echo/a/%2e%2e/b',
+    '/echo/a%2f..%2fb',
+    '/echo/a//b',
+    '/echo/a/%252e%252e/b',
+    '/echo/a/..;/b',
+    '/echo/a/%5c..',
+  ]) {
+    t.is(await statusOf(path), 403, path)
+  }
+  t.is(await statusOf('/echo/a', 'POST'), 403)
+})
+
+test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
+  const setting = await settingOf(house, {}, { max_requests: 5 })
+  const answers = await Promise.all(Array.from({ length: 12 }, () => call(setting, '/echo')))
+  const statuses = answers.map(({ status }) => status).sort()
+  t.deepEqual(statuses, [...Array(5).fill(200), ...Array(7).fill(429)])
+  t.is(answers.find(({ status }) => status === 429)!.body['error'], 'budget_exceeded')
+})
+
+test.serial(
+  'a lease is never overspent by calls side by side, and what is left comes back',
+  async (t) => {
+    const setting = await settingOf(house)
+    const { operator, credentialId, agentId, tenantId } = setting
+    const budget = 200_000
+    const leased = await api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
+      recipient_id: agentId,
+      byte_budget: budget,
+    })
+    t.is(leased.status, 201)
+    const answers = await Promise.allSettled(
+      Array.from({ length: 8 }, () => call(setting, '/bytes/40000', { stream: true })),
+    )
+    const whole = answers.filter(
+      (each) => each.status === 'fulfilled' && each.value.status === 200,
+    ).length
+    t.true(whole >= 1 && whole <= 5, String(whole))
+    const closed = await closedCalls(house, tenantId, whole)
+    const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+    t.true(used <= budget)
+    const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
+    t.is(list.rows[0]!['bytes_used'], used)
+    const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
+    t.is(refused.status, 429)
+    t.is(refused.body['error'], 'budget_exceeded')
+  },
+)
+
+test.serial('what was revoked is refused by the next call', async (t) => {
+  for (const what of ['grant', 'credential'] as const) {
+    const setting = await settingOf(house)
+    t.is((await call(setting, '/echo')).status, 200)
+    const at =
+      what === 'grant'
+        ? `/api/v1/vault/grants/${setting.grantId}/revoke`
+        : `${CREDENTIALS}/${setting.credentialId}/revoke`
+    t.is((await api.post(at, setting.operator)).status, 200)
+    const after = await call(setting, '/echo')
+    t.is(after.status, what === 'grant' ? 404 : 403)
+  }
+  const setting = await settingOf(house)
+  const { agentId, operator, direct } = setting
+  t.is((await api.post(`/api/v1/agents/${agentId}/suspend`, operator)).status, 200)
+  const after = await house.send('/v1/proxy/body', {
+    token: direct,
+    headers: bodyCall(setting, `${upstream.origin}/echo`),
+  })
+  t.is(after.statusCode, 401)
+})
+
+for (const what of ['grant', 'credential', 'agent'] as const) {
+  test.serial(`a running stream ends when the ${what} does`, async (t) => {
+    const setting = await settingOf(house)
+    const { grantId, credentialId, agentId, operator, tenantId } = setting
+    const answer = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${upstream.origin}/silent-after-chunk`),
+    })
+    t.is(answer.statusCode, 200)
+    const reading = answer.body.text()
+    reading.catch(() => {})
+    await sleep(50)
+    const at = {
+      grant: `/api/v1/vault/grants/${grantId}/revoke`,
+      credential: `${CREDENTIALS}/${credentialId}/revoke`,
+      agent: `/api/v1/agents/${agentId}/suspend`,
+    }[what]
+    t.is((await api.post(at, operator)).status, 200)
+    await t.throwsAsync(reading)
+    const [closed] = await closedCalls(house, tenantId, 1)
+    t.is(closed!['outcome'], 'revoked')
+  })
+}
+
+test.serial('an answer over the buffered cap is not given in part', async (t) => {
+  const setting = await settingOf(house)
+  const answer = await call(setting, `/bytes/${11 * 2 ** 20}`)
+  t.is(answer.status, 502)
+  t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
+  t.is(answer.body['error'], 'bad_gateway')
+})
+
+for (const [habit, status, error] of [
+  ['reset-before-headers', 502, 'connection_terminated'],
+  ['reset-in-body', 502, 'http_response_incomplete'],
+  ['short-body', 502, 'http_response_incomplete'],
+  ['not-http', 502, 'http_protocol_error'],
+  ['huge-headers', 502, 'http_response_header_section_size'],
+  ['endless-headers', 502, 'http_response_header_section_size'],
+  ['bomb', 502, 'http_response_body_size'],
+  ['zipped', 502, 'http_response_content_coding'],
+] as const) {
+  test.serial(`an upstream of the habit ${habit} is a ${status}, ${error}`, async (t) => {
+    const setting = await settingOf(house)
+    const answer = await call(setting, `/${habit}`)
+    t.is(answer.status, status)
+    t.is(answer.headers['proxy-status'], `svc-egress; error=${error}`)
+    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    t.truthy(closed!['outcome'])
+  })
+}
+
+test.serial('nothing of a call is told but host and method', async (t) => {
+  const setting = await settingOf(house)
+  await call(setting, '/echo/a-path?a=query', { method: 'POST', body: 'a-body' })
+  await closedCalls(house, setting.tenantId, 1)
+  const rows = await sql<{ text: string }>(
+    running.db.database,
+    `select data::text as text from events where tenant_id = $1
+     union all select data::text from audit_events where tenant_id = $1`,
+    [setting.tenantId],
+  )
+  const told = JSON.stringify(rows)
+  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(told.includes(word), word)
+  t.true(told.includes(UPSTREAM_NAME))
+})

@@ -1,0 +1,136 @@
+/** Calls with a credential over HTTP. interface.md, Egress proxy request; decisions.md 5 and 22. */
+import { createHash } from 'node:crypto'
+import test from 'ava'
+import {
+  bodyCall,
+  closedCalls,
+  type EgressHouse,
+  egressHouse,
+  SECRET,
+  settingOf,
+  type Setting,
+} from '../support/egress.js'
+import { TRANSPORTS } from '../support/service.js'
+import { digestOf } from '../actors/egress/upstream.js'
+
+const MIB = 2 ** 20
+const houses = new Map<string, EgressHouse>()
+for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
+const house = houses.get('plain_http')!
+test.after.always(async () => {
+  for (const each of houses.values()) await each.end()
+})
+
+const proxied = ({ credentialId }: Setting, url: string, more: object = {}) => ({
+  credential_id: credentialId,
+  method: 'GET',
+  url,
+  ...more,
+})
+
+for (const [transport, at] of houses) {
+  test.serial(`a call goes out with the credential and comes back (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    const { delegated } = setting
+    for (const stream of [false, true]) {
+      const answer = await at.api.post(
+        '/v1/proxy',
+        delegated,
+        proxied(setting, `${at.upstream.origin}/headers`, {
+          headers: [
+            ['Accept', 'text/plain'],
+            ['Cookie', 'a=b'],
+          ],
+          stream,
+        }),
+      )
+      t.is(answer.status, 200)
+      const { headers } = answer
+      t.is(headers['proxy-status'], 'svc-egress; received-status=200')
+      t.is(headers['x-svc-upstream-request-id'], 'theirs')
+      t.is(headers['x-ratelimit-remaining'], '7')
+      t.is(headers['set-cookie'], undefined)
+      t.is(headers['server'], undefined)
+      t.is(headers['x-hop'], undefined)
+      t.is(headers['ratelimit'], undefined)
+      t.not(headers['x-request-id'], 'theirs')
+      const sent = at.upstream.requests.at(-1)!
+      t.is(sent.headers.authorization, `Bearer ${SECRET}`)
+      t.is(sent.headers.cookie, undefined)
+      t.is(sent.headers.accept, 'text/plain')
+      // The upstream told what it was sent, and that is not handed on.
+      t.true(JSON.stringify(answer.body).includes('[redacted]'))
+      t.false(JSON.stringify(answer.body).includes(SECRET))
+    }
+    const closed = await closedCalls(at, setting.tenantId, 2)
+    t.like(closed[0], { outcome: 'completed', method: 'GET', redactions: 1 })
+  })
+
+  test.serial(`32 MiB pass unchanged in each direction (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    const { direct, tenantId } = setting
+    const chunk = Buffer.alloc(64 * 1024, 'svc ')
+    async function* produce() {
+      for (let sent = 0; sent < 32 * MIB; sent += chunk.length) yield chunk
+    }
+    const up = await at.send('/v1/proxy/body', {
+      token: direct,
+      headers: {
+        ...bodyCall(setting, `${at.upstream.origin}/hash`),
+        'content-length': String(32 * MIB),
+        'content-type': 'application/x-tar',
+      },
+      body: produce() as never,
+    })
+    t.is(up.statusCode, 200)
+    const told = (await up.body.json()) as { bytes: number; sha256: string }
+    t.is(told.sha256, digestOf(32 * MIB))
+    t.is(at.upstream.requests.at(-1)!.headers['content-length'], String(32 * MIB))
+    t.is(at.upstream.requests.at(-1)!.headers['content-type'], 'application/x-tar')
+
+    const down = await at.send('/v1/proxy/body', {
+      token: direct,
+      headers: bodyCall(setting, `${at.upstream.origin}/bytes/${32 * MIB}`, {
+        'x-svc-method': 'GET',
+      }),
+    })
+    t.is(down.statusCode, 200)
+    const hash = createHash('sha256')
+    for await (const part of down.body) hash.update(part as Buffer)
+    t.is(hash.digest('hex'), digestOf(32 * MIB))
+    const closed = await closedCalls(at, tenantId, 2)
+    t.like(closed[1], { outcome: 'completed', bytes: 32 * MIB })
+  })
+}
+
+test.serial('what the gateway and the vault refuse', async (t) => {
+  const setting = await settingOf(house)
+  const { delegated, direct } = setting
+  const url = `${house.upstream.origin}/echo`
+  const before = house.upstream.requests.length
+  const cases: [number, string, object, string?][] = [
+    [400, 'bad_request', proxied(setting, url, { method: 'TRACE' })],
+    [400, 'bad_request', proxied(setting, 'http://api.upstream.example/')],
+    [400, 'bad_request', proxied(setting, 'https://a:b@api.upstream.example/')],
+    [400, 'bad_request', proxied(setting, url, { body: 'a', body_base64: 'YQ==' })],
+    [400, 'bad_request', proxied(setting, url, { body_base64: 'YQ' })],
+    [400, 'bad_request', proxied(setting, url, { unknown: 1 })],
+    [400, 'bad_request', proxied(setting, url, { headers: [['x', 'a\r\nb: c']] })],
+    [400, 'bad_request', proxied(setting, url, { headers: [['AUTHORIZATION', 'x']] })],
+    [400, 'bad_request', { ...proxied(setting, url), credential_id: 'x' }],
+    [403, 'policy_denied', proxied(setting, url, { auth_scheme: 'basic' })],
+    [403, 'policy_denied', proxied(setting, 'https://127.0.0.1/')],
+    [403, 'policy_denied', proxied(setting, 'https://other.example/')],
+    [404, 'not_found', { ...proxied(setting, url), credential_id: crypto.randomUUID() }],
+    [403, 'forbidden', proxied(setting, url), direct],
+    [401, 'unauthorized', proxied(setting, url), 'nonsense'],
+  ]
+  for (const [status, error, body, token = delegated] of cases) {
+    const answer = await house.api.post('/v1/proxy', token, body)
+    t.is(answer.status, status, JSON.stringify([body, answer.body]))
+    t.is(answer.body['error'], error, JSON.stringify(body))
+    const type = status === 400 ? 'http_request_error' : 'http_request_denied'
+    t.is(answer.headers['proxy-status'], `svc-egress; error=${type}`)
+  }
+  t.is(house.upstream.requests.length, before)
+})
