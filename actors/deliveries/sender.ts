@@ -60,7 +60,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       resolve,
     }),
-    { poolsMax: ORIGINS_MAX },
+    ORIGINS_MAX,
   )
   const rules = { privateNetworks, nonStandardPorts: settings.nonStandardPorts }
   const timeoutMs = settings.timeout_secs * 1000

@@ -13,6 +13,15 @@ import { createProxy } from './proxy.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
 
+/** What a feature needs that connects as egress does. */
+export type EgressSettings = Pick<
+  VaultSettings,
+  | 'egress_allow_private_networks'
+  | 'egress_allow_non_standard_ports'
+  | 'egress_ca_pem_path'
+  | 'egress_dns_overrides'
+>
+
 export type EgressNeeds = {
   readonly database: Database
   readonly sealer: Sealer
@@ -38,6 +47,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
         http2: true,
       }),
+      undefined,
       { http2: true },
     )
     const watch = createWatch({ database, clock, log: life.log })

@@ -22,14 +22,14 @@ export interface Upstreams {
 }
 
 export type UpstreamOptions = {
-  readonly poolsMax?: number | undefined
   /** The connector must offer `h2` for it to be spoken. */
   readonly http2?: boolean | undefined
 }
 
 export function createUpstreams(
   connect: Connector,
-  { poolsMax = POOLS_MAX, http2 = false }: UpstreamOptions = {},
+  poolsMax = POOLS_MAX,
+  { http2 = false }: UpstreamOptions = {},
 ): Upstreams {
   const pools = new Map<string, Pool>()
 

@@ -118,20 +118,20 @@ test.serial(
     ).length
     t.true(whole >= 1 && whole <= 5, String(whole))
     // Those that broke off are booked too; then what they had taken and not used is back.
-  const books = async () => {
-    const closed = await closedCalls(house, tenantId, whole)
-    const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
-    const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
-    return { used, booked: Number(list.rows[0]!['bytes_used']) }
-  }
-  let found = await books()
-  for (let attempt = 0; found.used !== found.booked && attempt < 100; attempt += 1) {
-    await sleep(50)
-    found = await books()
-  }
-  t.is(found.booked, found.used)
-  t.true(found.used <= budget)
-  const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
+    const books = async () => {
+      const closed = await closedCalls(house, tenantId, whole)
+      const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
+      const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+      return { used, booked: Number(list.rows[0]!['bytes_used']) }
+    }
+    let found = await books()
+    for (let attempt = 0; found.used !== found.booked && attempt < 100; attempt += 1) {
+      await sleep(50)
+      found = await books()
+    }
+    t.is(found.booked, found.used)
+    t.true(found.used <= budget)
+    const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
     t.is(refused.status, 429)
     t.is(refused.body['error'], 'budget_exceeded')
   },

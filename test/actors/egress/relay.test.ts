@@ -334,9 +334,7 @@ test('request bytes and response bytes share the budget', async (t) => {
 })
 
 test('pools of origins not used lately are closed beyond the bound', async (t) => {
-  const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }), {
-    poolsMax: 2,
-  })
+  const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }), 2)
   const first = upstreams.of('http://a.example')
   upstreams.of('http://b.example')
   t.is(upstreams.of('http://a.example'), first)
