@@ -9,6 +9,7 @@ import { httpClient, type Request } from '../client/http.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { loadSettings } from '../load-settings.js'
 import { controlPlaneSteps } from './tour-control-plane.js'
+import { delegationSteps } from './tour-delegation.js'
 import {
   basic,
   complete,
@@ -217,6 +218,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   ...controlPlaneSteps,
+  ...delegationSteps,
   ...vaultSteps,
 ]
 

@@ -1,0 +1,93 @@
+/** A person decides about an agent in a real browser: in both schemes, without barriers. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExecutionContext } from 'ava'
+import type { Page } from 'playwright-core'
+import { apiOf } from '../support/api.js'
+import { openChromium, violations } from '../support/chromium.js'
+import { ask, fixtureOf, poll } from '../support/delegation.js'
+import { testWithProgram } from '../support/programs.js'
+import { testService, type Transport } from '../support/service.js'
+import { loginCodes } from '../support/totp.js'
+
+/** TEST_SCREENSHOTS names a folder for pictures of every page. */
+const pictures = process.env['TEST_SCREENSHOTS']
+
+/** Run in the page: heights of what can be pressed, below 44 pixels. */
+const SMALL_TARGETS = `
+  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
+    .map((element) => element.getBoundingClientRect().height)
+    .filter((height) => height < 44)`
+
+async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
+  t.deepEqual(await violations(page), [], name)
+  t.deepEqual(await page.evaluate<number[]>(SMALL_TARGETS), [], name)
+  if (pictures === undefined) return
+  mkdirSync(pictures, { recursive: true })
+  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
+}
+
+async function deciding(
+  t: ExecutionContext,
+  path: string,
+  transport: Transport,
+  colorScheme: 'light' | 'dark',
+): Promise<void> {
+  t.timeout(180_000)
+  const running = await testService({ transport })
+  t.teardown(() => running.end())
+  const api = apiOf(running)
+  t.teardown(() => api.close())
+  const workspace = await api.workspace('Harbour Works')
+  const { email, password } = fixtureOf(workspace)
+  const window = await openChromium(path, { colorScheme })
+  t.teardown(() => window.close())
+  const { page, complaints } = window
+  const picture = (name: string) => looksRight(t, page, `${name}-${colorScheme}`)
+
+  const asked = await ask(api, workspace.token, { scope: 'openid vault:list users:manage' })
+  await page.goto(running.baseUrl + String(asked.body['verification_uri_complete']))
+  await page.waitForURL('**/auth/login?flow=*')
+  await page.fill('#email', email)
+  await page.fill('#password', password)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/auth/mfa/enroll?flow=*')
+  const secret = await page.getAttribute('[data-totp-secret]', 'data-totp-secret')
+  const codes = loginCodes(String(secret))
+  await page.fill('#code', codes.next())
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('[data-recovery-code]')
+  await page.click('a.button')
+  await page.waitForURL(`**/device/delegation/${asked.userCode}`)
+  const shown = await page.getAttribute('[data-user-code]', 'data-user-code')
+  t.is(shown, String(asked.body['user_code_display']))
+  await picture('delegation')
+  // By keyboard alone: the first thing to press allows, the second does not.
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('[data-decision="approved"]')
+  await picture('delegation-approved')
+  t.is((await poll(api, workspace.token, asked)).status, 200)
+
+  await page.goto(`${running.baseUrl}/auth/account`)
+  await page.waitForSelector('[data-delegation]')
+  await picture('account-delegations')
+  await page.click('[data-delegation]')
+  await page.waitForURL('**/auth/account')
+  await page.waitForSelector('[data-delegation]', { state: 'detached' })
+
+  const other = await ask(api, workspace.token, { scope: 'openid' })
+  await page.goto(`${running.baseUrl}/device/delegation/${other.userCode}`)
+  await page.click('form[action$="/deny"] button')
+  await page.waitForSelector('[data-decision="denied"]')
+  await picture('delegation-denied')
+  t.is((await poll(api, workspace.token, other)).body['error'], 'access_denied')
+  t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
+}
+
+testWithProgram('chromium', 'a person decides about an agent: light, plain HTTP', (t, path) =>
+  deciding(t, path, 'plain_http', 'light'),
+)
+testWithProgram('chromium', 'a person decides about an agent: dark, HTTP/2 and TLS', (t, path) =>
+  deciding(t, path, 'tls_h2_only', 'dark'),
+)
