@@ -142,6 +142,12 @@ const dispute = (status: string): Fields => ({
   status: [text, status],
   ...(status === 'closed' ? { outcome: [text, 'won'] } : {}),
 })
+const payout = (status: string): Fields => ({
+  rail: [text, 'sandbox'],
+  ...money,
+  status: [text, status],
+  ...(status === 'failed' ? { failure_code: [text, 'account_closed'] } : {}),
+})
 /** What becomes of the money of payments. */
 const MONEY: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.settlement.created': settlement('created'),
@@ -149,6 +155,17 @@ const MONEY: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.settlement.released': settlement('released'),
   'commerce.dispute.opened': dispute('opened'),
   'commerce.dispute.closed': dispute('closed'),
+  'commerce.payout.submitted': payout('submitted'),
+  'commerce.payout.paid': payout('paid'),
+  'commerce.payout.failed': payout('failed'),
+  'commerce.statement.created': {
+    currency: money['currency']!,
+    opening_balance_minor: [z.int(), 0],
+    closing_balance_minor: [z.int(), 1999],
+    totals: [z.record(z.string(), z.unknown()), { charge: { count: 1, amount_minor: 1999 } }],
+    period_start: [z.iso.datetime(), EXAMPLE_TIME],
+    period_end: [z.iso.datetime(), '2026-02-01T00:00:00.000Z'],
+  },
 }
 
 /** Payment events have no actor: metadata is what a merchant correlates by (interface.md). */

@@ -22,6 +22,7 @@ import { tenantRoutes } from './routes/tenants.js'
 import { userRoutes } from './routes/users.js'
 import { userinfoRoutes } from './routes/userinfo.js'
 import { egressRoutes } from './routes/egress.js'
+import { settlementRoutes } from './routes/settlement.js'
 import { sshcaRoutes } from './routes/sshca.js'
 import { vaultRoutes } from './routes/vault.js'
 import { workspaceRoutes } from './routes/workspaces.js'
@@ -54,4 +55,5 @@ export const routes: readonly Route[] = [
   ...auditRoutes,
   ...checkoutRoutes,
   ...commerceRoutes,
+  ...settlementRoutes,
 ]

@@ -17,6 +17,7 @@ import { delegation } from '../actors/delegation/protocol.js'
 import { checkoutActor } from '../actors/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/actor.js'
 import { paymentOutcomes } from '../actors/commerce/metrics.js'
+import { settlementActor } from '../actors/settlement/actor.js'
 import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
@@ -328,7 +329,18 @@ export function furnishings(house: House): readonly Furnishing[] {
       paid: paymentOutcomes(registry),
       settings: settings.commerce,
     })),
-    furnish(commerceActor, () => ({ database, clock, random })),
+    furnish(commerceActor, () => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails({ database, clock }),
+    })),
+    furnish(settlementActor, () => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails({ database, clock }),
+    })),
     furnish(billingActor, () => ({
       database,
       clock,

@@ -13,6 +13,7 @@ import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { delegationActor } from '../actors/delegation/actor.js'
 import { checkoutActor } from '../actors/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/actor.js'
+import { settlementActor } from '../actors/settlement/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
@@ -81,6 +82,7 @@ export const seats = [
   seat(vaultActor,        inline,                                                   A, C   ),
   seat(checkoutActor,     inline,                                                   A      ),
   seat(commerceActor,     inline,                                                      C   ),
+  seat(settlementActor,   inline,                                                      C   ),
   seat(billingActor,      inline,                                                         J),
   seat(egressActor,       thread('egress'),                                         A      ),
   seat(upkeepActor,       inline,                                                         J),

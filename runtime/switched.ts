@@ -1,11 +1,13 @@
 /** Features that a deployment switches on: the routes of their actors exist only then. */
 import { checkout } from '../actors/checkout/protocol.js'
 import { commerce } from '../actors/commerce/protocol.js'
+import { settlement } from '../actors/settlement/protocol.js'
 import type { Route } from '../gateway/route.js'
 import type { Settings } from './settings.js'
 
 const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
   [checkout.name, (settings: Settings) => settings.commerce.enabled],
+  [settlement.name, (settings: Settings) => settings.commerce.enabled],
   [commerce.name, (settings: Settings) => settings.commerce.enabled],
 ])
 

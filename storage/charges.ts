@@ -250,3 +250,12 @@ export async function reverseCharge(
     values: [tenantId, id, byMinor, now],
   })
 }
+
+/** Locks a charge to the end of the transaction. */
+export async function lockCharge(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'charge.lock',
+    text: 'select 1 from charges where tenant_id = $1 and id = $2 for no key update',
+    values: [tenantId, id],
+  })
+}

@@ -2,16 +2,22 @@
 import type { Life } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { claimCharges, type ChargeRow } from '../../storage/charges.js'
+import { claimCharges, type ChargeRow, findCharge } from '../../storage/charges.js'
 import { expireCheckouts } from '../../storage/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
+import { claimPayouts, type PayoutRow } from '../../storage/payouts.js'
+import { claimRefunds, type RefundRow } from '../../storage/refunds.js'
 import { claimSettlements, lockSettlement, type SettlementRow } from '../../storage/settlements.js'
 import type { Database } from '../../storage/sql.js'
+import { booksToClose, insertStatement } from '../../storage/statements.js'
 import { claimSubscriptions } from '../../storage/subscriptions.js'
 import { chargeFailed } from '../commerce/charges.js'
 import { stepSettlement } from '../commerce/disputes.js'
+import { statementEvent } from '../commerce/events.js'
 import { applyAnswer } from '../commerce/outcome.js'
-import type { Rails } from '../commerce/rail.js'
+import { applyPayout } from '../commerce/payouts.js'
+import type { Rail, Rails } from '../commerce/rail.js'
+import { applyRefund } from '../commerce/refunds.js'
 import { renewal } from './renewal.js'
 
 const BATCH = 32
@@ -74,13 +80,17 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     }, options)
   }
 
+  function railOf(name: string | null): Rail {
+    const rail = rails.get(name ?? '')
+    if (rail === undefined) throw new Error(`there is no rail ${name}`)
+    return rail
+  }
+  const limit = () => AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)])
+
   async function conclude(charge: ChargeRow): Promise<void> {
     const { tenantId, id: chargeId, amountMinor, currency } = charge
-    const rail = rails.get(charge.rail ?? '')
-    if (rail === undefined) throw new Error(`there is no rail ${charge.rail}`)
-    const order = { tenantId, chargeId, amountMinor, currency }
-    const limit = AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)])
-    const answer = await rail.conclude(order, limit)
+    const rail = railOf(charge.rail)
+    const answer = await rail.conclude({ tenantId, chargeId, amountMinor, currency }, limit())
     await database.tenant(
       tenantId,
       async (tx) => {
@@ -110,6 +120,52 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     )
   }
 
+  async function giveBack(refund: RefundRow): Promise<void> {
+    const { tenantId, id: refundId, chargeId, amountMinor } = refund
+    const charge = await database.tenant(
+      tenantId,
+      (tx) => findCharge(tx, tenantId, chargeId),
+      options,
+    )
+    if (charge === undefined) throw new Error('a refund has a charge')
+    const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
+    const answer = await railOf(charge.rail).refund(order, limit())
+    await database.tenant(
+      tenantId,
+      async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
+      options,
+    )
+  }
+
+  async function payOut(payout: PayoutRow): Promise<void> {
+    const { tenantId, id: payoutId, amountMinor, currency } = payout
+    const order = { tenantId, payoutId, amountMinor, currency }
+    const answer = await railOf(payout.rail).payOut(order, limit())
+    await database.tenant(
+      tenantId,
+      async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),
+      options,
+    )
+  }
+
+  /** Months end for every book: what was booked and not told is told then. */
+  async function close(book: { tenantId: string; currency: string }): Promise<void> {
+    const { tenantId, currency } = book
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const row = await insertStatement(tx, tenantId, currency, needs.random.uuid(), clock.now())
+        await appendEvents(tx, row === undefined ? [] : [statementEvent(row, means)])
+      },
+      options,
+    )
+  }
+
+  function monthStart(): Date {
+    const now = clock.now()
+    return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1))
+  }
+
   return {
     async round(): Promise<Record<string, number>> {
       return {
@@ -125,6 +181,18 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         renewed: await each(
           await claimed((tx, now, to) => claimSubscriptions(tx, now, to, BATCH)),
           renew,
+        ),
+        refunded: await each(
+          await claimed((tx, now, to) => claimRefunds(tx, now, to, BATCH)),
+          giveBack,
+        ),
+        paidOut: await each(
+          await claimed((tx, now, to) => claimPayouts(tx, now, to, BATCH)),
+          payOut,
+        ),
+        closed: await each(
+          await database.system((tx) => booksToClose(tx, monthStart(), BATCH), options),
+          close,
         ),
       }
     },

@@ -7,12 +7,16 @@ import type { Database } from '../../storage/sql.js'
 import { isUuid } from '../domain/ids.js'
 import { goods } from './goods.js'
 import { type CommerceProtocol, commerce } from './protocol.js'
+import type { Rails } from './rail.js'
 import { chargeOf, listedOf } from './records.js'
+import { refunding } from './refund.js'
+import { subscriptions } from './subscriptions.js'
 
 export type CommerceNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  readonly rails: Rails
 }
 
 const anyOrder = () => undefined
@@ -33,12 +37,19 @@ export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
     activatePaymentLink: anyOrder,
     listCharges: anyOrder,
     readCharge: anyOrder,
+    refundCharge: ({ chargeId }) => chargeId,
+    listSubscriptions: anyOrder,
+    readSubscription: anyOrder,
+    cancelSubscription: ({ id }) => id,
+    simulateRenewal: ({ id }) => id,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database } = needs
     return {
       ...goods(needs),
+      ...refunding(needs),
+      ...subscriptions(needs),
 
       listCharges: ({ tenantId, limit, after }, { signal }) =>
         database.tenant(

@@ -1,6 +1,6 @@
 /** Disputes and settlements: what they do to each other and to the ledger. */
 import type { ChargeRow } from '../../storage/charges.js'
-import { reverseCharge } from '../../storage/charges.js'
+import { findCharge, lockCharge, reverseCharge } from '../../storage/charges.js'
 import {
   closeDispute as closeRow,
   type DisputeRow,
@@ -78,6 +78,8 @@ export async function closeDispute(
   const { tenantId } = caller.principal
   const found = await findDispute(tx, tenantId, id)
   if (found === undefined) return undefined
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
   const now = means.clock.now()
   const row = await closeRow(tx, tenantId, id, outcome, now)
@@ -86,27 +88,32 @@ export async function closeDispute(
     disputeEvent('commerce.dispute.closed', row, means, requestId, caller),
   ]
   if (settlement !== undefined) {
-    if (outcome === 'lost') await takeBack(tx, means, row, settlement)
-    const left = outcome === 'lost' ? { ...settlement, amountMinor: 0 } : settlement
+    const taken = outcome === 'lost' ? await takeBack(tx, means, row, settlement) : 0
+    const left = { ...settlement, amountMinor: settlement.amountMinor - taken }
     const released = await stepSettlement(tx, means, left, 'released', null, null, requestId)
     events.push(...(released?.events ?? []))
   }
   return { row, events, changed: true }
 }
 
+/** What is left of the charge, but for refunds that are under way. @returns how much. */
 async function takeBack(
   tx: Transaction,
   { clock, random }: ChargeMeans,
-  dispute: DisputeRow,
-  { tenantId, id, rail, currency, amountMinor, status }: SettlementRow,
-): Promise<void> {
+  { id: subjectId, chargeId }: DisputeRow,
+  { tenantId, id, rail, currency, status }: SettlementRow,
+): Promise<number> {
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined) throw new Error('a dispute has a charge')
+  const { refundedAmountMinor, refundingAmountMinor } = charge
+  const amountMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
   const now = clock.now()
   await postEntry(tx, {
     tenantId,
     id: random.uuid(),
     currency,
     kind: 'dispute.lost',
-    subjectId: dispute.id,
+    subjectId,
     createdAt: now,
     lines: [
       { account: ACCOUNT_OF[status], rail, amountMinor },
@@ -114,7 +121,8 @@ async function takeBack(
     ],
   })
   await reduceSettlement(tx, tenantId, id, amountMinor, now)
-  await reverseCharge(tx, tenantId, dispute.chargeId, amountMinor, now)
+  await reverseCharge(tx, tenantId, chargeId, amountMinor, now)
+  return amountMinor
 }
 
 /**

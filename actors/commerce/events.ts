@@ -1,8 +1,10 @@
 /** What commerce tells receivers. interface.md, Event types: fields of payment events. */
 import type { ChargeRow } from '../../storage/charges.js'
 import type { NewEvent } from '../../storage/outbox.js'
+import type { PayoutRow } from '../../storage/payouts.js'
 import type { DisputeRow } from '../../storage/disputes.js'
 import type { SettlementRow } from '../../storage/settlements.js'
+import type { StatementRow } from '../../storage/statements.js'
 import { actorOf, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import type { ChargeMeans } from './charges.js'
@@ -105,6 +107,60 @@ export function disputeEvent(
         reason: dispute.reason,
         status: dispute.status,
         ...known('outcome', dispute.outcome),
+      },
+    ),
+    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
+  }
+}
+
+export function payoutEvent(
+  type: 'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
+  payout: PayoutRow,
+  { clock, random }: ChargeMeans,
+  requestId?: string,
+  caller?: Caller,
+): NewEvent {
+  const { id, tenantId } = payout
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: clock.now(),
+    data: eventData(
+      { actor: byWhom(caller), resource: { type: 'payout', id }, requestId },
+      {
+        rail: payout.rail,
+        amount_minor: payout.amountMinor,
+        currency: payout.currency,
+        status: payout.status,
+        ...known('failure_code', payout.failureCode),
+      },
+    ),
+    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
+  }
+}
+
+export function statementEvent(
+  statement: StatementRow,
+  { clock, random }: ChargeMeans,
+  requestId?: string,
+  caller?: Caller,
+): NewEvent {
+  const { id, tenantId } = statement
+  return {
+    id: random.uuid(),
+    tenantId,
+    type: 'commerce.statement.created',
+    occurredAt: clock.now(),
+    data: eventData(
+      { actor: byWhom(caller), resource: { type: 'statement', id }, requestId },
+      {
+        currency: statement.currency,
+        opening_balance_minor: statement.openingBalanceMinor,
+        closing_balance_minor: statement.closingBalanceMinor,
+        totals: statement.totals,
+        period_start: statement.periodStart.toISOString(),
+        period_end: statement.periodEnd.toISOString(),
       },
     ),
     ...(caller === undefined ? {} : { audit: doneBy(caller) }),

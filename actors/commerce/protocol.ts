@@ -16,6 +16,11 @@ export type CommerceProtocol = {
   activatePaymentLink: Ask<Activate, Changed<PaymentLink> | Unknown>
   listCharges: Ask<ListOf, Listed<Charge>>
   readCharge: Ask<Named, Found<Charge> | Unknown>
+  refundCharge: Ask<RefundCharge, RefundOutcome>
+  listSubscriptions: Ask<ListOf, Listed<Subscription>>
+  readSubscription: Ask<Named, Found<Subscription> | Unknown>
+  cancelSubscription: Ask<CancelSubscription, Changed<Subscription> | Unknown | NotOpen>
+  simulateRenewal: Ask<SimulateRenewal, Changed<Subscription> | Unknown | NotOpen>
 }
 
 export type BillingInterval = 'day' | 'week' | 'month' | 'year'
@@ -135,6 +140,56 @@ export type Activate = {
   readonly active: boolean
 }
 
+export type RefundCharge = Creation & {
+  readonly chargeId: string
+  /** Null: all that is left. */
+  readonly amountMinor: number | null
+  readonly reason: string | null
+}
+export type RefundOutcome =
+  | { readonly tag: 'refunded'; readonly charge: Charge; readonly replayed: boolean }
+  | { readonly tag: 'disputed' }
+  | { readonly tag: 'not_paid' }
+  /** The rail cannot give back what came by it. */
+  | { readonly tag: 'no_refunds' }
+  | { readonly tag: 'refused'; readonly code: string }
+  | Unknown
+  | Invalid
+  | IdempotencyRefused
+
+export type Subscription = {
+  readonly id: string
+  readonly productId: string
+  readonly priceId: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly recurring: Recurring
+  readonly customerEmail: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly status: 'incomplete' | 'active' | 'past_due' | 'canceled'
+  readonly period: number
+  readonly currentPeriodStart: Date | null
+  readonly currentPeriodEnd: Date | null
+  readonly cancelAtPeriodEnd: boolean
+  readonly canceledAt: Date | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type CancelSubscription = {
+  readonly caller: Caller
+  readonly id: string
+  /** False: at once. */
+  readonly atPeriodEnd: boolean
+}
+/** In sandboxes: what the next renewals shall come to, and the next of them now. */
+export type SimulateRenewal = {
+  readonly caller: Caller
+  readonly id: string
+  readonly outcome: 'succeed' | 'decline'
+}
+/** The subscription is not one that could be renewed or canceled. */
+export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
+
 export const commerce = address<CommerceProtocol>('commerce', [
   'listProducts',
   'activateProduct',
@@ -144,4 +199,6 @@ export const commerce = address<CommerceProtocol>('commerce', [
   'activatePaymentLink',
   'listCharges',
   'readCharge',
+  'listSubscriptions',
+  'readSubscription',
 ])

@@ -1,7 +1,16 @@
 /** Rows as merchants and buyers see them. */
 import type { ChargeView } from '../../storage/charges.js'
 import type { PaymentLinkRow, PriceRow, ProductRow } from '../../storage/products.js'
-import type { Charge, ListCursor, Listed, PaymentLink, Price, Product } from './protocol.js'
+import type { SubscriptionRow } from '../../storage/subscriptions.js'
+import type {
+  Charge,
+  ListCursor,
+  Listed,
+  PaymentLink,
+  Price,
+  Product,
+  Subscription,
+} from './protocol.js'
 
 export function productOf({ id, name, active, createdAt }: ProductRow): Product {
   return { id, name, active, createdAt }
@@ -37,6 +46,27 @@ export function chargeOf(row: ChargeView): Charge {
     subscriptionId: row.subscriptionId,
     disputeStatus: row.disputeStatus,
     paidAt: row.paidAt,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  }
+}
+
+export function subscriptionOf(row: SubscriptionRow): Subscription {
+  return {
+    id: row.id,
+    productId: row.productId,
+    priceId: row.priceId,
+    amountMinor: row.amountMinor,
+    currency: row.currency,
+    recurring: { interval: row.interval, intervalCount: row.intervalCount },
+    customerEmail: row.customerEmail,
+    metadata: row.metadata,
+    status: row.status,
+    period: row.period,
+    currentPeriodStart: row.currentPeriodStart,
+    currentPeriodEnd: row.currentPeriodEnd,
+    cancelAtPeriodEnd: row.cancelAtPeriodEnd,
+    canceledAt: row.canceledAt,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
   }

@@ -17,6 +17,8 @@ export const SANDBOX_RAIL = 'sandbox'
 /** What the page lets a buyer choose. */
 export const SANDBOX_OUTCOMES = ['succeed', 'decline', 'dispute'] as const
 
+/** Refunds and payouts of amounts that end in these two digits are refused, so that one can see it. */
+const REFUSED_ENDING = 13
 const DECLINED = 'card_declined'
 const NEVER_ASKED = 'abandoned'
 
@@ -74,8 +76,8 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          await ask(tx, order, { id: order.refundId, kind: 'refund', outcome: 'succeed' })
-          return { tag: 'done' }
+          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'refund_refused'
+          return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
         },
         { signal },
       ),
@@ -84,8 +86,8 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome: 'succeed' })
-          return { tag: 'done' }
+          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
+          return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
         },
         { signal },
       ),
@@ -108,4 +110,12 @@ function answerOf(outcome: string, chargeId: string): TakeAnswer {
     default:
       return { tag: 'refused', code: outcome }
   }
+}
+
+function endsWell(amountMinor: number): boolean {
+  return amountMinor % 100 !== REFUSED_ENDING
+}
+
+function doneOf(outcome: string): DoneAnswer {
+  return outcome === 'succeed' ? { tag: 'done' } : { tag: 'refused', code: outcome }
 }

@@ -34,6 +34,7 @@ export const AUDIT_ONLY_TYPES = [
   'commerce.product.changed',
   'commerce.product.created',
   'commerce.subscription.canceled',
+  'commerce.subscription.renewal_simulated',
   'org.tenant.created',
   'tenant.settings.changed',
   'vault.certificate.revoked',

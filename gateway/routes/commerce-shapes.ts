@@ -1,6 +1,12 @@
 /** Bodies and records of commerce. decisions.md 10, 17 and 22. */
 import { z } from 'zod'
-import type { Charge, PaymentLink, Price, Product } from '../../actors/commerce/protocol.js'
+import type {
+  Charge,
+  PaymentLink,
+  Price,
+  Product,
+  Subscription,
+} from '../../actors/commerce/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
 
 export const QUANTITY_MAX = 999
@@ -116,6 +122,49 @@ export const ChargeRecord = z
     dispute: z.object({ status: z.enum(['opened', 'closed']) }).optional(),
   })
   .meta({ id: 'Charge' })
+
+export const SubscriptionRecord = z
+  .object({
+    id: z.uuid(),
+    product_id: z.uuid(),
+    price_id: z.uuid(),
+    amount_minor: z.int(),
+    currency: z.string(),
+    recurring: z.object({ interval: z.string(), interval_count: z.int() }),
+    customer_email: z.string(),
+    metadata: z.record(z.string(), z.unknown()),
+    status: z.enum(['incomplete', 'active', 'past_due', 'canceled']),
+    period: z.int().meta({ description: 'The last one paid for; the first is 1.' }),
+    current_period_start: z.iso.datetime().optional(),
+    current_period_end: z.iso.datetime().optional(),
+    cancel_at_period_end: z.boolean(),
+    canceled_at: z.iso.datetime().optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Subscription' })
+
+export function subscriptionRecord(row: Subscription) {
+  const { interval, intervalCount } = row.recurring
+  return {
+    id: row.id,
+    product_id: row.productId,
+    price_id: row.priceId,
+    amount_minor: row.amountMinor,
+    currency: row.currency,
+    recurring: { interval, interval_count: intervalCount },
+    customer_email: row.customerEmail,
+    metadata: row.metadata,
+    status: row.status,
+    period: row.period,
+    ...known('current_period_start', row.currentPeriodStart?.toISOString() ?? null),
+    ...known('current_period_end', row.currentPeriodEnd?.toISOString() ?? null),
+    cancel_at_period_end: row.cancelAtPeriodEnd,
+    ...known('canceled_at', row.canceledAt?.toISOString() ?? null),
+    created_at: row.createdAt.toISOString(),
+    updated_at: row.updatedAt.toISOString(),
+  }
+}
 
 export function productRecord({ id, name, active, createdAt }: Product) {
   return { id, name, active, created_at: createdAt.toISOString() }

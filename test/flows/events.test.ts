@@ -140,10 +140,16 @@ const BUILT: readonly EventType[] = [
   'commerce.payment.pending',
   'commerce.payment.succeeded',
   'commerce.payment.failed',
+  'commerce.payment.refunded',
   'commerce.settlement.created',
   'commerce.settlement.held',
   'commerce.settlement.released',
   'commerce.dispute.opened',
+  'commerce.dispute.closed',
+  'commerce.payout.submitted',
+  'commerce.payout.paid',
+  'commerce.payout.failed',
+  'commerce.statement.created',
   'webhook.test',
 ]
 

@@ -1,0 +1,56 @@
+/**
+ * Refunds. What is asked for is reserved on the charge in one statement, so that refunds side by side
+ * never ask for more than is left; then the rail is asked under the refund's id; then its answer is
+ * written down. A worker takes up what a crash left in between.
+ */
+import type { NewEvent } from '../../storage/outbox.js'
+import { findCharge, lockCharge } from '../../storage/charges.js'
+import { postEntry } from '../../storage/ledger.js'
+import { finishRefund, type RefundRow } from '../../storage/refunds.js'
+import { lockSettlement, reduceSettlement } from '../../storage/settlements.js'
+import type { Transaction } from '../../storage/sql.js'
+import type { Caller } from '../domain/audit.js'
+import type { ChargeMeans } from './charges.js'
+import { ACCOUNT_OF } from './disputes.js'
+import { paymentEvent } from './events.js'
+import type { DoneAnswer } from './rail.js'
+
+/** @returns what is to be told; undefined when the refund had ended before. */
+export async function applyRefund(
+  tx: Transaction,
+  means: ChargeMeans,
+  refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor'>,
+  answer: DoneAnswer,
+  requestId?: string,
+  caller?: Caller,
+): Promise<readonly NewEvent[] | undefined> {
+  const { tenantId, id, chargeId, amountMinor } = refund
+  const { clock, random } = means
+  const now = clock.now()
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, chargeId)
+  const code = answer.tag === 'refused' ? answer.code : null
+  if (!(await finishRefund(tx, tenantId, id, code, now))) return undefined
+  if (code !== null) return []
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const account = ACCOUNT_OF[settlement?.status ?? 'released']
+  const { rail, currency } = charge
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'refund',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account, rail, amountMinor },
+      { account: 'clearing', rail, amountMinor: -amountMinor },
+    ],
+  })
+  if (settlement !== undefined) {
+    await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
+  }
+  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller)]
+}

@@ -1,0 +1,119 @@
+/** Subscriptions as merchants handle them. Renewals are done by the async plane. */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { appendAudit } from '../../storage/audit.js'
+import { changeMandate } from '../../storage/sandbox-rail.js'
+import type { Transaction } from '../../storage/sql.js'
+import {
+  cancelAtPeriodEnd,
+  cancelSubscription,
+  findSubscription,
+  listSubscriptions,
+  renewNow,
+  type SubscriptionRow,
+} from '../../storage/subscriptions.js'
+import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
+import { isUuid } from '../domain/ids.js'
+import type { CommerceNeeds } from './actor.js'
+import type {
+  CancelSubscription,
+  Changed,
+  ListOf,
+  Named,
+  NotOpen,
+  SimulateRenewal,
+  Subscription,
+  Unknown,
+} from './protocol.js'
+import { listedOf, subscriptionOf } from './records.js'
+import { SANDBOX_RAIL } from './sandbox-rail.js'
+
+const UNKNOWN: Unknown = { tag: 'unknown' }
+
+export function subscriptions({ database, clock, random }: CommerceNeeds) {
+  /** Changes a subscription of the caller's tenant, and audits it. */
+  async function change(
+    { caller, id }: { readonly caller: Caller; readonly id: string },
+    type: AuditOnlyType,
+    turn: Turn,
+    work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<SubscriptionRow | NotOpen>,
+    data: Readonly<Record<string, unknown>>,
+  ): Promise<Changed<Subscription> | Unknown | NotOpen> {
+    const { tenantId } = caller.principal
+    if (!isUuid(id)) return UNKNOWN
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        const found = await findSubscription(tx, tenantId, id)
+        if (found === undefined) return UNKNOWN
+        const now = clock.now()
+        const row = await work(tx, found, now)
+        if ('tag' in row) return row
+        await appendAudit(tx, [
+          audited(caller, {
+            id: random.uuid(),
+            tenantId,
+            type,
+            occurredAt: now,
+            resource: { type: 'subscription', id },
+            requestId: turn.requestId,
+            data,
+          }),
+        ])
+        return { tag: 'changed', row: subscriptionOf(row) }
+      },
+      { signal: turn.signal },
+    )
+  }
+
+  return {
+    listSubscriptions: ({ tenantId, limit, after }: ListOf, { signal }: Turn) =>
+      database.tenant(
+        tenantId,
+        async (tx) =>
+          listedOf(await listSubscriptions(tx, tenantId, limit + 1, after), limit, subscriptionOf),
+        { signal },
+      ),
+
+    async readSubscription({ tenantId, id }: Named, { signal }: Turn) {
+      if (!isUuid(id)) return UNKNOWN
+      const row = await database.tenant(tenantId, (tx) => findSubscription(tx, tenantId, id), {
+        signal,
+      })
+      return row === undefined ? UNKNOWN : ({ tag: 'found', row: subscriptionOf(row) } as const)
+    },
+
+    cancelSubscription: (message: CancelSubscription, turn: Turn) =>
+      change(
+        message,
+        'commerce.subscription.canceled',
+        turn,
+        async (tx, { tenantId, id }, now) => {
+          const end = message.atPeriodEnd ? cancelAtPeriodEnd : cancelSubscription
+          return (await end(tx, tenantId, id, now)) ?? ENDED
+        },
+        { at_period_end: message.atPeriodEnd },
+      ),
+
+    simulateRenewal: (message: SimulateRenewal, turn: Turn) =>
+      change(
+        message,
+        'commerce.subscription.renewal_simulated',
+        turn,
+        async (tx, { tenantId, id, rail, mandate }, now) => {
+          if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
+          await changeMandate(tx, tenantId, mandate, message.outcome)
+          return (await renewNow(tx, tenantId, id, now)) ?? ENDED
+        },
+        { outcome: message.outcome },
+      ),
+  }
+}
+
+const ENDED: NotOpen = {
+  tag: 'not_open',
+  detail: 'The subscription has not begun, or has ended.',
+}
+const NO_SANDBOX: NotOpen = {
+  tag: 'not_open',
+  detail: 'Only subscriptions of the sandbox rail have renewals that can be simulated.',
+}

@@ -1,0 +1,187 @@
+/** Merchants: where the money of their charges is, and its way to them. decisions.md 10. */
+import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { findCharge } from '../../storage/charges.js'
+import { findDispute, listDisputes } from '../../storage/disputes.js'
+import { idempotently } from '../../storage/idempotency.js'
+import { listBalances, lockAvailable, postEntry } from '../../storage/ledger.js'
+import { appendEvents } from '../../storage/outbox.js'
+import { insertPayout, listPayouts } from '../../storage/payouts.js'
+import { listSettlements } from '../../storage/settlements.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import { insertStatement, listStatements } from '../../storage/statements.js'
+import { closeDispute } from '../commerce/disputes.js'
+import { payoutEvent, statementEvent } from '../commerce/events.js'
+import type { Created, Invalid, Listed, ListOf } from '../commerce/protocol.js'
+import type { Rails } from '../commerce/rail.js'
+import { listedOf } from '../commerce/records.js'
+import { SANDBOX_RAIL } from '../commerce/sandbox-rail.js'
+import { isUuid } from '../domain/ids.js'
+import { type CreatePayout, type Payout, type SettlementProtocol, settlement } from './protocol.js'
+import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
+
+export type SettlementNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly rails: Rails
+}
+
+const anyOrder = () => undefined
+
+export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
+  address: settlement,
+  asks: {},
+  mailbox: { capacity: 512, inflightMax: 64 },
+  lane: {
+    listSettlements: anyOrder,
+    listDisputes: anyOrder,
+    closeDispute: ({ id }) => id,
+    listPayouts: anyOrder,
+    createPayout: anyOrder,
+    listBalances: anyOrder,
+    listStatements: anyOrder,
+    createStatement: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, rails }) => {
+    const means = { clock, random }
+
+    type Rows<Row> = (
+      tx: Transaction,
+      tenantId: string,
+      limit: number,
+      after: ListOf['after'],
+    ) => Promise<Row[]>
+    const list =
+      <Row extends { createdAt: Date; id: string }, Shown>(
+        rowsOf: Rows<Row>,
+        show: (row: Row) => Shown,
+      ) =>
+      (
+        { tenantId, limit, after }: ListOf,
+        { signal }: { readonly signal: AbortSignal },
+      ): Promise<Listed<Shown>> =>
+        database.tenant(
+          tenantId,
+          async (tx) => listedOf(await rowsOf(tx, tenantId, limit + 1, after), limit, show),
+          { signal },
+        )
+
+    /** The lock of the book keeps two payouts from sending the same money. */
+    async function submit(
+      tx: Transaction,
+      { caller, rail, currency, amountMinor }: CreatePayout,
+      requestId: string | undefined,
+    ): Promise<Created<Payout> | Invalid> {
+      const { tenantId } = caller.principal
+      const available = await lockAvailable(tx, tenantId, currency, rail)
+      const amount = amountMinor ?? available
+      if (amount <= 0 || amount > available) {
+        return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is available.' }
+      }
+      const now = clock.now()
+      const id = random.uuid()
+      const row = await insertPayout(tx, {
+        id,
+        tenantId,
+        rail,
+        amountMinor: amount,
+        currency,
+        createdAt: now,
+        dueAt: now,
+      })
+      await postEntry(tx, {
+        tenantId,
+        id: random.uuid(),
+        currency,
+        kind: 'payout',
+        subjectId: id,
+        createdAt: now,
+        lines: [
+          { account: 'available', rail, amountMinor: amount },
+          { account: 'in_transit', rail, amountMinor: -amount },
+        ],
+      })
+      const told = payoutEvent('commerce.payout.submitted', row, means, requestId, caller)
+      await appendEvents(tx, [told])
+      return { tag: 'created', row: payoutOf(row), replayed: false }
+    }
+
+    return {
+      listSettlements: list(listSettlements, settlementOf),
+      listDisputes: list(listDisputes, disputeOf),
+      listPayouts: list(listPayouts, payoutOf),
+      listStatements: list(listStatements, statementOf),
+
+      async listBalances({ tenantId }, { signal }) {
+        const rows = await database.tenant(tenantId, (tx) => listBalances(tx, tenantId), { signal })
+        return { tag: 'balances', balances: balancesOf(rows) }
+      },
+
+      async closeDispute(message, { signal, requestId }) {
+        const { tenantId } = message.caller.principal
+        if (!isUuid(message.id)) return { tag: 'unknown' }
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const found = await findDispute(tx, tenantId, message.id)
+            if (found === undefined) return { tag: 'unknown' }
+            const charge = await findCharge(tx, tenantId, found.chargeId)
+            if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
+            const told = await closeDispute(tx, means, message, requestId)
+            if (told?.changed !== true) return { tag: 'closed' }
+            await appendEvents(tx, told.events)
+            return { tag: 'changed', row: disputeOf(told.row) }
+          },
+          { signal },
+        )
+      },
+
+      async createPayout(message, { signal, requestId }) {
+        if (!rails.has(message.rail)) {
+          return { tag: 'invalid', pointer: '/rail', detail: 'There is no such rail.' }
+        }
+        return database.tenant(
+          message.caller.principal.tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              () => submit(tx, message, requestId),
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal },
+        )
+      },
+
+      async createStatement({ caller, currency, idempotency }, { signal, requestId }) {
+        const { tenantId } = caller.principal
+        return database.tenant(
+          tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              idempotency,
+              async () => {
+                const now = clock.now()
+                const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
+                if (row === undefined) return NOTHING_BOOKED
+                await appendEvents(tx, [statementEvent(row, means, requestId, caller)])
+                return { tag: 'created' as const, row: statementOf(row), replayed: false }
+              },
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal },
+        )
+      },
+    }
+  },
+})
+
+const NOTHING_BOOKED: Invalid = {
+  tag: 'invalid',
+  pointer: '/currency',
+  detail: 'Nothing was booked in this currency since its last statement.',
+}
