@@ -56,8 +56,14 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     delegation_id: [text.optional(), EXAMPLE_OTHER],
   },
   'auth.token.revoked': access,
-  'auth.mfa.challenge': { methods: [z.array(text).optional(), ['totp', 'recovery_code']] },
-  'auth.mfa.verify': { outcome: [text.optional(), 'success'] },
+  'auth.mfa.challenge': {
+    methods: [z.array(text).optional(), ['passkey', 'totp', 'recovery_code']],
+  },
+  'auth.mfa.verify': {
+    outcome: [text.optional(), 'success'],
+    method: [text.optional(), 'passkey'],
+    enrolled: [z.boolean().optional(), true],
+  },
   'tenant_user.invited': user,
   'tenant_user.activated': user,
   'tenant_user.suspended': user,

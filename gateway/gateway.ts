@@ -25,6 +25,7 @@ import { listen } from './listen.js'
 import { documentRoutes } from './openapi-routes.js'
 import { openQuotas } from './quotas.js'
 import { PageDoor } from './page-door.js'
+import { scriptRoutes } from './pages/script.js'
 import { styleRoutes } from './pages/style.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
@@ -79,7 +80,13 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const basics = [...present, metricsRoute(metrics), errorPagesRoute(), ...styleRoutes]
+  const basics = [
+    ...present,
+    metricsRoute(metrics),
+    errorPagesRoute(),
+    ...styleRoutes,
+    ...scriptRoutes,
+  ]
   const capabilities = capabilitiesRoute({
     issuer,
     routes: basics,

@@ -172,9 +172,11 @@ export type PageAnswer = {
   /** CSP sources that its forms may lead to, besides ourselves. */
   readonly formTargets?: readonly string[] | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** It takes passkeys, which no browser does without script. */
+  readonly scripted?: boolean | undefined
 }
 
-/** A hosted page: no script, no style but ours, forms that lead only where they must. */
+/** A hosted page: no script but the one for passkeys, no style but ours, forms that lead only where they must. */
 export function page<Outcome>(
   status: number,
   map: (outcome: Outcome, context: ReplyContext) => PageAnswer,
@@ -182,7 +184,8 @@ export function page<Outcome>(
   return {
     docs: [{ status, contentType: 'text/html', schema: null }],
     render: (outcome, context) => {
-      const { html: body, session, formTargets = [], headers } = map(outcome, context)
+      const answer = map(outcome, context)
+      const { html: body, session, formTargets = [], headers, scripted = false } = answer
       return {
         form: 'body',
         status,
@@ -190,7 +193,7 @@ export function page<Outcome>(
         body,
         headers,
         session,
-        policy: pagePolicy(formTargets),
+        policy: pagePolicy(formTargets, scripted),
       }
     },
   }
@@ -200,11 +203,16 @@ export function page<Outcome>(
 const FORM_TARGET =
   /^(?:[a-z][a-z0-9+.-]*:|https?:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?)$/
 
+/** Our own script, which asks us and writes no HTML. */
+const SCRIPTED =
+  "script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; "
+
 /** The content security policy of hosted pages (decisions.md 20, headers). */
-export function pagePolicy(formTargets: readonly string[]): string {
+export function pagePolicy(formTargets: readonly string[], scripted = false): string {
   const targets = formTargets.filter((target) => FORM_TARGET.test(target))
+  const script = scripted ? SCRIPTED : ''
   return (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; " +
+    `default-src 'none'; style-src 'self'; img-src 'self' data:; ${script}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

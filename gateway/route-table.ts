@@ -16,6 +16,7 @@ import { mailSignInRoutes } from './routes/sign-in-by-mail.js'
 import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
+import { passkeyRoutes } from './routes/passkeys.js'
 import { rosterRoutes } from './routes/roster.js'
 import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
@@ -47,6 +48,7 @@ export const routes: readonly Route[] = [
   ...loginRoutes,
   ...mailSignInRoutes,
   ...credentialRoutes,
+  ...passkeyRoutes,
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,

@@ -1043,6 +1043,51 @@ alter table outgoing_mail enable row level security;
 alter table outgoing_mail force row level security;
 create policy tenant on outgoing_mail using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table passkey_ceremonies (
+  tenant_id uuid not null,
+  challenge_sha256 bytea not null,
+  purpose text not null,
+  browser_sha256 bytea not null,
+  session_id uuid,
+  expires_at timestamp with time zone not null,
+  constraint passkey_ceremonies_pkey PRIMARY KEY (tenant_id, challenge_sha256),
+  constraint passkey_ceremonies_challenge_sha256_key UNIQUE (challenge_sha256),
+  constraint passkey_ceremonies_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint passkey_ceremonies_challenge_sha256_check CHECK ((length(challenge_sha256) = 32)),
+  constraint passkey_ceremonies_check CHECK (((session_id IS NULL) = (purpose = 'sign_in'::text))),
+  constraint passkey_ceremonies_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'second_factor'::text, 'registration'::text]))),
+  constraint passkey_ceremonies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX passkey_ceremonies_expired ON public.passkey_ceremonies USING btree (expires_at);
+alter table passkey_ceremonies enable row level security;
+alter table passkey_ceremonies force row level security;
+create policy tenant on passkey_ceremonies using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table passkeys (
+  account_id uuid not null,
+  id uuid not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  counter bigint not null,
+  device_bound boolean not null,
+  backed_up boolean not null,
+  transports text[] not null,
+  aaguid uuid not null,
+  name text not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint passkeys_pkey PRIMARY KEY (account_id, id),
+  constraint passkeys_credential_id_key UNIQUE (credential_id),
+  constraint passkeys_check CHECK ((NOT (device_bound AND backed_up))),
+  constraint passkeys_counter_check CHECK ((counter >= 0)),
+  constraint passkeys_credential_id_check CHECK (((length(credential_id) >= 1) AND (length(credential_id) <= 1023))),
+  constraint passkeys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+  constraint passkeys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table passkeys enable row level security;
+alter table passkeys force row level security;
+create policy crossing on passkeys using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table payment_links (
   tenant_id uuid not null,
   id uuid not null,

@@ -32,6 +32,9 @@ import { openMailRoom } from '../actors/notify/mail-room.js'
 import { mailOutcomes } from '../actors/notify/metrics.js'
 import { createMailWorker } from '../actors/notify/worker.js'
 import { loginActor } from '../actors/login/actor.js'
+import { login } from '../actors/login/protocol.js'
+import { passkeysActor } from '../actors/passkeys/actor.js'
+import { relyingParty } from '../actors/passkeys/settings.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
@@ -90,6 +93,12 @@ export function furnishings(house: House): readonly Furnishing[] {
   const issuer = settings.oidc.issuer_url
   const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
+  const offers = {
+    passkey: settings.passkey.enabled,
+    code: settings.email_otp.enabled,
+    link: settings.magic_link.enabled,
+    reset: settings.user_self_service.enabled,
+  }
   const queuedMax = settings.email.queue_max_per_tenant
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
@@ -123,7 +132,13 @@ export function furnishings(house: House): readonly Furnishing[] {
     furnish(discoveryActor, ({ ref }) => ({
       keys: ref(keys),
       tenants: ref(tenants),
-      facts: { issuer, baseUrl: issuer, dpopEnabled: dpop.enabled, documentation },
+      facts: {
+        issuer,
+        baseUrl: issuer,
+        dpopEnabled: dpop.enabled,
+        passkeys: settings.passkey.enabled,
+        documentation,
+      },
     })),
     furnish(powActor, (site) => ({
       compute: pooled(site, house, powPool(processors(site))),
@@ -180,17 +195,28 @@ export function furnishings(house: House): readonly Furnishing[] {
       settings: auth,
       cookies: settings.session_cookie,
       alwaysTwo,
+      passkeys: settings.passkey.enabled,
       registry,
       mail: mailRoom,
       email: settings.email,
       emailOtp: settings.email_otp,
       magicLink: settings.magic_link,
       issuer,
-      offers: {
-        code: settings.email_otp.enabled,
-        link: settings.magic_link.enabled,
-        reset: settings.user_self_service.enabled,
-      },
+      offers,
+    })),
+    furnish(passkeysActor, ({ ref }) => ({
+      database,
+      coordination,
+      clock,
+      random,
+      login: ref(login),
+      browserSessions: ref(browserSessions),
+      settings: auth,
+      cookies: settings.session_cookie,
+      passkeys: settings.passkey.enabled,
+      relyingParty: relyingParty(settings.passkey, issuer),
+      registry,
+      offers,
     })),
     furnish(credentialsActor, ({ ref }) => ({
       database,
@@ -215,6 +241,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       sessions: ref(browserSessions),
       issuer,
       oidc: settings.oidc,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have ended.
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
@@ -249,6 +276,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       authorization: ref(authorization),
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
+      passkeys: settings.passkey.enabled,
     })),
     furnish(applicationsActor, ({ ref }) => ({
       database,

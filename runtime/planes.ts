@@ -24,6 +24,7 @@ import { keysActor } from '../actors/keys/actor.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
 import { notifyActor } from '../actors/notify/actor.js'
 import { loginActor } from '../actors/login/actor.js'
+import { passkeysActor } from '../actors/passkeys/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
@@ -37,6 +38,7 @@ import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Plane } from './deployment.js'
+import type { Settings } from './settings.js'
 import { inline, pool, seat, thread } from './kernel/placement.js'
 
 export type RunPlane = Exclude<Plane, 'all'>
@@ -67,6 +69,7 @@ export const seats = [
   seat(browserSessionsActor, inline,                                                A      ),
   seat(loginActor,        inline,                                                   A      ),
   seat(credentialsActor,  inline,                                                   A      ),
+  seat(passkeysActor,     inline,                                                   A      ),
   seat(authorizationActor, inline,                                                  A      ),
   seat(backchannelActor,  inline,                                                   A      ),
   seat(delegationActor,   inline,                                                   A      ),
@@ -104,9 +107,13 @@ const BACKGROUND: ReadonlySet<string> = new Set([
   notifyActor.address.name,
 ])
 
-/** The seats that are filled, by deployment.background_tasks_enabled. */
-export function seatsWith(backgroundTasks: boolean): typeof seats {
-  return backgroundTasks
-    ? seats
-    : seats.filter(({ definition }) => !BACKGROUND.has(definition.address.name))
+/** The seats that are filled, by deployment.background_tasks_enabled and passkey.enabled. */
+export function seatsWith({
+  deployment,
+  passkey,
+}: Pick<Settings, 'deployment' | 'passkey'>): typeof seats {
+  return seats.filter(({ definition: { address } }) => {
+    if (BACKGROUND.has(address.name)) return deployment.background_tasks_enabled
+    return address.name !== passkeysActor.address.name || passkey.enabled
+  })
 }

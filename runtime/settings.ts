@@ -12,6 +12,7 @@ import {
   userSelfServiceSettings,
 } from '../actors/login/settings.js'
 import { emailSettings, phoneSettings } from '../actors/notify/settings.js'
+import { passkeySettings } from '../actors/passkeys/settings.js'
 import { authSettings } from '../actors/passwords/settings.js'
 import { challengeSettings } from '../actors/pow/settings.js'
 import { scimSettings } from '../actors/scim/settings.js'
@@ -46,6 +47,7 @@ const sections = [
   magicLinkSettings,
   invitationsSettings,
   userSelfServiceSettings,
+  passkeySettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

@@ -158,7 +158,7 @@ async function seatActors(site: Site): Promise<Undo> {
     egress: { entry: new URL('./egress-thread.js', import.meta.url), startData: egress },
   }
   const system: System = await startSystem({
-    seats: seatsWith(settings.deployment.background_tasks_enabled),
+    seats: seatsWith(settings),
     thread: (name) => threads[name]!,
     planes: planesOf(loaded.plane),
     furnishings: furnishings({
@@ -191,7 +191,7 @@ async function openListener(site: Site): Promise<Undo> {
   const { server, openapi, oidc, session_cookie, vault } = loaded.settings
   const planes = planesOf(loaded.plane)
   const refs = new Map<string, ActorRef<never>>(
-    seatsWith(loaded.settings.deployment.background_tasks_enabled)
+    seatsWith(loaded.settings)
       .filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
       .map(({ definition: { address } }) => [
         address.name,

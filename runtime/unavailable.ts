@@ -30,7 +30,6 @@ export const unavailableSections = [
   named('i18n', 'Languages of the hosted pages.'),
   named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
-  named('passkey', 'Sign-in with a passkey.'),
   named('proxy', 'An outbound proxy.'),
   named('refresh_family_cache', 'Cache of refresh token families.'),
   named('siwe', 'Sign-in with Ethereum.'),

@@ -6,6 +6,7 @@ export type NewBrowserSession = {
   id: string
   accountId: string
   tokenSha256: Uint8Array
+  level: 1 | 2 | 3
   pending: boolean
   amr: readonly string[]
   authTime: Date
@@ -15,7 +16,7 @@ export type NewBrowserSession = {
   expiresAt: Date
 }
 
-/** Opens a session of level 1, right after a password. */
+/** Opens a session, right after its first step. */
 export async function insertBrowserSession(
   tx: Transaction,
   session: NewBrowserSession,
@@ -26,7 +27,7 @@ export async function insertBrowserSession(
     text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
              auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at,
              expires_at)
-           values ($1, $2, $3, $4, 1, $5, $6, $7, $7, $8, $9, $10, $7, $7, $11)`,
+           values ($1, $2, $3, $4, $12, $5, $6, $7, $7, $8, $9, $10, $7, $7, $11)`,
     values: [
       s.tenantId,
       s.id,
@@ -39,6 +40,7 @@ export async function insertBrowserSession(
       s.userAgent,
       s.address,
       s.expiresAt,
+      s.level,
     ],
   })
 }
@@ -121,16 +123,17 @@ export type Raise = {
   /** The cookie it has, which dies with this. */
   readonly tokenSha256: Uint8Array
   readonly newTokenSha256: Uint8Array
+  readonly level: 2 | 3
   readonly amr: readonly string[]
   readonly authTime: Date
 }
 
-/** Raises a session to level 2 under a new cookie; false when it ended or was raised meanwhile. */
+/** Raises a session under a new cookie; false when it ended or was raised meanwhile. */
 export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'browser_session.raise',
     text: `update browser_sessions
-           set level = 2, pending = false, token_sha256 = $4, amr = $5, auth_time = $6
+           set level = greatest(level, $7), pending = false, token_sha256 = $4, amr = $5, auth_time = $6
            where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null`,
     values: [
       raise.tenantId,
@@ -139,6 +142,7 @@ export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promis
       Buffer.from(raise.newTokenSha256),
       raise.amr,
       raise.authTime,
+      raise.level,
     ],
   })
   return rowCount === 1

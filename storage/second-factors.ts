@@ -103,7 +103,10 @@ export async function spendTotpStep(
   return rowCount === 1
 }
 
-/** Removes the factor of an account with its recovery codes; false when there was none. */
+/**
+ * Removes the factor of an account, with its recovery codes where no passkey is left for them to
+ * stand in for; false when there was none.
+ */
 export async function removeTotpFactor(
   tx: Transaction,
   accountId: string,
@@ -115,7 +118,8 @@ export async function removeTotpFactor(
              delete from totp_factors
              where account_id = $1 and id = $2 and confirmed_at is not null returning account_id),
            codes as (
-             delete from recovery_codes where account_id in (select account_id from removed))
+             delete from recovery_codes where account_id in (select account_id from removed)
+               and not exists (select from passkeys p where p.account_id = $1))
            select from removed`,
     values: [accountId, id],
   })

@@ -24,11 +24,28 @@ export async function findSignIn(
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, u.status,
              a.password_hash as "passwordHash",
              exists (select from totp_factors f
-               where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor"
+               where f.account_id = a.id and f.confirmed_at is not null)
+             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.email_key = lower($2) and a.status = 'active'
              and u.status in ('active', 'pre_provisioned')`,
     values: [tenantId, email],
+  })
+  return rows[0]
+}
+
+/** The same for an account that has proved itself by other means than a password. */
+export async function findAccountSignIn(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<Pick<SignInRow, 'tenantUserId' | 'sub'> | undefined> {
+  const { rows } = await tx.query<Pick<SignInRow, 'tenantUserId' | 'sub'>>({
+    name: 'sign_in.find_account',
+    text: `select u.id as "tenantUserId", u.sub
+           from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where a.id = $2 and a.status = 'active' and u.status in ('active', 'pre_provisioned')`,
+    values: [tenantId, accountId],
   })
   return rows[0]
 }

@@ -3,6 +3,7 @@ import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/acto
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { appendEvents } from '../../storage/outbox.js'
+import { listPasskeys, type PasskeyRow } from '../../storage/passkeys.js'
 import {
   countRecoveryCodes,
   findTotpFactor,
@@ -20,7 +21,7 @@ import {
 import { delegation, type DelegationProtocol } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
-import { account, type AccountProtocol } from './protocol.js'
+import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
 
 /** How fresh the evidence is for taking protection away. */
 const SENSITIVE_SECS = 300
@@ -34,6 +35,8 @@ export type AccountNeeds = {
   readonly delegation: ActorRef<DelegationProtocol>
   /** `user_self_service.enabled`. */
   readonly selfService: boolean
+  /** `passkey.enabled`. */
+  readonly passkeys: boolean
 }
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
@@ -47,15 +50,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     addFactor: () => undefined,
     withdrawConsent: () => undefined,
   },
-  create: ({
-    database,
-    clock,
-    random,
-    browserSessions,
-    authorization,
-    delegation,
-    selfService,
-  }) => {
+  create: (needs) => {
+    const { database, clock, random, browserSessions, authorization, delegation, selfService } =
+      needs
     const demanded = (
       session: BrowserSession,
       token: string,
@@ -87,7 +84,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           const face = await findTenantFace(tx, tenantId)
           if (face === undefined) throw new Error('the tenant of an open session is gone')
           const factor = await findTotpFactor(tx, accountId)
-          const left = factor && (await countRecoveryCodes(tx, accountId))
+          const own = await listPasskeys(tx, accountId)
+          const isProtected = factor !== undefined || own.length > 0
+          const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
           return {
             tag: 'seen',
             session,
@@ -104,7 +103,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                       lastUsedAt: factor.lastUsedAt,
                     },
                   ],
-            recoveryCodesLeft: left ?? null,
+            recoveryCodesLeft: left,
+            passkeys: needs.passkeys ? own.map(passkeySeen) : null,
             consents,
             delegations,
             selfService,
@@ -154,3 +154,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     }
   },
 })
+
+function passkeySeen(row: PasskeyRow): PasskeySeen {
+  const { id, name, deviceBound, backedUp, createdAt, lastUsedAt } = row
+  return { id, name, deviceBound, backedUp, createdAt, lastUsedAt }
+}

@@ -39,6 +39,8 @@ export type AccountSeen = {
   readonly tenant: PageTenant
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
+  /** Null where the deployment has no passkeys. */
+  readonly passkeys: readonly PasskeySeen[] | null
   readonly consents: readonly ConsentSeen[]
   /** Those in force. */
   readonly delegations: readonly DelegationRecord[]
@@ -46,6 +48,16 @@ export type AccountSeen = {
   readonly selfService: boolean
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
+}
+
+export type PasskeySeen = {
+  readonly id: string
+  readonly name: string
+  /** It cannot leave its device. */
+  readonly deviceBound: boolean
+  readonly backedUp: boolean
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
 }
 
 export type FactorSeen = {

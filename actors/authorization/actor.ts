@@ -8,6 +8,7 @@ import {
 import { listConsents, withdrawConsent } from '../../storage/consents.js'
 import { activeClient } from '../applications/active-client.js'
 import { browserSessions } from '../browser-sessions/protocol.js'
+import type { AssuranceLevel } from '../domain/assurance.js'
 import { isUuid } from '../domain/ids.js'
 import { keys } from '../keys/protocol.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
@@ -33,6 +34,8 @@ export type AuthorizationNeeds = InteractionNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs' | 'par_ttl_secs'>
+  /** The highest level that a sign-in can reach: 3 with passkeys. */
+  readonly levelMax: AssuranceLevel
 }
 
 export const authorizationActor = defineActor<AuthorizationProtocol, AuthorizationNeeds>({
@@ -136,7 +139,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         const requestUri = form.get('request_uri')
         if (requestUri?.startsWith(REQUEST_URI_PREFIX))
           return opened(requestUri, client, sessionToken, turn)
-        const verdict = judge({ form, client, pushed: false })
+        const verdict = judge({ form, client, pushed: false, levelMax: needs.levelMax })
         if (verdict.tag === 'refused') return verdict
         if (verdict.tag === 'returned') {
           const { error, description } = verdict

@@ -116,7 +116,10 @@ async function findSession(
       session !== null && theirs ? unmetDemand(session, demand, needs.clock.now()) : 'stale'
     if (session !== null && unmet === null) return { tag: 'session', session }
     return unmet === 'level'
-      ? { tag: 'none', error: ['unmet_authentication_requirements', 'a second factor is needed'] }
+      ? {
+          tag: 'none',
+          error: ['unmet_authentication_requirements', 'a higher level of assurance is needed'],
+        }
       : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
   }
   const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
@@ -150,9 +153,7 @@ export function demandOf({
   const newest = requestedAt.getTime()
   const oldest = maxAgeSecs === null ? null : newest - maxAgeSecs * 1000
   const since = prompt.login ? newest : oldest
-  // `judge` lets no request through that demands more than the pages lead to.
-  const attainable = level === 1 ? 1 : 2
-  return { level: attainable, ...(since === null ? {} : { since: new Date(since) }) }
+  return { level, ...(since === null ? {} : { since: new Date(since) }) }
 }
 
 async function demandedPerson(

@@ -4,12 +4,12 @@
  * RFC 6749 section 4.1.2.1, RFC 9700 section 4.1; decisions.md 7.3 and 7.6.
  */
 import type { AuthorizingClientRow } from '../../storage/applications.js'
+import type { AssuranceLevel } from '../domain/assurance.js'
 import { SCOPES } from '../domain/scopes.js'
 import { readAskedAudience } from '../tokens/audience.js'
 import { type OAuthForm, readScope } from '../tokens/form.js'
 import { type AuthorizationRequest, readClaims, readDetails, readLevel } from './parameters.js'
 import {
-  ACR_VALUES,
   CODE_CHALLENGE_METHODS,
   PROMPTS,
   type RefusedError,
@@ -47,6 +47,8 @@ export type Case = {
   readonly client: JudgedClient
   /** The request came to the PAR endpoint. */
   readonly pushed: boolean
+  /** The highest level that anybody can reach here. */
+  readonly levelMax: AssuranceLevel
 }
 type Fault<Error> = readonly [error: Error, description: string]
 type Check<Error> = (of: Case) => Fault<Error> | undefined
@@ -166,8 +168,8 @@ export const RETURNED: readonly Check<ReturnedError>[] = [
     readClaims(form.get('claims')) === null
       ? ['invalid_request', 'claims must be an object of id_token and userinfo']
       : undefined,
-  ({ form }) =>
-    levelOf(form) > ACR_VALUES.length
+  ({ form, levelMax }) =>
+    levelOf(form) > levelMax
       ? ['unmet_authentication_requirements', 'this level of assurance cannot be reached here']
       : undefined,
 ]

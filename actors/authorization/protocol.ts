@@ -3,6 +3,7 @@
  * interface.md, OAuth and OIDC; decisions.md 7.3, 7.6 and 20 (consent).
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Acr } from '../domain/assurance.js'
 import type { SessionId, TenantId } from '../domain/ids.js'
 import type { PageTenant } from '../login/protocol.js'
 import type {
@@ -41,8 +42,9 @@ export const RESPONSE_TYPES = ['code'] as const
 export const RESPONSE_MODES = ['query'] as const
 export const CODE_CHALLENGE_METHODS = ['S256'] as const
 export const PROMPTS = ['none', 'login', 'consent'] as const
-/** The levels that a sign-in can reach in this build. */
-export const ACR_VALUES = ['aal1', 'aal2'] as const
+/** The levels that a sign-in can reach: the last one needs passkeys. */
+export const acrValues = (passkeys: boolean): readonly Acr[] =>
+  passkeys ? ['aal1', 'aal2', 'aal3'] : ['aal1', 'aal2']
 /** What comes before the handle of a pushed request (RFC 9126 section 2.2). */
 export const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 

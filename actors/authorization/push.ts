@@ -5,6 +5,7 @@ import type { Random } from '../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../storage/applications.js'
 import { insertAuthorizationRequest } from '../../storage/authorization-requests.js'
 import type { Database } from '../../storage/sql.js'
+import type { AssuranceLevel } from '../domain/assurance.js'
 import { readForm } from '../tokens/form.js'
 import { refuse } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
@@ -27,12 +28,13 @@ export type PushNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
+  readonly levelMax: AssuranceLevel
   /** An active application of an active tenant. */
   readonly clientOf: (clientId: string, turn: Turn) => Promise<AuthorizingClientRow | null>
 }
 
 export async function push(
-  { database, tokens, clock, random, oidc, clientOf }: PushNeeds,
+  { database, tokens, clock, random, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
   turn: Turn,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
@@ -47,7 +49,7 @@ export async function push(
     return refuse('invalid_request', 'a pushed request cannot name another one')
   if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
     return refuse('invalid_request', 'tenant_id and tenant_slug exclude one another')
-  const verdict = judge({ form, client, pushed: true })
+  const verdict = judge({ form, client, pushed: true, levelMax })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict
     return { tag: 'push_refused', error, description }

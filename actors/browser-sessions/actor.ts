@@ -10,11 +10,12 @@ import {
   touchBrowserSession,
 } from '../../storage/browser-sessions.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { findTotpFactor } from '../../storage/second-factors.js'
+import { accountFactors } from '../../storage/passkeys.js'
 import type { Database, Transaction } from '../../storage/sql.js'
+import type { AssuranceLevel, SessionDemand } from '../domain/assurance.js'
 import { isUuid } from '../domain/ids.js'
 import { personEvent } from './events.js'
-import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
+import { beginFlow, nextStep, pathOf, reachOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
 
@@ -75,10 +76,11 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     async function demanded(tx: Transaction, message: DemandSession) {
       const now = clock.now()
       const row = await seen(tx, message.token)
-      const hasFactor = row !== undefined && (await findTotpFactor(tx, row.accountId)) !== undefined
-      const step = nextStep(storedDemand(message), row, hasFactor, now)
+      const reach = row === undefined ? 1 : reachOf(await accountFactors(tx, row.accountId))
+      const order = { ...message, demand: levelled(message.demand, reach, alwaysTwo) }
+      const step = nextStep(storedDemand(order), row, reach, now)
       if (step === 'done') return { tag: 'met', session: sessionRecord(row!) } as const
-      const flow = await beginFlow(tx, message, random, now)
+      const flow = await beginFlow(tx, order, random, now)
       return { tag: 'sign_in', location: pathOf(step, flow, message.flow.returnTo) } as const
     }
 
@@ -92,9 +94,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       },
 
       demand(message, { signal }) {
-        const { demand } = message
-        const asked = alwaysTwo ? { ...message, demand: { ...demand, level: 2 as const } } : message
-        return database.system((tx) => demanded(tx, asked), { signal })
+        return database.system((tx) => demanded(tx, message), { signal })
       },
 
       async end({ session, reason }, { signal, requestId }) {
@@ -134,3 +134,14 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     }
   },
 })
+
+/** The demand in numbers, for a person who can reach this level. */
+function levelled(
+  { level, ...demand }: DemandSession['demand'],
+  reach: AssuranceLevel,
+  alwaysTwo: boolean,
+): SessionDemand {
+  const highest = reach > 2 ? reach : 2
+  const asked = level === 'highest' ? highest : level
+  return { ...demand, level: alwaysTwo && asked < 2 ? 2 : asked }
+}

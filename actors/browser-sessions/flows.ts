@@ -5,7 +5,8 @@ import type { Random } from '../../runtime/kernel/random.js'
 import type { BrowserSessionRow } from '../../storage/browser-sessions.js'
 import { insertSignInFlow } from '../../storage/sign-in-flows.js'
 import type { Transaction } from '../../storage/sql.js'
-import { type SessionDemand, unmetDemand } from '../domain/assurance.js'
+import type { AccountFactors } from '../../storage/passkeys.js'
+import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../domain/assurance.js'
 import type { NewFlow } from './protocol.js'
 
 /** Long enough to fetch a telephone and set it up. */
@@ -79,11 +80,17 @@ export function storedDemand(order: Omit<FlowOrder, 'flow'>): StoredDemand {
 
 export type Step = 'login' | 'mfa' | 'enroll' | 'done'
 
+/** The highest level that an account can reach with what it has set up. */
+export function reachOf({ totp, passkey, deviceBound }: AccountFactors): AssuranceLevel {
+  if (deviceBound) return 3
+  return totp || passkey ? 2 : 1
+}
+
 /** Which page a browser needs next, given its session, pending ones included. */
 export function nextStep(
   demand: StoredDemand,
   session: BrowserSessionRow | undefined,
-  hasFactor: boolean,
+  reach: AssuranceLevel,
   now: Date,
 ): Step {
   if (session === undefined || session.tenantId !== demand.tenantId) return 'login'
@@ -91,7 +98,7 @@ export function nextStep(
   const missing = unmetDemand(
     session,
     {
-      level: demand.level >= 2 ? 2 : 1,
+      level: demand.level,
       maxAgeSecs: demand.maxAgeSecs ?? undefined,
       since: demand.since ?? undefined,
     },
@@ -100,7 +107,8 @@ export function nextStep(
   if (missing === 'stale') return 'login'
   if (session.pending) return 'mfa'
   if (missing === null) return 'done'
-  if (hasFactor) return 'mfa'
+  // What a stronger factor is set up with is the strongest there is.
+  if (reach >= demand.level || session.level < reach) return 'mfa'
   const isFresh = now.getTime() - session.passwordAt.getTime() <= PASSWORD_FRESH_MS
   return isFresh ? 'enroll' : 'login'
 }

@@ -72,7 +72,7 @@ export type BrowserSession = {
   readonly level: AssuranceLevel
   /** `aal1`, `aal2`, `aal3`. */
   readonly acr: string
-  /** RFC 8176: `pwd`; with a second factor `pwd otp mfa`. */
+  /** RFC 8176: `pwd`; with a second factor `pwd otp mfa`; a passkey alone `hwk user mfa`. */
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly createdAt: Date
@@ -85,7 +85,8 @@ export type DemandSession = {
   /** The session cookie of the browser; null when it has none. */
   readonly token: string | null
   readonly tenantId: TenantId
-  readonly demand: SessionDemand
+  /** `highest`: the highest that the account can reach, at least 2 (decisions.md 3, highest AAL). */
+  readonly demand: Omit<SessionDemand, 'level'> & { readonly level: AssuranceLevel | 'highest' }
   readonly flow: NewFlow
   /** When set, only this person will do (`id_token_hint`, `sub` of a claims request). */
   readonly sub?: string | undefined

@@ -1,6 +1,6 @@
 /** The metadata documents, as functions of what this build does. decisions.md 8; RFC 8414, 9728. */
 import {
-  ACR_VALUES,
+  acrValues,
   CODE_CHALLENGE_METHODS,
   PROMPTS,
   RESPONSE_MODES,
@@ -34,6 +34,8 @@ export type IssuerFacts = {
   /** Public base address, without a trailing slash. */
   readonly baseUrl: string
   readonly dpopEnabled: boolean
+  /** `passkey.enabled`. */
+  readonly passkeys: boolean
   /** Absolute address of the documentation pages; null when they are not served. */
   readonly documentation: string | null
 }
@@ -81,7 +83,7 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
-    acr_values_supported: ACR_VALUES,
+    acr_values_supported: acrValues(facts.passkeys),
     prompt_values_supported: PROMPTS,
     claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
     claims_parameter_supported: true,

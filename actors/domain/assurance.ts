@@ -1,6 +1,7 @@
 /**
  * How sure we are who sits at the browser, and since when. `aal1` is one factor, `aal2` a password
- * and a second factor (decisions.md 7.2, `acr`; NIST SP 800-63B for the names).
+ * and a second factor or a passkey that knew its person, `aal3` such a passkey that cannot leave its
+ * device (decisions.md 7.2, `acr`; NIST SP 800-63B for the names).
  */
 
 export type AssuranceLevel = 1 | 2 | 3
@@ -11,8 +12,8 @@ export const acrOf = (level: AssuranceLevel): Acr => `aal${level}`
 
 /** What a page or an authorization request asks of the session it is shown in. */
 export type SessionDemand = {
-  /** The least level that will do. The sign-in pages lead as far as 2. */
-  readonly level: 1 | 2
+  /** The least level that will do. */
+  readonly level: AssuranceLevel
   /** The authentication is at most this old: `max_age`, `approval_max_auth_age_secs`. */
   readonly maxAgeSecs?: number | undefined
   /**

@@ -6,17 +6,17 @@ import type { Random } from '../../runtime/kernel/random.js'
 import { type BrowserSessionRow, findBrowserSession } from '../../storage/browser-sessions.js'
 import type { Coordination } from '../../storage/coordination/port.js'
 import type { Sealer } from '../../storage/sealer.js'
-import { findTotpFactor, type TotpFactorRow } from '../../storage/second-factors.js'
+import { accountFactors, type AccountFactors } from '../../storage/passkeys.js'
 import { findSignInFlow, type SignInFlowFound } from '../../storage/sign-in-flows.js'
 import type { Database, Transaction } from '../../storage/sql.js'
-import { nextStep, pathOf, sha256, type Step } from '../browser-sessions/flows.js'
+import { nextStep, pathOf, reachOf, sha256, type Step } from '../browser-sessions/flows.js'
 import type { FlowReason } from '../browser-sessions/protocol.js'
 import type { SessionCookieSettings } from '../browser-sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { faceOf } from './face.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FlowPage, Onward } from './protocol.js'
+import type { FactorMethods, FlowPage, Onward } from './protocol.js'
 
 export type LoginNeeds = {
   database: Database
@@ -30,6 +30,8 @@ export type LoginNeeds = {
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
   /** `two_factor.enabled`. */
   alwaysTwo: boolean
+  /** `passkey.enabled`. */
+  passkeys: boolean
 }
 
 /** The parts of `LoginNeeds` with the lockout built. */
@@ -42,10 +44,12 @@ export type Progress = {
   readonly token: string
   /** Its session, of whichever tenant, a pending one included. */
   readonly session: BrowserSessionRow | undefined
-  /** The second factor of that session's account. */
-  readonly factor: TotpFactorRow | undefined
+  /** What that session's account can prove itself with. */
+  readonly factors: AccountFactors
   readonly step: Step
 }
+
+const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
 
 /** Reads where a browser stands; undefined when there is no such flow any more. */
 export function readProgress(
@@ -68,9 +72,9 @@ async function progressOf(
   if (flow === undefined) return undefined
   const session =
     sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
-  const factor = session && (await findTotpFactor(tx, session.accountId))
-  const step = nextStep(flow, session, factor !== undefined, now)
-  return { flow, token, session, factor, step }
+  const factors = session === undefined ? NO_FACTORS : await accountFactors(tx, session.accountId)
+  const step = nextStep(flow, session, reachOf(factors), now)
+  return { flow, token, session, factors, step }
 }
 
 /** On to wherever the browser belongs instead of the page it asked for. */
@@ -86,4 +90,17 @@ export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
     uiLocales: flow.uiLocales,
     formTargets: flow.formTargets,
   }
+}
+
+/** What a person can prove themselves with on the second-factor page. */
+export function methodsOf({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
+  const deviceBound = flow.level === 3 && factors.deviceBound
+  const code = factors.totp ? 'totp' : 'recovery'
+  return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
+}
+
+/** What they can set up on the enrolment page: what reaches the level of the flow. */
+export function offeredMethods({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
+  const deviceBound = flow.level === 3
+  return { code: deviceBound || factors.totp ? null : 'totp', passkey: passkeys, deviceBound }
 }

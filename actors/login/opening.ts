@@ -1,6 +1,7 @@
 /** Somebody has shown who they are: their session opens, and the browser goes on along its flow. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendEvents } from '../../storage/outbox.js'
+import { accountFactors } from '../../storage/passkeys.js'
 import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
 import { recordSignIn, type SignInRow } from '../../storage/sign-ins.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -41,7 +42,11 @@ export async function openAlong(
     const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
     const told: Doing[] = [
       pending
-        ? { ...doing, type: 'auth.mfa.challenge', fields: { methods: ['totp', 'recovery_code'] } }
+        ? {
+            ...doing,
+            type: 'auth.mfa.challenge',
+            fields: { methods: await methodsOf(tx, accountId) },
+          }
         : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
     if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
@@ -52,6 +57,11 @@ export async function openAlong(
     return session.token
   }, turn)
   const progress = await readProgress(tools, flowToken, token, turn)
-  const step = progress?.step ?? nextStep(flow, undefined, false, now)
+  const step = progress?.step ?? nextStep(flow, undefined, 1, now)
   return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
+}
+
+async function methodsOf(tx: Transaction, accountId: string): Promise<string[]> {
+  const { totp, passkey } = await accountFactors(tx, accountId)
+  return [...(passkey ? ['passkey'] : []), ...(totp ? ['totp'] : []), 'recovery_code']
 }

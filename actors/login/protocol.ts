@@ -46,7 +46,12 @@ export type LoginProtocol = {
   /** A TOTP code or a recovery code. */
   secondFactor: Ask<
     FlowStep & { code: string },
-    SignedIn | Onward | (FlowPage & { tag: 'wrong' }) | (FlowPage & Locked) | FlowUnknown | Busy
+    | SignedIn
+    | Onward
+    | (FactorShown & { tag: 'wrong' })
+    | (FactorShown & Locked)
+    | FlowUnknown
+    | Busy
   >
   /** What the enrolment page shows: a secret that holds for a while, the same on reload. */
   enrolment: Ask<FlowStep, EnrolmentPage | Onward | FlowUnknown>
@@ -104,6 +109,8 @@ export type PageTenant = {
 
 /** What the sign-in page offers besides a password. */
 export type SignInOffers = {
+  /** A passkey will do instead. */
+  readonly passkey: boolean
   /** A code by mail. */
   readonly code: boolean
   /** A link by mail. */
@@ -151,9 +158,19 @@ export type LoginShown = FlowPage & {
   readonly again: boolean
   readonly offers: SignInOffers
 }
-export type FactorPage = { readonly tag: 'page' } & FlowPage
+export type FactorPage = { readonly tag: 'page' } & FactorShown
+export type FactorShown = FlowPage & { readonly methods: FactorMethods }
+/** What the person may prove themselves with; a recovery code stands in for either. */
+export type FactorMethods = {
+  /** Null: no code will do. */
+  readonly code: 'totp' | 'recovery' | null
+  readonly passkey: boolean
+  /** Only a key that cannot leave its device will do. */
+  readonly deviceBound: boolean
+}
 export type EnrolmentPage = { readonly tag: 'page' } & EnrolmentShown
 export type EnrolmentShown = FlowPage & {
+  readonly methods: FactorMethods
   /** Base32 without padding (RFC 4648 section 6). */
   readonly secret: string
   readonly otpauthUri: string

@@ -14,6 +14,8 @@ export type OpenSession = {
   readonly accountId: string
   /** A second factor is owed. */
   readonly pending: boolean
+  /** Default: 1. */
+  readonly level?: 1 | 2 | 3 | undefined
   /** RFC 8176. */
   readonly amr: readonly string[]
 }
@@ -22,7 +24,7 @@ export type OpenSession = {
 export async function openSession(
   tx: Transaction,
   { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
-  { tenantId, tenantSettings, accountId, pending, amr }: OpenSession,
+  { tenantId, tenantSettings, accountId, pending, level = 1, amr }: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
@@ -35,6 +37,7 @@ export async function openSession(
     id,
     accountId,
     tokenSha256: sha256(token),
+    level,
     pending,
     amr,
     authTime: now,

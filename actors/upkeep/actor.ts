@@ -17,6 +17,7 @@ import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
 import { sweepMail } from '../../storage/outgoing-mail.js'
 import { removeExpiredTickets } from '../../storage/mail-tickets.js'
 import { sweepEvents } from '../../storage/outbox.js'
+import { removeExpiredPasskeyCeremonies } from '../../storage/passkey-ceremonies.js'
 import { deleteEndedPowChallenges } from '../../storage/pow-challenges.js'
 import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
 import { removeEndedCodes } from '../../storage/authorization-codes.js'
@@ -89,6 +90,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
+  passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),

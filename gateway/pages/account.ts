@@ -5,19 +5,9 @@ import { failurePage } from './error.js'
 import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
-export function accountPage(
-  {
-    tenant,
-    sessions,
-    factors,
-    consents,
-    delegations,
-    recoveryCodesLeft,
-    selfService,
-    session,
-  }: AccountSeen,
-  { browser }: ReplyContext,
-): PageAnswer {
+export function accountPage(seen: AccountSeen, { browser }: ReplyContext): PageAnswer {
+  const { tenant, sessions, factors, passkeys, consents, delegations } = seen
+  const { recoveryCodesLeft, selfService, session } = seen
   const frame = {
     titleKey: 'account.title',
     branding: tenant,
@@ -31,6 +21,7 @@ export function accountPage(
       own: one.id === session.id,
     })),
     factors,
+    passkeys,
     consents,
     delegations,
     recoveryCodesLeft,

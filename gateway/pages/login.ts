@@ -3,6 +3,7 @@ import { encodeQR } from 'qr'
 import type {
   Enrolled,
   EnrolmentShown,
+  FactorShown,
   FlowPage,
   FlowUnknown,
   LoginShown,
@@ -12,6 +13,7 @@ import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
 import { chooseLanguage, type Language } from './language.js'
 import { type Frame, renderPage } from './render.js'
+import { browserName } from './user-agent.js'
 
 /** What went wrong with the form that the page answers; undefined on a first look. */
 export type FormFault =
@@ -21,40 +23,57 @@ export type FormFault =
 
 type Faulty = { readonly tag: 'page' } | FormFault
 
-export function loginPage(shown: LoginShown & Faulty, context: ReplyContext): PageAnswer {
+export function loginPage(
+  shown: LoginShown & Faulty,
+  context: ReplyContext,
+  fault?: MessageKey,
+): PageAnswer {
   const language = languageOf(shown, context)
   return flowAnswer('login', 'login.title', shown, context, {
-    wrong: shown.tag === 'invalid_email' ? 'login.email.invalid' : 'login.wrong',
-    field: 'email',
+    wrong: fault ?? (shown.tag === 'invalid_email' ? 'login.email.invalid' : 'login.wrong'),
+    field: fault === undefined ? 'email' : null,
     content: {
       email: shown.email,
       again: shown.again,
       offers: shown.offers,
+      passkeys: shown.offers.passkey,
       why: whyOf(shown, language),
     },
+    scripted: shown.offers.passkey,
   })
 }
 
-export function factorPage(shown: FlowPage & Faulty, context: ReplyContext): PageAnswer {
+export function factorPage(
+  shown: FactorShown & Faulty,
+  context: ReplyContext,
+  fault?: MessageKey,
+): PageAnswer {
   return flowAnswer('mfa', 'mfa.title', shown, context, {
-    wrong: 'mfa.wrong',
-    field: 'code',
-    content: {},
+    wrong: fault ?? 'mfa.wrong',
+    field: fault === undefined && shown.methods.code !== null ? 'code' : null,
+    content: { methods: shown.methods },
+    scripted: shown.methods.passkey,
   })
 }
 
-export function enrolmentPage(shown: EnrolmentShown & Faulty, context: ReplyContext): PageAnswer {
+export function enrolmentPage(
+  shown: EnrolmentShown & Faulty,
+  context: ReplyContext,
+  fault?: MessageKey,
+): PageAnswer {
   const { say } = languageOf(shown, context)
-  const { secret, otpauthUri } = shown
+  const { secret, otpauthUri, methods } = shown
+  const picture = pictureOf(otpauthUri, say('enroll.picture'))
   return flowAnswer('enroll', 'enroll.title', shown, context, {
-    wrong: 'enroll.wrong',
-    field: 'code',
-    content: { secret, otpauthUri, picture: pictureOf(otpauthUri, say('enroll.picture')) },
+    wrong: fault ?? 'enroll.wrong',
+    field: fault === undefined ? 'code' : null,
+    content: { secret, otpauthUri, picture, methods, device: deviceOf(context) },
+    scripted: methods.passkey,
   })
 }
 
 /** Ten codes, once, and the new session with them. */
-export function codesPage(shown: Enrolled, context: ReplyContext): PageAnswer {
+export function codesPage(shown: Omit<Enrolled, 'tag'>, context: ReplyContext): PageAnswer {
   const { recoveryCodes: codes, location, token: session, formTargets } = shown
   const html = renderPage('codes', frameOf('codes.title', shown, context), { codes, location })
   return { html, session, formTargets }
@@ -91,8 +110,9 @@ function failure(status: number, key: MessageKey, context: ReplyContext): PageAn
 type Parts = {
   readonly wrong: MessageKey
   /** The field that a wrong entry is about. */
-  readonly field: string
+  readonly field: string | null
   readonly content: Readonly<Record<string, unknown>>
+  readonly scripted: boolean
 }
 
 function flowAnswer(
@@ -100,21 +120,25 @@ function flowAnswer(
   titleKey: MessageKey,
   shown: FlowPage & Faulty,
   context: ReplyContext,
-  { wrong, field, content }: Parts,
+  { wrong, field, content, scripted }: Parts,
 ): PageAnswer {
-  const frame = frameOf(titleKey, shown, context)
+  const frame = { ...frameOf(titleKey, shown, context), scripted }
   const shared = { ...content, flow: shown.flow, csrf: context.browser.csrfToken }
   const { formTargets } = shown
   if (shown.tag === 'page') {
-    return { html: renderPage(template, frame, { ...shared, invalid: false }), formTargets }
+    return {
+      html: renderPage(template, frame, { ...shared, invalid: false }),
+      formTargets,
+      scripted,
+    }
   }
   if (shown.tag === 'wrong' || shown.tag === 'invalid_email') {
     const html = renderPage(
       template,
       { ...frame, error: { key: wrong, field } },
-      { ...shared, invalid: true },
+      { ...shared, invalid: field !== null },
     )
-    return { html, formTargets }
+    return { html, formTargets, scripted }
   }
   const html = renderPage(
     template,
@@ -125,7 +149,8 @@ function flowAnswer(
     },
     { ...shared, invalid: false },
   )
-  return { html, formTargets, headers: { 'retry-after': String(shown.retryAfterSecs) } }
+  const headers = { 'retry-after': String(shown.retryAfterSecs) }
+  return { html, formTargets, headers, scripted }
 }
 
 function frameOf(titleKey: MessageKey, shown: FlowPage, { browser }: ReplyContext): Frame {
@@ -140,6 +165,11 @@ function languageOf({ uiLocales }: FlowPage, { browser }: ReplyContext): Languag
 function whyOf({ reason }: FlowPage, { say }: Language): string {
   const name = 'name' in reason ? reason.name : ''
   return say(`reason.${reason.tag}`, { name })
+}
+
+/** What a passkey that is made here is called until somebody gives it a name. */
+export function deviceOf({ browser }: ReplyContext): string {
+  return browserName(browser.userAgent).slice(0, 60)
 }
 
 /** The picture of a secret, inline: it must not be a request that somebody logs. */

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Eta } from 'eta'
 import type { MessageKey } from './catalogue/en.js'
 import { chooseLanguage, type Language } from './language.js'
+import { PASSKEY_SCRIPT } from './script.js'
 import { BRAND_PATH, STYLE_PATH } from './style.js'
 
 const FOLDER = new URL('../../../gateway/pages/templates/', import.meta.url)
@@ -33,6 +34,8 @@ export type Frame = {
   readonly acceptLanguage: string | undefined
   /** What is wrong with the form, with the fields it concerns; shown first and linked to them. */
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
+  /** The page takes passkeys. */
+  readonly scripted?: boolean | undefined
   readonly errorValues?: Readonly<Record<string, string | number>> | undefined
 }
 
@@ -55,6 +58,7 @@ export function renderPage(
     ...shared,
     body,
     style: STYLE_PATH,
+    script: frame.scripted === true ? PASSKEY_SCRIPT : null,
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
   })
 }

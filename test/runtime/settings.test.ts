@@ -173,6 +173,7 @@ const BUILT = new Set([
   'magic_link.enabled',
   'invitations.enabled',
   'user_self_service.enabled',
+  'passkey.enabled',
 ])
 
 test('a feature that is not built is refused when it is turned on, whichever it is', (t) => {

@@ -147,6 +147,49 @@ export const de: Catalogue = {
   'account.delegation.revoke': 'Beenden',
   'account.signout': 'Abmelden',
 
+  'common.or': 'oder',
+  'mfa.recovery': 'Kein Passkey zur Hand? Geben Sie einen Ihrer Wiederherstellungscodes ein.',
+  'mfa.recovery.hint': 'Jeder Code gilt einmal.',
+  'mfa.passkey.wrong':
+    'Dieser Passkey ließ sich nicht verwenden. Versuchen Sie es noch einmal oder auf anderem Weg.',
+  'enroll.app': 'Mit einer Authenticator-App',
+  'passkey.sign-in': 'Mit einem Passkey anmelden',
+  'passkey.wrong':
+    'Dieser Passkey öffnet hier kein Konto. Versuchen Sie einen anderen oder melden Sie sich mit Ihrem Passwort an.',
+  'passkey.use': 'Passkey verwenden',
+  'passkey.create': 'Passkey erstellen',
+  'passkey.enroll': 'Mit einem Passkey',
+  'passkey.enroll.lead':
+    'Ihr Fingerabdruck, Ihr Gesicht oder die Sperre Ihres Geräts belegt, dass Sie es sind. Schnell und sicher vor gefälschten Seiten.',
+  'passkey.enroll.device':
+    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
+  'passkey.copyable':
+    'Dieser Passkey lässt sich auf andere Geräte kopieren. Verwenden Sie einen Sicherheitsschlüssel oder einen, der auf diesem Gerät bleibt.',
+  'passkey.refused': 'Der Passkey konnte nicht hinzugefügt werden. Versuchen Sie es noch einmal.',
+  'passkey.device':
+    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
+  'passkey.name': 'Name des Passkeys',
+  'passkey.name.hint': 'Damit Sie Ihre Passkeys auseinanderhalten.',
+  'passkey.cancelled':
+    'Es wurde nichts verwendet. Versuchen Sie es noch einmal, wenn Sie bereit sind.',
+  'passkey.known': 'Dieses Gerät hat schon einen Passkey Ihres Kontos.',
+  'passkey.failed':
+    'Das hat nicht geklappt. Laden Sie die Seite neu und versuchen Sie es noch einmal.',
+  'passkey.missing': 'Passkeys brauchen einen aktuellen Browser, der Skripte ausführt.',
+  'passkey.new.title': 'Passkey hinzufügen',
+  'passkey.new.lead':
+    'Melden Sie sich mit Fingerabdruck, Gesicht, der Sperre Ihres Geräts oder einem Sicherheitsschlüssel an statt mit Ihrem Passwort.',
+  'passkey.new.back': 'Zurück zu Ihrem Konto',
+  'account.passkeys': 'Passkeys',
+  'account.passkey.none': 'Sie haben keine Passkeys. Mit einem melden Sie sich ohne Passwort an.',
+  'account.passkey.add': 'Passkey hinzufügen',
+  'account.passkey.device': 'Bleibt auf einem Gerät',
+  'account.passkey.synced': 'Gesichert von seinem Passwortmanager',
+  'account.passkey.copyable': 'Kann gesichert werden',
+  'account.passkey.rename': 'Umbenennen',
+  'account.passkey.name': 'Name',
+  'account.passkey.save': 'Speichern',
+
   'logout.title': 'Sie sind abgemeldet',
   'logout.lead': 'Ihre Sitzung in diesem Browser ist beendet.',
 

@@ -138,6 +138,46 @@ export const en = {
   'account.delegation.revoke': 'End this',
   'account.signout': 'Sign out',
 
+  'common.or': 'or',
+  'mfa.recovery': 'No passkey at hand? Enter one of your recovery codes.',
+  'mfa.recovery.hint': 'Each code works once.',
+  'mfa.passkey.wrong': 'This passkey could not be used. Try again, or use another way.',
+  'enroll.app': 'With an authenticator app',
+  'passkey.sign-in': 'Sign in with a passkey',
+  'passkey.wrong':
+    'This passkey does not open an account here. Try another one, or sign in with your password.',
+  'passkey.use': 'Use a passkey',
+  'passkey.create': 'Create a passkey',
+  'passkey.enroll': 'With a passkey',
+  'passkey.enroll.lead':
+    'Your fingerprint, your face or the lock of your device proves that it is you. Quick, and safe from fake sites.',
+  'passkey.enroll.device':
+    'What you are about to do needs a passkey that stays on one device, such as a security key.',
+  'passkey.copyable':
+    'That passkey can be copied to other devices. Use a security key, or one that stays on this device.',
+  'passkey.refused': 'The passkey could not be added. Try again.',
+  'passkey.device':
+    'What you are about to do needs a passkey that stays on one device, such as a security key.',
+  'passkey.name': 'Name of the passkey',
+  'passkey.name.hint': 'To tell your passkeys apart.',
+  'passkey.cancelled': 'Nothing was used. Try again when you are ready.',
+  'passkey.known': 'This device has a passkey of your account already.',
+  'passkey.failed': 'That did not work. Load the page again and repeat.',
+  'passkey.missing': 'Passkeys need a current browser that runs scripts.',
+  'passkey.new.title': 'Add a passkey',
+  'passkey.new.lead':
+    'Sign in with your fingerprint, your face, the lock of your device or a security key instead of your password.',
+  'passkey.new.back': 'Back to your account',
+  'account.passkeys': 'Passkeys',
+  'account.passkey.none': 'You have no passkeys. With one you sign in without a password.',
+  'account.passkey.add': 'Add a passkey',
+  'account.passkey.device': 'Stays on one device',
+  'account.passkey.synced': 'Backed up by its password manager',
+  'account.passkey.copyable': 'Can be backed up',
+  'account.passkey.rename': 'Rename',
+  'account.passkey.name': 'Name',
+  'account.passkey.save': 'Save',
+
   'logout.title': 'You are signed out',
   'logout.lead': 'Your session in this browser has ended.',
 

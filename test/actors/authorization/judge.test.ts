@@ -39,7 +39,7 @@ function judged(change: Change = {}, of: Partial<JudgedClient> = {}, pushed = fa
   )
   const form = readForm(fields)
   if ('repeated' in form) throw new Error('repeated')
-  return judge({ form, client: { ...client, ...of }, pushed })
+  return judge({ form, client: { ...client, ...of }, pushed, levelMax: 2 })
 }
 
 const confidential: Partial<JudgedClient> = { clientType: 'confidential' }

@@ -7,6 +7,7 @@ import {
   type StoredDemand,
   storedDemand,
 } from '../../../actors/browser-sessions/flows.js'
+import type { AssuranceLevel } from '../../../actors/domain/assurance.js'
 import { highestRole } from '../../../actors/browser-sessions/records.js'
 import type { BrowserSessionRow } from '../../../storage/browser-sessions.js'
 
@@ -40,48 +41,47 @@ type Case = [
   title: string,
   demand: Partial<StoredDemand>,
   session: Partial<BrowserSessionRow> | null,
-  hasFactor: boolean,
+  reach: AssuranceLevel,
   step: Step,
 ]
 const cases: Case[] = [
-  ['nobody is signed in', {}, null, false, 'login'],
-  ['somebody is signed in', {}, {}, false, 'done'],
-  ['somebody of another tenant', { tenantId: 't2' }, {}, false, 'login'],
-  ['somebody else than who is wanted', { sub: 'sub2' }, {}, false, 'login'],
-  ['a second factor is owed', {}, { pending: true }, true, 'mfa'],
-  [
-    'a second factor is owed to another tenant',
-    { tenantId: 't2' },
-    { pending: true },
-    true,
-    'login',
-  ],
-  ['level 2 is wanted of somebody who has a factor', { level: 2 }, {}, true, 'mfa'],
+  ['nobody is signed in', {}, null, 1, 'login'],
+  ['somebody is signed in', {}, {}, 1, 'done'],
+  ['somebody of another tenant', { tenantId: 't2' }, {}, 1, 'login'],
+  ['somebody else than who is wanted', { sub: 'sub2' }, {}, 1, 'login'],
+  ['a second factor is owed', {}, { pending: true }, 2, 'mfa'],
+  ['a second factor is owed to another tenant', { tenantId: 't2' }, { pending: true }, 2, 'login'],
+  ['level 2 is wanted of somebody who has a factor', { level: 2 }, {}, 2, 'mfa'],
   [
     'level 2 is wanted of somebody without, right after the password',
     { level: 2 },
     {},
-    false,
+    1,
     'enroll',
   ],
   [
     'level 2 is wanted of somebody without, hours later',
     { level: 2 },
     { passwordAt: at(600) },
-    false,
+    1,
     'login',
   ],
-  ['level 2 is there', { level: 2 }, { level: 2 }, true, 'done'],
-  ['the authentication is young enough', { maxAgeSecs: 100 }, {}, false, 'done'],
-  ['the authentication is a second too old', { maxAgeSecs: 99 }, {}, false, 'login'],
-  ['an old authentication of level 2', { level: 2, maxAgeSecs: 99 }, { level: 2 }, true, 'login'],
-  ['the sign-in was before the request', { since: at(901) }, {}, false, 'login'],
-  ['the sign-in was made for the request', { since: at(900) }, {}, false, 'done'],
+  ['level 2 is there', { level: 2 }, { level: 2 }, 2, 'done'],
+  ['level 3 is wanted of somebody whose passkey reaches it', { level: 3 }, { level: 2 }, 3, 'mfa'],
+  ['level 3 is wanted of somebody who reaches 2', { level: 3 }, { level: 2 }, 2, 'enroll'],
+  ['level 3 is wanted before the strongest factor there is', { level: 3 }, {}, 2, 'mfa'],
+  ['level 3 is there', { level: 3 }, { level: 3 }, 3, 'done'],
+  ['level 2 is wanted and 3 is there', { level: 2 }, { level: 3 }, 3, 'done'],
+  ['the authentication is young enough', { maxAgeSecs: 100 }, {}, 1, 'done'],
+  ['the authentication is a second too old', { maxAgeSecs: 99 }, {}, 1, 'login'],
+  ['an old authentication of level 2', { level: 2, maxAgeSecs: 99 }, { level: 2 }, 2, 'login'],
+  ['the sign-in was before the request', { since: at(901) }, {}, 1, 'login'],
+  ['the sign-in was made for the request', { since: at(900) }, {}, 1, 'done'],
 ]
-for (const [title, wanted, change, hasFactor, step] of cases) {
+for (const [title, wanted, change, reach, step] of cases) {
   test(`the next page when ${title} is ${step}`, (t) => {
     const row = change === null ? undefined : { ...session, ...change }
-    t.is(nextStep({ ...demand, ...wanted }, row, hasFactor, NOW), step)
+    t.is(nextStep({ ...demand, ...wanted }, row, reach, NOW), step)
   })
 }
 
@@ -89,8 +89,8 @@ test('max_age=0 is met by a sign-in that was made for the request, however long 
   const order = { tenantId: 't1', demand: { level: 1, maxAgeSecs: 0, asOf: at(890) } } as const
   const stored = storedDemand(order)
   t.deepEqual(stored, { ...demand, since: at(890) })
-  t.is(nextStep(stored, { ...session, authTime: at(889) }, false, NOW), 'login')
-  t.is(nextStep(stored, session, false, NOW), 'done')
+  t.is(nextStep(stored, { ...session, authTime: at(889) }, 1, NOW), 'login')
+  t.is(nextStep(stored, session, 1, NOW), 'done')
 })
 
 test('only paths of our own lead back', (t) => {

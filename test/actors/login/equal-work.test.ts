@@ -92,6 +92,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
         password_verify_ip_window_secs: 60,
       },
       alwaysTwo: false,
+      passkeys: false,
       cookies: { idle_secs: 60, absolute_secs: 60 },
       mail: openMailRoom({ sealer, random, clock, queuedMax: 10 }),
       email: {
@@ -101,7 +102,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       },
       emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
       magicLink: { enabled: true, ttl_secs: 600 },
-      offers: { code: true, link: true, reset: true },
+      offers: { passkey: false, code: true, link: true, reset: true },
       issuer: 'https://auth.svc.example',
     },
     options,
