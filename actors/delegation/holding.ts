@@ -152,7 +152,7 @@ export function holding(needs: DelegationNeeds) {
           token,
           tenantId,
           sub,
-          demand: { level: 2, maxAgeSecs },
+          demand: { level: 'highest', maxAgeSecs },
           flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
         },
         turn,

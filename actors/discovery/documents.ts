@@ -35,7 +35,7 @@ export type IssuerFacts = {
   readonly baseUrl: string
   readonly dpopEnabled: boolean
   /** `passkey.enabled`. */
-  readonly passkeys: boolean
+  readonly passkeys?: boolean | undefined
   /** Absolute address of the documentation pages; null when they are not served. */
   readonly documentation: string | null
 }
@@ -83,7 +83,7 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
-    acr_values_supported: acrValues(facts.passkeys),
+    acr_values_supported: acrValues(facts.passkeys === true),
     prompt_values_supported: PROMPTS,
     claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
     claims_parameter_supported: true,

@@ -34,13 +34,7 @@ test.before(async () => {
   const { database, clock, random, keys } = town
   const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
   const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
-  const facts = {
-    issuer: ISSUER,
-    baseUrl: ISSUER,
-    dpopEnabled: true,
-    passkeys: false,
-    documentation: null,
-  }
+  const facts = { issuer: ISSUER, baseUrl: ISSUER, dpopEnabled: true, documentation: null }
   const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts })
   const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
   const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })

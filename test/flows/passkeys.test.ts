@@ -1,83 +1,29 @@
 /** Passkeys over HTTP: what they prove, and everything that is no proof. decisions.md 7.2, 20. */
-import test, { type ExecutionContext } from 'ava'
-import * as oidc from 'openid-client'
+import test from 'ava'
 import { type SoftAuthenticator, softAuthenticator } from '../support/authenticator.js'
-import { dataIn, openBrowser, type Page, type TestBrowser } from '../support/browser.js'
 import { sql } from '../support/identity.js'
-import { ADD, ENROL, optionsOf, SECOND_FACTOR, SIGN_IN } from '../support/passkeys.js'
-import { bootstrapped, enrol, enrolledBrowser, signIn, type Workspace } from '../support/person.js'
-import { callbackOf, isConsent, journey, pathOf, relyingParty } from '../support/relying-party.js'
-import { type TestService, testService } from '../support/service.js'
+import {
+  ADD,
+  browserOf,
+  eventsOf,
+  type House,
+  loginPage,
+  optionsOf,
+  passkeyService,
+  passkeysOf,
+  SECOND_FACTOR,
+  SIGN_IN,
+  useKey,
+  withPasskey,
+} from '../support/passkeys.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../support/person.js'
 
-const ENVIRONMENT = { SVC_PASSKEY__ENABLED: 'true' }
-
-type House = { readonly running: TestService; readonly workspace: Workspace }
-
-async function house(t: ExecutionContext, environment = {}): Promise<House> {
-  const running = await testService({ environment: { ...ENVIRONMENT, ...environment } })
-  t.teardown(() => running.end())
-  return { running, workspace: await bootstrapped(running) }
-}
-
-function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
-  return browser
-}
-
-/** A person who has a passkey, added on the account page with nothing but a password before. */
-async function withPasskey(t: ExecutionContext, of: House, synced = false) {
-  const { running, workspace } = of
-  const browser = browserOf(t, running)
-  await browser.follow(await signIn(browser, workspace))
-  const page = await browser.get(`${ADD}/new`)
-  const key = softAuthenticator({ origin: running.baseUrl, synced })
-  const credential = key.create(await optionsOf(browser, page, ADD))
-  const added = await browser.submit(page, { credential, name: 'Blue key' }, ADD)
-  return { ...of, browser, key, added, recoveryCodes: dataIn(added.html, 'recovery-code') }
-}
-
-const loginPage = (browser: TestBrowser, { tenantSlug }: Workspace) =>
-  browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
-
-/** Signs in with a passkey in a browser, at a sign-in page it is given. */
-async function useKey(
-  browser: TestBrowser,
-  page: Page,
-  key: SoftAuthenticator,
-  claims: Parameters<SoftAuthenticator['get']>[1] = {},
-  action = SIGN_IN,
-): Promise<Page> {
-  const options = await optionsOf(browser, page, action)
-  return browser.submit(page, { credential: key.get(options, claims) }, action)
-}
-
-const events = async ({ running }: House, type: string) =>
-  (
-    await sql<{ data: Record<string, unknown> }>(
-      running.db.database,
-      'select data from events where type = $1 order by sequence',
-      [type],
-    )
-  ).map(({ data }) => data)
-
-test('without the switch there are no passkeys', async (t) => {
-  const running = await testService()
-  t.teardown(() => running.end())
-  const workspace = await bootstrapped(running)
-  const browser = browserOf(t, running)
-  const page = await loginPage(browser, workspace)
-  t.notRegex(page.html, /passkey|<script/)
-  t.notRegex(page.headers['content-security-policy']!, /script-src/)
-  t.is((await browser.post(SIGN_IN, page.forms[0]!.fields)).status, 404)
-  const account = await browser.follow(await signIn(browser, workspace))
-  t.notRegex(account.html, /passkey/)
-  const discovery = await browser.get('/.well-known/openid-configuration')
-  t.deepEqual(JSON.parse(discovery.html).acr_values_supported, ['aal1', 'aal2'])
-})
+const running = await passkeyService({ SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200' })
+test.after.always(() => running.end())
+const house = async (): Promise<House> => ({ running, workspace: await bootstrapped(running) })
 
 test('a passkey is added, signs in by itself, is renamed and removed', async (t) => {
-  const of = await house(t)
+  const of = await house()
   const { running, workspace, added, key, recoveryCodes, browser: first } = await withPasskey(t, of)
   t.is(added.status, 200, added.html)
   t.is(recoveryCodes.length, 10, 'the first factor of an account comes with recovery codes')
@@ -98,7 +44,7 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
   t.not(browser.cookies.get('svc_session'), before)
   const account = await browser.follow(done)
   t.true(account.html.includes('Blue key'))
-  t.like((await events(of, 'auth.login.success')).at(-1), {
+  t.like((await eventsOf(of, 'auth.login.success')).at(-1), {
     amr: ['hwk', 'user', 'mfa'],
     acr: 'aal3',
   })
@@ -110,7 +56,7 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
   t.true(renamed.html.includes('&lt;b&gt;Red key<'))
   const removal = renamed.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
   t.is((await browser.post(removal.action, { ...removal.fields })).location, '/auth/account')
-  t.like((await events(of, 'security.suspicious_activity')).at(-1), { reason: 'passkey_removed' })
+  t.like((await eventsOf(of, 'security.suspicious_activity')).at(-1), { reason: 'passkey_removed' })
   const after = browserOf(t, running)
   const refused = await useKey(after, await loginPage(after, workspace), key)
   t.is(refused.status, 200)
@@ -119,11 +65,11 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
 })
 
 test('a passkey that can be copied proves aal2, and the second step of a password', async (t) => {
-  const of = await house(t)
+  const of = await house()
   const { running, workspace, key } = await withPasskey(t, of, true)
   const browser = browserOf(t, running)
   t.is((await useKey(browser, await loginPage(browser, workspace), key)).status, 303)
-  t.like((await events(of, 'auth.login.success')).at(-1), {
+  t.like((await eventsOf(of, 'auth.login.success')).at(-1), {
     amr: ['swk', 'user', 'mfa'],
     acr: 'aal2',
   })
@@ -131,7 +77,7 @@ test('a passkey that can be copied proves aal2, and the second step of a passwor
   const second = browserOf(t, running)
   const owed = await signIn(second, workspace)
   t.regex(owed.location!, /^\/auth\/mfa\?flow=/)
-  t.deepEqual((await events(of, 'auth.mfa.challenge')).at(-1)!['methods'], [
+  t.deepEqual((await eventsOf(of, 'auth.mfa.challenge')).at(-1)!['methods'], [
     'passkey',
     'recovery_code',
   ])
@@ -143,14 +89,14 @@ test('a passkey that can be copied proves aal2, and the second step of a passwor
   )
   const done = await second.submit(page, { credential: key.get(options) }, SECOND_FACTOR)
   t.is(done.location, '/auth/account', done.html)
-  t.like((await events(of, 'auth.login.success')).at(-1), {
+  t.like((await eventsOf(of, 'auth.login.success')).at(-1), {
     amr: ['pwd', 'swk', 'user', 'mfa'],
     acr: 'aal2',
   })
 })
 
 test('recovery codes stand in for a passkey; a person without TOTP is not asked for six digits', async (t) => {
-  const { running, workspace, recoveryCodes } = await withPasskey(t, await house(t))
+  const { running, workspace, recoveryCodes } = await withPasskey(t, await house())
   const browser = browserOf(t, running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.notRegex(page.html, /six digits/)
@@ -160,7 +106,7 @@ test('recovery codes stand in for a passkey; a person without TOTP is not asked 
 })
 
 test('TOTP and a passkey side by side: either is the second step, either can go', async (t) => {
-  const { running, workspace } = await house(t)
+  const { running, workspace } = await house()
   const { browser, recoveryCodes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
   const page = await browser.get(`${ADD}/new`)
@@ -191,7 +137,7 @@ const LIES = [
 ] as const
 
 test('an answer of another origin, party, person or to another challenge signs nobody in', async (t) => {
-  const of = await withPasskey(t, await house(t, { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '50' }))
+  const of = await withPasskey(t, await house())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   for (const claims of LIES) {
@@ -201,7 +147,7 @@ test('an answer of another origin, party, person or to another challenge signs n
     t.regex(refused.html, /does not open an account/, title)
     t.false(browser.cookies.has('svc_session'), title)
   }
-  const told = await events(of, 'auth.login.failure')
+  const told = await eventsOf(of, 'auth.login.failure')
   t.is(told.filter(({ reason }) => reason === 'passkey').length, LIES.length)
   for (const credential of ['', '{}', '[]', 'null', '{"id":1}', 'x'.repeat(40_000)]) {
     const answer = await browser.submit(page, { credential }, SIGN_IN)
@@ -211,7 +157,7 @@ test('an answer of another origin, party, person or to another challenge signs n
 })
 
 test('a registration of another origin, without verification or twice adds nothing', async (t) => {
-  const of = await withPasskey(t, await house(t))
+  const of = await withPasskey(t, await house())
   const browser = browserOf(t, of.running)
   await browser.follow(await useKey(browser, await loginPage(browser, of.workspace), of.key))
   const page = await browser.get(`${ADD}/new`)
@@ -233,12 +179,12 @@ test('a registration of another origin, without verification or twice adds nothi
     const answer = await browser.submit(page, { credential }, ADD)
     t.true([200, 400].includes(answer.status), `${answer.status}`)
   }
-  const rows = await sql(of.running.db.database, 'select id from passkeys', [])
+  const rows = await passkeysOf(of)
   t.is(rows.length, 1)
 })
 
 test('a challenge is of one browser, one session and one purpose, and serves once', async (t) => {
-  const of = await withPasskey(t, await house(t))
+  const of = await withPasskey(t, await house())
   const { running, workspace, key } = of
   const mine = browserOf(t, running)
   const page = await loginPage(mine, workspace)
@@ -256,13 +202,7 @@ test('a challenge is of one browser, one session and one purpose, and serves onc
 })
 
 test('fifty answers to one challenge at once: one signs in', async (t) => {
-  const { running, workspace, key } = await withPasskey(
-    t,
-    await house(t, {
-      SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200',
-      SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '500',
-    }),
-  )
+  const { running, workspace, key } = await withPasskey(t, await house())
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
   const credential = key.get(await optionsOf(browser, page, SIGN_IN), { counter: 0 })
@@ -274,7 +214,7 @@ test('fifty answers to one challenge at once: one signs in', async (t) => {
 })
 
 test('fifty registrations with one challenge at once: one passkey', async (t) => {
-  const of = await house(t)
+  const of = await house()
   const browser = browserOf(t, of.running)
   await browser.follow(await signIn(browser, of.workspace))
   const page = await browser.get(`${ADD}/new`)
@@ -285,24 +225,24 @@ test('fifty registrations with one challenge at once: one passkey', async (t) =>
   })
   const answers = await Promise.all(sends)
   t.is(answers.filter(({ html }) => html.includes('data-recovery-code')).length, 1)
-  t.is((await sql(of.running.db.database, 'select id from passkeys', [])).length, 1)
+  t.is((await passkeysOf(of)).length, 1)
 })
 
 test('a counter that goes back is a copy: refused, and told', async (t) => {
-  const of = await withPasskey(t, await house(t))
+  const of = await withPasskey(t, await house())
   const attempt = async (counter: number) => {
     const browser = browserOf(t, of.running)
     return useKey(browser, await loginPage(browser, of.workspace), of.key, { counter })
   }
   t.is((await attempt(7)).status, 303)
   for (const counter of [7, 6, 0]) t.is((await attempt(counter)).status, 200, `${counter}`)
-  const told = await events(of, 'security.suspicious_activity')
+  const told = await eventsOf(of, 'security.suspicious_activity')
   t.is(told.filter(({ reason }) => reason === 'passkey_counter').length, 3)
   t.is((await attempt(8)).status, 303)
 })
 
 test('somebody else’s passkey is not a second factor, nor is one of another tenant a sign-in', async (t) => {
-  const of = await withPasskey(t, await house(t))
+  const of = await withPasskey(t, await house())
   const { running, key } = of
   const stranger = await bootstrapped(running)
   const browser = browserOf(t, running)
@@ -322,12 +262,8 @@ test('somebody else’s passkey is not a second factor, nor is one of another te
 })
 
 test('passkeys of one account are no business of another', async (t) => {
-  const of = await withPasskey(t, await house(t))
-  const [{ id }] = (await sql<{ id: string }>(
-    of.running.db.database,
-    'select id from passkeys',
-    [],
-  )) as [{ id: string }]
+  const of = await withPasskey(t, await house())
+  const [{ id }] = (await passkeysOf(of)) as [{ id: string }]
   const stranger = await bootstrapped(of.running)
   const { browser } = await enrolledBrowser(of.running, stranger)
   t.teardown(() => browser.close())
@@ -340,102 +276,17 @@ test('passkeys of one account are no business of another', async (t) => {
 })
 
 test('a browser left open takes no passkey away and adds none', async (t) => {
-  const of = await withPasskey(t, await house(t))
+  const of = await withPasskey(t, await house())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   const account = await browser.follow(await useKey(browser, page, of.key))
   await sql(
     of.running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'`,
-    [],
+    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
+     where tenant_id = $1`,
+    [of.workspace.tenantId],
   )
   const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
   t.regex((await browser.post(removal.action, removal.fields)).location!, /^\/auth\/login\?flow=/)
   t.regex((await browser.get(`${ADD}/new`)).location!, /^\/auth\/login\?flow=/)
-})
-
-test('wrong answers lock the account’s second factor, for the right one too', async (t) => {
-  const of = await house(t, { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' })
-  const { running, workspace, key } = await withPasskey(t, of)
-  const browser = browserOf(t, running)
-  const page = await loginPage(browser, workspace)
-  for (let wrong = 0; wrong < 3; wrong += 1)
-    t.is((await useKey(browser, page, key, { userVerified: false })).status, 200)
-  const locked = await useKey(browser, page, key)
-  t.is(locked.status, 429)
-  t.truthy(locked.headers['retry-after'])
-  t.like((await events(of, 'security.brute_force.detected')).at(-1), { subject: 'passkey' })
-})
-
-test('an application asks for aal3: a passkey is enrolled for it, and then asked for', async (t) => {
-  const of = await house(t)
-  const { running, workspace } = of
-  const party = await relyingParty(running, workspace)
-  t.deepEqual(party.config.serverMetadata()['acr_values_supported'], ['aal1', 'aal2', 'aal3'])
-  const browser = browserOf(t, running)
-  const begun = await journey(party, { acr_values: 'aal3' })
-  const login = await browser.follow(await browser.get(pathOf(begun.url)))
-  const enrolment = await browser.follow(await browser.submit(login, workspace, '/auth/login'))
-  t.regex(enrolment.path, /^\/auth\/mfa\/enroll/)
-  t.notRegex(enrolment.html, /data-totp-secret/, 'TOTP does not reach aal3')
-
-  const copyable = softAuthenticator({ origin: running.baseUrl, synced: true })
-  const copied = copyable.create(await optionsOf(browser, enrolment, ENROL))
-  const refused = await browser.submit(enrolment, { credential: copied }, ENROL)
-  t.regex(refused.html, /can be copied to other devices/)
-  const key = softAuthenticator({ origin: running.baseUrl })
-  const credential = key.create(await optionsOf(browser, enrolment, ENROL))
-  const codes = await browser.submit(enrolment, { credential, name: 'Key' }, ENROL)
-  t.is(dataIn(codes.html, 'recovery-code').length, 10)
-  const resume = /href="(\/oauth\/authorize\/resume\/[^"]+)"/.exec(codes.html)![1]!
-  const consent = await browser.follow(await browser.get(resume))
-  t.true(isConsent(consent), consent.html)
-  const callback = callbackOf(await browser.submit(consent, { action: 'allow' }))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
-  const claims = tokens.claims()!
-  t.is(claims['acr'], 'aal3')
-  t.deepEqual(claims['amr'], ['pwd', 'hwk', 'user', 'mfa'])
-
-  // Elsewhere, with a password and a recovery code: aal2, and then the key.
-  const other = browserOf(t, running)
-  const [recovery] = dataIn(codes.html, 'recovery-code')
-  const owed = await other.follow(await signIn(other, workspace))
-  await other.submit(owed, { code: recovery! }, '/auth/mfa')
-  const next = await journey(party, { acr_values: 'aal3' })
-  const stepUp = await other.follow(await other.get(pathOf(next.url)))
-  t.regex(stepUp.path, /^\/auth\/mfa\?flow=/)
-  t.notRegex(stepUp.html, /name="code"/, 'no code reaches aal3')
-  const none = await journey(party, { acr_values: 'aal3', prompt: 'none' })
-  const unmet = callbackOf(await other.get(pathOf(none.url)))
-  t.is(unmet.searchParams.get('error'), 'unmet_authentication_requirements')
-  const raised = await other.follow(await useKey(other, stepUp, key, {}, SECOND_FACTOR))
-  t.is(raised.status, 302, raised.html)
-  const second = await oidc.authorizationCodeGrant(party.config, callbackOf(raised), {
-    pkceCodeVerifier: next.verifier,
-    expectedState: next.state,
-    expectedNonce: next.nonce,
-  })
-  t.is(second.claims()!['acr'], 'aal3')
-})
-
-test('with two_factor a passkey enrols and signs in by itself', async (t) => {
-  const { running, workspace } = await house(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
-  const browser = browserOf(t, running)
-  const page = await browser.follow(await signIn(browser, workspace))
-  t.regex(page.path, /^\/auth\/mfa\/enroll/)
-  t.regex(page.html, /data-totp-secret/)
-  const key = softAuthenticator({ origin: running.baseUrl, synced: true })
-  const credential = key.create(await optionsOf(browser, page, ENROL))
-  t.is((await browser.submit(page, { credential }, ENROL)).status, 200)
-  t.is((await browser.get('/auth/account')).status, 200)
-  const other = browserOf(t, running)
-  t.is((await useKey(other, await loginPage(other, workspace), key)).location, '/auth/account')
-  const totp = browserOf(t, await running)
-  const owed = await totp.follow(await signIn(totp, workspace))
-  t.regex(owed.path, /^\/auth\/mfa\?/, 'the password alone is not enough')
-  await t.throwsAsync(() => enrol(totp, owed))
 })

@@ -1,6 +1,15 @@
 /** People with passkeys, without a screen: the requests that the pages' script makes. */
-import type { TestBrowser, Page } from './browser.js'
-import type { CreationOptions, RequestOptions } from './authenticator.js'
+import type { ExecutionContext } from 'ava'
+import {
+  type CreationOptions,
+  type RequestOptions,
+  type SoftAuthenticator,
+  softAuthenticator,
+} from './authenticator.js'
+import { dataIn, openBrowser, type Page, type TestBrowser } from './browser.js'
+import { sql } from './identity.js'
+import { bootstrapped, signIn, type Workspace } from './person.js'
+import { type TestService, testService } from './service.js'
 
 type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
 export type Begun = { readonly options?: Options; readonly location?: string }
@@ -31,3 +40,76 @@ export const SIGN_IN = '/auth/passkeys/sign-in'
 export const SECOND_FACTOR = '/auth/mfa/passkey'
 export const ENROL = '/auth/mfa/enroll/passkey'
 export const ADD = '/auth/account/passkeys'
+/** Room for what tests try from one address. */
+const ENVIRONMENT = {
+  SVC_PASSKEY__ENABLED: 'true',
+  SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
+}
+
+export type House = { readonly running: TestService; readonly workspace: Workspace }
+
+/** A service with passkeys. */
+export const passkeyService = (environment: Readonly<Record<string, string>> = {}) =>
+  testService({ environment: { ...ENVIRONMENT, ...environment } })
+
+/** A service of its own for a test, with a workspace in it. */
+export async function ownHouse(
+  t: ExecutionContext,
+  environment: Readonly<Record<string, string>>,
+): Promise<House> {
+  const running = await passkeyService(environment)
+  t.teardown(() => running.end())
+  return { running, workspace: await bootstrapped(running) }
+}
+
+export function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A person who has a passkey, added on the account page with nothing but a password before. */
+export async function withPasskey(t: ExecutionContext, of: House, synced = false) {
+  const { running, workspace } = of
+  const browser = browserOf(t, running)
+  await browser.follow(await signIn(browser, workspace))
+  const page = await browser.get(`${ADD}/new`)
+  const key = softAuthenticator({ origin: running.baseUrl, synced })
+  const credential = key.create(await optionsOf(browser, page, ADD))
+  const added = await browser.submit(page, { credential, name: 'Blue key' }, ADD)
+  return { ...of, browser, key, added, recoveryCodes: dataIn(added.html, 'recovery-code') }
+}
+
+export const loginPage = (browser: TestBrowser, { tenantSlug }: Workspace) =>
+  browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
+
+/** Gives a passkey in a browser, at a sign-in page it is given. */
+export async function useKey(
+  browser: TestBrowser,
+  page: Page,
+  key: SoftAuthenticator,
+  claims: Parameters<SoftAuthenticator['get']>[1] = {},
+  action = SIGN_IN,
+): Promise<Page> {
+  const options = await optionsOf(browser, page, action)
+  return browser.submit(page, { credential: key.get(options, claims) }, action)
+}
+
+/** What was told in the tenant of a workspace. */
+export async function eventsOf({ running, workspace }: House, type: string) {
+  const rows = await sql<{ data: Record<string, unknown> }>(
+    running.db.database,
+    'select data from events where tenant_id = $1 and type = $2 order by sequence',
+    [workspace.tenantId, type],
+  )
+  return rows.map(({ data }) => data)
+}
+
+export function passkeysOf({ running, workspace }: House) {
+  return sql<{ id: string }>(
+    running.db.database,
+    `select p.id from passkeys p join tenant_users u on u.account_id = p.account_id
+     where u.tenant_id = $1`,
+    [workspace.tenantId],
+  )
+}
