@@ -117,41 +117,47 @@ export type StandingOf = {
   readonly delegationId: string | null
 }
 
-/** Reads a standing; an agent may be at home in another tenant, so the transaction crosses tenants. */
-export async function readStanding(tx: Transaction, of: StandingOf): Promise<Standing> {
+/**
+ * Reads standings, each at the place of its question. An agent may be at home in another tenant, so
+ * the transaction crosses tenants.
+ */
+export async function readStandings(
+  tx: Transaction,
+  asked: readonly StandingOf[],
+): Promise<readonly Standing[]> {
   const { rows } = await tx.query<Standing>({
-    name: 'session.standing',
+    name: 'session.standings',
     text: `select
-             $2::uuid is null or exists (select from sessions s
-               where s.tenant_id = $1 and s.id = $2 and s.ended_at is null
+             g."sessionId" is null or exists (select from sessions s
+               where s.tenant_id = g."tenantId" and s.id = g."sessionId" and s.ended_at is null
                  and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
                    and k.agent_id = s.agent_id and k.status = 'revoked')) as "sessionOpen",
-             exists (select from tenants where id = $1 and status = 'active') as "tenantActive",
-             not exists (select from unnest($3::uuid[]) acting (id)
+             exists (select from tenants t
+               where t.id = g."tenantId" and t.status = 'active') as "tenantActive",
+             not exists (select from unnest(g."agentIds") acting (id)
                where not exists (select from agents a where a.id = acting.id and a.status = 'active')
                  or exists (select from agent_suspensions x
-                   where x.tenant_id = $1 and x.agent_id = acting.id))
-             and ($4::uuid is null or exists (select from applications
-               where tenant_id = $1 and id = $4 and status = 'active'))
-             and ($7::text is null or exists (select from tenant_users
-               where tenant_id = $1 and sub = $7 and status = 'active')) as "subjectActive",
-             not exists (select from revoked_tokens where tenant_id = $1 and id = $5::uuid)
-             and ($6::uuid is null or exists (select from refresh_families
-               where tenant_id = $1 and id = $6 and revoked_at is null)) as "tokenKept",
-             $8::uuid is null or exists (select from delegations
-               where tenant_id = $1 and id = $8 and revoked_at is null) as "delegationKept"`,
-    values: [
-      of.tenantId,
-      of.sessionId,
-      of.agentIds,
-      of.applicationId,
-      of.tokenId,
-      of.grantId,
-      of.personSub,
-      of.delegationId,
-    ],
+                   where x.tenant_id = g."tenantId" and x.agent_id = acting.id))
+             and (g."applicationId" is null or exists (select from applications a
+               where a.tenant_id = g."tenantId" and a.id = g."applicationId" and a.status = 'active'))
+             and (g."personSub" is null or exists (select from tenant_users u
+               where u.tenant_id = g."tenantId" and u.sub = g."personSub"
+                 and u.status = 'active')) as "subjectActive",
+             not exists (select from revoked_tokens r
+               where r.tenant_id = g."tenantId" and r.id = g."tokenId")
+             and (g."grantId" is null or exists (select from refresh_families f
+               where f.tenant_id = g."tenantId" and f.id = g."grantId"
+                 and f.revoked_at is null)) as "tokenKept",
+             g."delegationId" is null or exists (select from delegations d
+               where d.tenant_id = g."tenantId" and d.id = g."delegationId"
+                 and d.revoked_at is null) as "delegationKept"
+           from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
+             "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
+             "personSub" text, "delegationId" uuid)) with ordinality g
+           order by g.ordinality`,
+    values: [JSON.stringify(asked)],
   })
-  return rows[0]!
+  return rows
 }
 
 /** Ends a session once; true for the call that ended it. */

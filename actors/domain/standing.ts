@@ -1,7 +1,7 @@
 /** Whose standing decides whether a token still counts. */
 import type { Principal } from './principal.js'
 
-/** The members that `readStanding` of the storage asks for. */
+/** The members that `readStandings` of the storage asks for. */
 export function standingOf(principal: Principal) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
   const agentIds = [{ sub: subject, subjectType }, ...principal.actors]

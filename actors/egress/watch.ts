@@ -6,7 +6,7 @@
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { authoritiesInForce } from '../../storage/egress-authorities.js'
-import { readStanding } from '../../storage/sessions.js'
+import { readStandings } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { Principal } from '../domain/principal.js'
 import { standingOf } from '../domain/standing.js'
@@ -55,15 +55,16 @@ export function createWatch({ database, clock, log }: WatchNeeds): Watch {
     const inForce = await database.tenant(tenantId, (tx) =>
       authoritiesInForce(tx, tenantId, ids, clock.now()),
     )
-    const tokens = new Map(each.map(({ principal }) => [principal.tokenId, principal]))
-    const fallen = new Set<string>()
+    const principals = [
+      ...new Map(each.map((one) => [one.principal.tokenId, one.principal])).values(),
+    ]
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
-    await database.system(async (tx) => {
-      for (const [tokenId, principal] of tokens) {
-        const standing = await readStanding(tx, standingOf(principal))
-        if (!Object.values(standing).every(Boolean)) fallen.add(tokenId)
-      }
-    })
+    const standings = await database.system((tx) => readStandings(tx, principals.map(standingOf)))
+    const fallen = new Set(
+      principals
+        .filter((_, at) => !Object.values(standings[at]!).every(Boolean))
+        .map(({ tokenId }) => tokenId),
+    )
     for (const { relay, principal, authority } of each) {
       if (!inForce.has(authority.id) || fallen.has(principal.tokenId)) relay.revoke()
     }

@@ -3,7 +3,7 @@ import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'no
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
-import { readStanding, type Standing } from '../../storage/sessions.js'
+import { readStandings, type Standing, type StandingOf } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { standingOf } from '../domain/standing.js'
 import type { KeysProtocol } from '../keys/protocol.js'
@@ -12,6 +12,7 @@ import type { BriefMemory } from './brief-memory.js'
 import { decodeJwt, hasType, type VerificationKey, verifySignature } from './jwt.js'
 import type { ProofJudge } from './proof-judge.js'
 import type { Authenticate, Authenticated, Unauthenticated } from './protocol.js'
+import { readsTogether } from './reads-together.js'
 
 /** Other processes' clocks may be ahead by this much; the end of a token is kept to the second. */
 const AHEAD_SECS_MAX = 10
@@ -54,6 +55,11 @@ export function createBearer({
   const verdicts = new Map<string, Verdict>()
   const publicKeys = new Map<string, KeyObject>()
 
+  // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
+  const readFresh = readsTogether((asked: readonly StandingOf[]) =>
+    database.system((tx) => readStandings(tx, asked), { pool: 'identity' }),
+  )
+
   /** Asked each time, also for a remembered verdict: a withdrawn key takes its tokens along. */
   async function keyOf(kid: string, turn: Turn): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, turn)
@@ -92,9 +98,8 @@ export function createBearer({
     { principal }: ReadToken,
     how: 'remembered' | 'fresh',
   ): Promise<Standing> {
-    const of = standingOf(principal)
-    // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
-    const load = () => database.system((tx) => readStanding(tx, of), { pool: 'identity' })
+    const of: StandingOf = standingOf(principal)
+    const load = () => readFresh(of)
     // Every use of borrowed authority is checked against its row (decisions.md section 3).
     if (how === 'fresh' || of.delegationId !== null) return load()
     const ids = Object.values(of)
