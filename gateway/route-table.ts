@@ -26,6 +26,7 @@ import { egressRoutes } from './routes/egress.js'
 import { settlementRoutes } from './routes/settlement.js'
 import { sshcaRoutes } from './routes/sshca.js'
 import { vaultRoutes } from './routes/vault.js'
+import { x402Routes } from './routes/x402.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
 
@@ -58,4 +59,5 @@ export const routes: readonly Route[] = [
   ...checkoutRoutes,
   ...commerceRoutes,
   ...settlementRoutes,
+  ...x402Routes,
 ]

@@ -1789,6 +1789,52 @@ alter table webhooks enable row level security;
 alter table webhooks force row level security;
 create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table x402_payments (
+  tenant_id uuid not null,
+  id uuid not null,
+  payment_link_id uuid not null,
+  charge_id uuid not null,
+  version smallint not null,
+  network text not null,
+  asset text not null,
+  payer text not null,
+  nonce text not null,
+  pay_to text not null,
+  amount numeric(78,0) not null,
+  valid_before numeric(78,0) not null,
+  proof_sha256 bytea not null,
+  payload_sha256 bytea not null,
+  payment_identifier text,
+  request jsonb not null,
+  state text not null,
+  lease uuid,
+  leased_until timestamp with time zone,
+  due_at timestamp with time zone,
+  checks integer default 0 not null,
+  transaction text,
+  error_reason text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint x402_payments_pkey PRIMARY KEY (tenant_id, id),
+  constraint x402_payments_check CHECK (((state = 'settled'::text) <= (transaction IS NOT NULL))),
+  constraint x402_payments_check1 CHECK (((state = 'failed'::text) <= (error_reason IS NOT NULL))),
+  constraint x402_payments_check2 CHECK (((state = ANY (ARRAY['settling'::text, 'unknown'::text])) = (due_at IS NOT NULL))),
+  constraint x402_payments_payload_sha256_check CHECK ((length(payload_sha256) = 32)),
+  constraint x402_payments_proof_sha256_check CHECK ((length(proof_sha256) = 32)),
+  constraint x402_payments_state_check CHECK ((state = ANY (ARRAY['verifying'::text, 'settling'::text, 'unknown'::text, 'settled'::text, 'failed'::text]))),
+  constraint x402_payments_version_check CHECK ((version = ANY (ARRAY[1, 2]))),
+  constraint x402_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
+CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
+CREATE UNIQUE INDEX x402_payments_once ON public.x402_payments USING btree (network, asset, payer, nonce);
+CREATE INDEX x402_payments_proof ON public.x402_payments USING btree (tenant_id, proof_sha256);
+CREATE INDEX x402_payments_verifying ON public.x402_payments USING btree (leased_until) WHERE (state = 'verifying'::text);
+alter table x402_payments enable row level security;
+alter table x402_payments force row level security;
+create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();

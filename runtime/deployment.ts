@@ -13,7 +13,9 @@ export const deploymentSettings = section(
       'One process may serve all planes; false needs SVC_RUNTIME_PLANE auth, control or async.',
     ),
     background_tasks_enabled: flag(true).describe('Run sweeps, rotation and deliveries.'),
-    embedded_chain_monitor: flag(false).describe('Watch chains from this process.'),
+    embedded_chain_monitor: flag(false).describe(
+      'A payment counts once the chain shows it; readiness needs the nodes of [[chains]].',
+    ),
     coordination_backend: z
       .enum(['postgres', 'redis', 'memcached'])
       .default('postgres')

@@ -60,6 +60,8 @@ import { users } from '../actors/users/protocol.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
+import { reconciliationActor } from '../actors/reconciliation/actor.js'
+import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
 import type { Coordination } from '../storage/coordination/port.js'
 import type { OpenDatabase } from '../storage/database.js'
 import type { Kms } from '../storage/kms/kms.js'
@@ -71,6 +73,7 @@ import type { Metrics } from './kernel/metrics.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
 import { paymentRails } from './rails.js'
+import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import type { Settings } from './settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
@@ -104,7 +107,12 @@ export function furnishings(house: House): readonly Furnishing[] {
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
-    furnish(healthActor, ({ ref }) => ({ database, keys: ref(keys), process: house.process })),
+    furnish(healthActor, ({ ref, onStop }) => {
+      const watch = openChainWatch(settings)
+      if (watch !== null) onStop(() => watch.close())
+      const unfit = () => [...house.process.unfit(), ...(watch?.unfit() ?? [])]
+      return { database, keys: ref(keys), process: { ...house.process, unfit } }
+    }),
     furnish(keysActor, () => ({ database, sealer, kms, clock, settings: jwt })),
     furnish(tenantsActor, () => ({
       database,
@@ -377,6 +385,11 @@ export function furnishings(house: House): readonly Furnishing[] {
       paid: paymentOutcomes(registry),
       byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
     })),
+    furnish(x402Actor, (site) => {
+      const compute = pooled<X402Module>(site, house, x402Pool(processors(site)))
+      return x402Needs(house, compute, site.onStop)
+    }),
+    furnish(reconciliationActor, ({ onStop }) => reconciliationNeeds(house, onStop)),
     furnish(upkeepActor, ({ ref }) => ({
       database,
       keys: ref(keys),

@@ -36,6 +36,8 @@ import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
+import { reconciliationActor } from '../actors/reconciliation/actor.js'
+import { x402Actor } from '../actors/x402/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import type { Plane } from './deployment.js'
 import type { Settings } from './settings.js'
@@ -51,6 +53,7 @@ const J = 'async'
 const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSHCA_THREADS_MAX = 2
+const X402_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
 export const seats = [
@@ -88,6 +91,8 @@ export const seats = [
   seat(settlementActor,   inline,                                                      C   ),
   seat(billingActor,      inline,                                                         J),
   seat(egressActor,       thread('egress'),                                         A      ),
+  seat(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
+  seat(reconciliationActor, inline,                                                       J),
   seat(upkeepActor,       inline,                                                         J),
 ]
 
@@ -105,6 +110,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 const BACKGROUND: ReadonlySet<string> = new Set([
   deliveriesActor.address.name,
   notifyActor.address.name,
+  reconciliationActor.address.name,
 ])
 
 /** The seats that are filled, by deployment.background_tasks_enabled and passkey.enabled. */

@@ -89,6 +89,20 @@ export const assembly = assemble(sections, {
       rule: 'be set when deployment.coordination_backend is memcached',
       fix: 'set memcached.address',
     },
+    {
+      keys: ['commerce.x402_facilitator_url', 'commerce.x402_enabled'],
+      holds: ({ commerce }) =>
+        !commerce.x402_enabled || commerce.x402_facilitator_url !== undefined,
+      rule: 'be set when commerce.x402_enabled is true',
+      fix: 'set commerce.x402_facilitator_url',
+    },
+    {
+      keys: ['deployment.embedded_chain_monitor', 'chains'],
+      holds: ({ deployment, chains }) =>
+        !deployment.embedded_chain_monitor || chains.some(({ rpc_url }) => rpc_url !== undefined),
+      rule: 'be false unless a chain of [[chains]] has an rpc_url',
+      fix: 'set rpc_url of the chains to watch',
+    },
     ...unavailableRules,
     ...productionRules,
   ],

@@ -2,12 +2,14 @@
 import { checkout } from '../actors/checkout/protocol.js'
 import { commerce } from '../actors/commerce/protocol.js'
 import { settlement } from '../actors/settlement/protocol.js'
+import { x402 } from '../actors/x402/protocol.js'
 import type { Route } from '../gateway/route.js'
 import type { Settings } from './settings.js'
 
 const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
   [checkout.name, (settings: Settings) => settings.commerce.enabled],
   [settlement.name, (settings: Settings) => settings.commerce.enabled],
+  [x402.name, (settings: Settings) => settings.commerce.x402_enabled],
   [commerce.name, (settings: Settings) => settings.commerce.enabled],
 ])
 

@@ -51,8 +51,6 @@ export const unavailableSections = [
 
 /** Switches of sections declared elsewhere whose feature this build does not have. */
 const unavailableSwitches = [
-  'commerce.x402_enabled',
-  'deployment.embedded_chain_monitor',
   'oidc.dynamic_registration_enabled',
   'phone.enabled',
   'scim.enabled',

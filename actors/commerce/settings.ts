@@ -34,16 +34,22 @@ export const chainsSettings = sectionList(
     rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()
-      .describe('Needed by the chain monitor only. Often carries a key, so it is not shown.'),
+      .describe('JSON-RPC node; asked what became of a payment. Often carries a key, so not shown.'),
     asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
       'Contract address of the asset.',
     ),
     asset_name: text('USDC').describe('EIP-712 name of the asset.'),
     asset_version: text('2').describe('EIP-712 version of the asset.'),
     asset_decimals: count(6, 0, 36).describe('Decimals of the asset.'),
+    asset_currency: z
+      .string()
+      .regex(/^[A-Z]{3}$/)
+      .register(notes, { words: 'an ISO 4217 code in upper case' })
+      .default('USD')
+      .describe('Currency of prices that the asset pays, one to one.'),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
-      .describe('Address that receives payments.'),
+      .describe('Receives payments of links that name no address of their own.'),
   },
   { about: 'One table per chain; adds to and overrides the chains built in.' },
 )

@@ -27,6 +27,7 @@ import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
+import { sweepX402Verifications } from '../../storage/x402-payments.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../storage/webhooks.js'
 import { removeExpiredCertificates } from '../../storage/ssh-certificates.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
@@ -52,6 +53,8 @@ const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
 /** What became of a letter can be looked up for a week. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
+/** A proof whose verification came to nothing may be shown again for a while. */
+const PROOF_RETENTION_MS = 3_600_000
 
 export type UpkeepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
@@ -97,6 +100,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   webhook_deliveries: (tx, _, before) => sweepDeliveries(tx, before, BATCH_ROWS),
   webhook_secrets: (tx) => wipePreviousSecrets(tx, BATCH_ROWS),
   webhooks: (tx, _, before) => sweepDeletedWebhooks(tx, before, BATCH_ROWS),
+  x402_verifications: (tx, now) =>
+    sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }
 

@@ -27,7 +27,8 @@ export interface Cors {
 const PREFLIGHT_MAX_AGE_SECS = '600'
 const EXPOSED =
   'x-request-id, ratelimit, ratelimit-policy, retry-after, www-authenticate, dpop-nonce, ' +
-  'location, link, etag, idempotency-replayed, deprecation, sunset'
+  'location, link, etag, idempotency-replayed, deprecation, sunset, ' +
+  'payment-required, payment-response, x-payment-response'
 const REQUEST_HEADERS =
   'authorization, content-type, dpop, idempotency-key, x-request-id, if-none-match, ' +
   'x-svc-fulfillment-secret, payment-signature, x-payment'

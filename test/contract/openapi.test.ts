@@ -13,7 +13,13 @@ type Operations = Record<string, { responses: Record<string, unknown>; security?
 type Document = { paths: Record<string, Operations> }
 
 /** With every feature that has a switch. */
-const running = await testService({ environment: { SVC_COMMERCE__ENABLED: 'true' } })
+const running = await testService({
+  environment: {
+    SVC_COMMERCE__ENABLED: 'true',
+    SVC_COMMERCE__X402_ENABLED: 'true',
+    SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
+  },
+})
 test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const served = async () => demand(await http.call('/openapi.json'), 200).body as unknown as Document

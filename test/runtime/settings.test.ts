@@ -174,6 +174,8 @@ const BUILT = new Set([
   'invitations.enabled',
   'user_self_service.enabled',
   'passkey.enabled',
+  'commerce.x402_enabled',
+  'deployment.embedded_chain_monitor',
 ])
 
 test('a feature that is not built is refused when it is turned on, whichever it is', (t) => {

@@ -1,0 +1,56 @@
+/** The pure function of the x402 pool: who signed an authorization (EIP-712, EIP-3009). */
+import { hashTypedData, recoverAddress } from 'viem/utils'
+import type { Authorization } from './proof.js'
+
+type Hex = `0x${string}`
+
+/** EIP-3009, the type that a payer signs. */
+const TYPES = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const
+
+export type SignedAuthorization = {
+  readonly domain: {
+    readonly name: string
+    readonly version: string
+    readonly chainId: number
+    /** Address of the token. */
+    readonly verifyingContract: string
+  }
+  readonly authorization: Authorization
+  /** 65 bytes in hex. */
+  readonly signature: string
+}
+
+/** Whether the payer that it names signed it. */
+export async function isSignedByPayer(signed: SignedAuthorization): Promise<boolean> {
+  const { domain, authorization, signature } = signed
+  try {
+    const hash = hashTypedData({
+      // Lower case: an address in mixed case would have to carry its checksum.
+      domain: { ...domain, verifyingContract: domain.verifyingContract.toLowerCase() as Hex },
+      types: TYPES,
+      primaryType: 'TransferWithAuthorization',
+      message: {
+        from: authorization.from as Hex,
+        to: authorization.to as Hex,
+        value: BigInt(authorization.value),
+        validAfter: BigInt(authorization.validAfter),
+        validBefore: BigInt(authorization.validBefore),
+        nonce: authorization.nonce as Hex,
+      },
+    })
+    const signer = await recoverAddress({ hash, signature: signature as Hex })
+    return signer.toLowerCase() === authorization.from
+  } catch {
+    // No point of the curve has these coordinates: nobody signed it.
+    return false
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * How payments end: in one transaction with their charge, the ledger and the events. Used by whoever
+ * holds the lease, request or reconciliation.
+ */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendEvents } from '../../storage/outbox.js'
+import type { Database } from '../../storage/sql.js'
+import {
+  beginX402Settlement,
+  endX402Payment,
+  postponeX402Payment,
+  type X402PaymentRow,
+} from '../../storage/x402-payments.js'
+import { chargeFailed, chargePaid, openCharge } from '../commerce/charges.js'
+import { v1NetworkOf } from './assets.js'
+import type { Chain, OnChain, Sighting } from './chain.js'
+import type { Expected, Settlement } from './facilitator.js'
+import type { ErrorReason } from './reasons.js'
+
+const RAIL = 'x402'
+
+export type EndingNeeds = {
+  readonly database: Pick<Database, 'tenant'>
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export type Held = Pick<
+  X402PaymentRow,
+  'tenantId' | 'id' | 'chargeId' | 'network' | 'asset' | 'payer' | 'payTo' | 'amount' | 'nonce'
+> & { readonly version: 1 | 2; readonly lease: string }
+
+/** What the charge of a payment is made of. */
+export type Bill = {
+  readonly amountMinor: number
+  readonly currency: string
+  readonly quantity: number
+  readonly metadata: Record<string, unknown>
+  readonly productId: string
+  readonly priceId: string
+  readonly paymentLinkId: string
+  readonly buyerCountry: string
+  readonly buyerRegion: string
+}
+
+/** An account as CAIP-10 names it. */
+export function buyerOf({ network, payer }: Pick<Held, 'network' | 'payer'>): string {
+  return `${network}:${payer}`
+}
+
+export function expectedOf({ version, network, payer, amount }: Held): Expected {
+  return { network: version === 1 ? v1NetworkOf(network)! : network, payer, amount }
+}
+
+export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
+  return { asset, payer, payTo, amount, nonce }
+}
+
+export function endings({ database, clock, random }: EndingNeeds) {
+  const means = { clock, random }
+
+  return {
+    /**
+     * verifying -> settling, with the pending charge.
+     * @param leaseSecs until a worker looks into it.
+     * @returns false when the lease was lost.
+     */
+    begin(held: Held, bill: Bill, leaseSecs: number, requestId: string | undefined) {
+      const { tenantId, id, chargeId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return false
+        const charge = {
+          ...bill,
+          tenantId,
+          id: chargeId,
+          rail: RAIL,
+          railReference: id,
+          buyerId: buyerOf(held),
+          // The payment's own row says when to look at it.
+          dueAt: null,
+          createdAt: clock.now(),
+        }
+        const opened = await openCharge(tx, means, charge, requestId)
+        if (opened === undefined) throw new Error('a payment has a charge before it began')
+        await appendEvents(tx, opened.events)
+        return true
+      })
+    },
+
+    /** @returns false when the lease was lost. */
+    settled(held: Held, transaction: string, requestId?: string) {
+      const { tenantId, id, chargeId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        const end = { state: 'settled', transaction } as const
+        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+        const payment = {
+          tenantId,
+          chargeId,
+          rail: RAIL,
+          railReference: id,
+          buyerId: buyerOf(held),
+          // The token moved from the buyer to the merchant; nothing of it passes through us.
+          direct: true,
+        }
+        const paid = await chargePaid(tx, means, payment, requestId)
+        if (paid === undefined) throw new Error('the charge of a payment ended before the payment')
+        await appendEvents(tx, paid.events)
+        return true
+      })
+    },
+
+    /** @returns false when the lease was lost. */
+    failed(held: Held, reason: ErrorReason, requestId?: string) {
+      const { tenantId, id, chargeId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        const end = { state: 'failed', errorReason: reason } as const
+        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+        const failure = { tenantId, chargeId, code: reason }
+        const failed = await chargeFailed(tx, means, failure, requestId)
+        if (failed === undefined) {
+          throw new Error('the charge of a payment ended before the payment')
+        }
+        await appendEvents(tx, failed.events)
+        return true
+      })
+    },
+
+    /** To be looked at again. @returns false when the lease was lost. */
+    postponed({ tenantId, id, lease }: Held, againSecs: number, transaction: string | null) {
+      return database.tenant(tenantId, (tx) =>
+        postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
+      )
+    },
+  }
+}
+
+export type Endings = ReturnType<typeof endings>
+
+/**
+ * What the facilitator said, held against the chain where it is watched: a settlement is none
+ * without its transfer, and a failure is none where the authorization was spent.
+ */
+export async function confirmed(
+  settlement: Settlement,
+  look: ((transaction: string | null) => Promise<Sighting>) | null,
+): Promise<Settlement> {
+  if (look === null || settlement.tag === 'unknown') return settlement
+  const transaction = settlement.tag === 'settled' ? settlement.transaction : null
+  const seen = await look(transaction)
+  if (seen.tag === 'settled') return { tag: 'settled', transaction: seen.transaction }
+  if (seen.tag === 'cancelled') return { tag: 'failed', reason: 'invalid_transaction_state' }
+  if (seen.tag === 'unspent' && settlement.tag === 'failed') return settlement
+  const error = seen.tag === 'unclear' ? seen.error : 'not on the chain'
+  return { tag: 'unknown', error, transaction }
+}
+
+/** Looks until the chain shows the transfer, or for as long as it may take. */
+export function patientLook(
+  chain: Chain,
+  held: Held,
+  options: {
+    readonly withinMs: number
+    readonly clock: Clock
+    readonly pause: () => Promise<unknown>
+  },
+) {
+  const { withinMs, clock, pause } = options
+  return async (transaction: string | null): Promise<Sighting> => {
+    const endMs = clock.monotonicMs() + withinMs
+    for (;;) {
+      const seen = await chain.look(onChain(held), transaction)
+      const final = seen.tag === 'settled' || seen.tag === 'cancelled' || transaction === null
+      if (final || clock.monotonicMs() >= endMs) return seen
+      await pause()
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * What a payment link can be paid with, and how that is said in each version of the protocol.
+ * x402 v2 sections 5.1 and 6.1, scheme exact on EVM; x402 v1; decisions.md sections 11 and 22.
+ */
+import { type Asset, atomicAmount, chainIdOf, sameAddress, v1NetworkOf } from './assets.js'
+import { type Accepted, PAYMENT_IDENTIFIER, type Version } from './proof.js'
+
+const SCHEME = 'exact'
+const MIME_TYPE = 'application/json'
+
+/** One way to pay. */
+export type Offer = {
+  readonly asset: Asset
+  /** Atomic units, decimal. */
+  readonly amount: string
+  readonly payTo: string
+  readonly maxTimeoutSecs: number
+}
+
+/** What is paid for. */
+export type Resource = {
+  /** Absolute, without the query. */
+  readonly url: string
+  readonly description: string
+}
+
+/** Of a link: the members that narrow the offer. */
+export type LinkTerms = {
+  readonly network: string | null
+  readonly asset: string | null
+  readonly payTo: string | null
+}
+
+export type Priced = { readonly amountMinor: number; readonly currency: string }
+
+/** The offers of a link, the configured chains first; empty where it cannot be paid this way. */
+export function offersOf(
+  terms: LinkTerms | null,
+  { amountMinor, currency }: Priced,
+  assets: readonly Asset[],
+  maxTimeoutSecs: number,
+): Offer[] {
+  return assets.flatMap((asset) => {
+    if (terms?.network != null && terms.network !== asset.network) return []
+    if (terms?.asset != null && !sameAddress(terms.asset, asset.address)) return []
+    const payTo = terms?.payTo ?? asset.payTo
+    if (payTo === null || asset.currency !== currency) return []
+    const amount = atomicAmount(amountMinor, currency, asset)
+    return amount === null || amount === '0' ? [] : [{ asset, amount, payTo, maxTimeoutSecs }]
+  })
+}
+
+/** PaymentRequirements, version 2. */
+export function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) {
+  return {
+    scheme: SCHEME,
+    network: asset.network,
+    amount,
+    asset: asset.address,
+    payTo,
+    maxTimeoutSeconds: maxTimeoutSecs,
+    extra: { name: asset.name, version: asset.version, assetTransferMethod: 'eip3009' },
+  }
+}
+
+/** PaymentRequirements, version 1; undefined for a network that has no name there. */
+export function requirementsV1(offer: Offer, { url, description }: Resource) {
+  const network = v1NetworkOf(offer.asset.network)
+  if (network === undefined) return undefined
+  return {
+    scheme: SCHEME,
+    network,
+    maxAmountRequired: offer.amount,
+    resource: url,
+    description,
+    mimeType: MIME_TYPE,
+    outputSchema: null,
+    payTo: offer.payTo,
+    maxTimeoutSeconds: offer.maxTimeoutSecs,
+    asset: offer.asset.address,
+    extra: { name: offer.asset.name, version: offer.asset.version },
+  }
+}
+
+export type RequirementsV2 = ReturnType<typeof requirementsV2>
+export type RequirementsV1 = NonNullable<ReturnType<typeof requirementsV1>>
+
+/** The extension as a server declares it, or as a client with an id echoes it. */
+export function paymentIdentifier(id: string | null) {
+  return {
+    [PAYMENT_IDENTIFIER]: {
+      info: id === null ? { required: false } : { required: false, id },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: {
+          required: { type: 'boolean' },
+          id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[A-Za-z0-9_-]+$' },
+        },
+        required: ['required'],
+      },
+    },
+  }
+}
+
+export function resourceInfo({ url, description }: Resource) {
+  return { url, description, mimeType: MIME_TYPE }
+}
+
+/** PaymentRequired, version 2. */
+export function paymentRequired(error: string, resource: Resource, offers: readonly Offer[]) {
+  return {
+    x402Version: 2 as const,
+    error,
+    resource: resourceInfo(resource),
+    accepts: offers.map(requirementsV2),
+    extensions: paymentIdentifier(null),
+  }
+}
+
+/** The challenge of version 1; undefined where no offer can be said in it. */
+export function paymentRequiredV1(error: string, resource: Resource, offers: readonly Offer[]) {
+  const accepts = offers
+    .map((offer) => requirementsV1(offer, resource))
+    .filter((item) => item !== undefined)
+  return accepts.length === 0 ? undefined : { x402Version: 1 as const, error, accepts }
+}
+
+export type Matched =
+  | { readonly tag: 'offer'; readonly offer: Offer }
+  | { readonly tag: 'mismatch'; readonly reason: MismatchReason }
+export type MismatchReason = 'invalid_scheme' | 'invalid_network' | 'invalid_payment_requirements'
+
+/** The offer that the payer accepted, equal field for field (decisions.md sections 11 and 22). */
+export function matchOffer(accepted: Accepted, offers: readonly Offer[]): Matched {
+  if (accepted.scheme !== SCHEME) return { tag: 'mismatch', reason: 'invalid_scheme' }
+  const there = offers.filter(
+    ({ asset }) => networkOf(asset, accepted.version) === accepted.network,
+  )
+  if (there.length === 0) return { tag: 'mismatch', reason: 'invalid_network' }
+  // Version 1 names no more than the network: the first offer there is what its client paid for.
+  const offer = accepted.version === 1 ? there[0] : there.find((one) => equals(accepted, one))
+  return offer === undefined
+    ? { tag: 'mismatch', reason: 'invalid_payment_requirements' }
+    : { tag: 'offer', offer }
+}
+
+function networkOf({ network }: Asset, version: Version): string | undefined {
+  return version === 1 ? v1NetworkOf(network) : network
+}
+
+function equals(accepted: Extract<Accepted, { version: 2 }>, offer: Offer): boolean {
+  const offered = requirementsV2(offer)
+  return (
+    accepted.amount === offered.amount &&
+    accepted.maxTimeoutSeconds === offered.maxTimeoutSeconds &&
+    sameAddress(accepted.asset, offered.asset) &&
+    sameAddress(accepted.payTo, offered.payTo) &&
+    Object.entries(offered.extra).every(([name, value]) => accepted.extra[name] === value) &&
+    Object.keys(accepted.extra).every((name) => Object.hasOwn(offered.extra, name))
+  )
+}
+
+/** What a facilitator is asked, rebuilt from what was checked and from nothing else. */
+export function facilitatorRequest(
+  proof: {
+    readonly version: Version
+    readonly signature: string
+    readonly authorization: object
+    readonly paymentId: string | null
+  },
+  offer: Offer,
+  resource: Resource,
+) {
+  const payload = { signature: proof.signature, authorization: proof.authorization }
+  if (proof.version === 1) {
+    const requirements = requirementsV1(offer, resource)!
+    const { scheme, network } = requirements
+    return {
+      x402Version: 1,
+      paymentPayload: { x402Version: 1, scheme, network, payload },
+      paymentRequirements: requirements,
+    }
+  }
+  const requirements = requirementsV2(offer)
+  return {
+    x402Version: 2,
+    paymentPayload: {
+      x402Version: 2,
+      resource: resourceInfo(resource),
+      accepted: requirements,
+      payload,
+      ...(proof.paymentId === null ? {} : { extensions: paymentIdentifier(proof.paymentId) }),
+    },
+    paymentRequirements: requirements,
+  }
+}
+
+export type FacilitatorRequest = ReturnType<typeof facilitatorRequest>
+
+/** The chain id that signatures for an offer are bound to. */
+export function chainOf({ asset }: Offer): number {
+  return chainIdOf(asset.network)
+}

@@ -1,0 +1,121 @@
+/** What x402 is made of: its facilitator, its assets, and the chains that tell what was paid. */
+import { createDialer } from '../actors/egress/dialer.js'
+import { createUpstreams } from '../actors/egress/upstreams.js'
+import { type Asset, knownAssets } from '../actors/x402/assets.js'
+import { type Chain, createChain } from '../actors/x402/chain.js'
+import { type ChainWatch, watchChains } from '../actors/x402/chain-watch.js'
+import { createFacilitator, type Facilitator } from '../actors/x402/facilitator.js'
+import type { Timing } from '../actors/x402/payments.js'
+import type { ReconciliationNeeds } from '../actors/reconciliation/actor.js'
+import type { X402Compute, X402Needs } from '../actors/x402/actor.js'
+import { reconciliationMetrics, x402Metrics } from '../actors/x402/metrics.js'
+import type { House } from './furnish.js'
+import type { Settings } from './settings.js'
+
+const VERIFY_MS_MAX = 8_000
+const SETTLE_MS_MAX = 20_000
+const CONFIRM_MS_MAX = 5_000
+const CONNECT_TIMEOUT_MS = 3_000
+
+interface Opened<T> {
+  readonly value: T
+  close(): Promise<void>
+}
+
+type OnStop = (close: () => Promise<void>) => void
+
+export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X402Needs {
+  const { settings, database, clock, random, metrics } = house
+  const { commerce, deployment, oidc } = settings
+  const { facilitator, chains } = opened(settings, onStop)
+  return {
+    database,
+    clock,
+    random,
+    compute,
+    facilitator,
+    chains: deployment.embedded_chain_monitor ? chains : new Map(),
+    assets: paymentAssets(settings),
+    metrics: x402Metrics(metrics.registry),
+    timing: paymentTiming(settings),
+    baseUrl: oidc.issuer_url,
+    maxTimeoutSecs: commerce.x402_max_timeout_secs,
+    v1: commerce.x402_v1_compat,
+  }
+}
+
+export function reconciliationNeeds(house: House, onStop: OnStop): ReconciliationNeeds {
+  const { settings, database, clock, random, metrics } = house
+  const reconciliation = reconciliationMetrics(metrics.registry)
+  return { database, clock, random, ...opened(settings, onStop), metrics: reconciliation }
+}
+
+function opened(settings: Settings, onStop: OnStop) {
+  const facilitator = openFacilitator(settings)
+  const chains = openChains(settings)
+  onStop(async () => {
+    await facilitator?.close()
+    await chains.close()
+  })
+  return { facilitator, chains: chains.value }
+}
+
+/** How long each step of a payment may take, within what a request may take altogether. */
+function paymentTiming({ server }: Settings): Timing {
+  const requestMs = server.request_timeout_secs * 1000 || Number.POSITIVE_INFINITY
+  return {
+    verifyMs: Math.min(VERIFY_MS_MAX, requestMs * 0.25),
+    settleMs: Math.min(SETTLE_MS_MAX, requestMs * 0.4),
+    confirmMs: Math.min(CONFIRM_MS_MAX, requestMs * 0.15),
+  }
+}
+
+/** Null where x402 is off. */
+function openFacilitator(settings: Settings): Facilitator | null {
+  const { commerce, security } = settings
+  if (!commerce.x402_enabled) return null
+  const { verifyMs, settleMs } = paymentTiming(settings)
+  return createFacilitator({
+    url: commerce.x402_facilitator_url!,
+    verifyTimeoutMs: verifyMs,
+    settleTimeoutMs: settleMs,
+    privateNetworks: !security.production,
+  })
+}
+
+function paymentAssets({ chains }: Settings): readonly Asset[] {
+  return knownAssets(chains)
+}
+
+/** The chains whose node is known, by network. Nothing is connected before the first question. */
+function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
+  // The nodes are the operator's own choice, and often in its own network.
+  const upstreams = createUpstreams(
+    createDialer({
+      privateNetworks: true,
+      dnsOverrides: {},
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    }),
+  )
+  const nodes = settings.commerce.x402_enabled ? paymentAssets(settings) : []
+  const value = new Map(
+    nodes.flatMap(({ network, rpcUrl }) =>
+      rpcUrl === null ? [] : [[network, createChain(upstreams, rpcUrl)] as const],
+    ),
+  )
+  return { value, close: () => upstreams.destroy() }
+}
+
+/** Null unless `deployment.embedded_chain_monitor`. */
+export function openChainWatch(settings: Settings): ChainWatch | null {
+  if (!settings.deployment.embedded_chain_monitor || !settings.commerce.x402_enabled) return null
+  const chains = openChains(settings)
+  const watch = watchChains(chains.value)
+  return {
+    unfit: () => watch.unfit(),
+    async close() {
+      await watch.close()
+      await chains.close()
+    },
+  }
+}
