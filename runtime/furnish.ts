@@ -8,16 +8,11 @@ import { applicationsActor } from '../actors/applications/actor.js'
 import { authorizationActor } from '../actors/authorization/actor.js'
 import { authorization } from '../actors/authorization/protocol.js'
 import { backchannelActor } from '../actors/backchannel/actor.js'
-import { billingActor } from '../actors/billing/actor.js'
 import { browserSessionsActor } from '../actors/browser-sessions/actor.js'
 import { browserSessions } from '../actors/browser-sessions/protocol.js'
 import { delegationActor } from '../actors/delegation/actor.js'
 import { delegationMetrics } from '../actors/delegation/metrics.js'
 import { delegation } from '../actors/delegation/protocol.js'
-import { checkoutActor } from '../actors/checkout/actor.js'
-import { commerceActor } from '../actors/commerce/actor.js'
-import { paymentOutcomes } from '../actors/commerce/metrics.js'
-import { settlementActor } from '../actors/settlement/actor.js'
 import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
@@ -67,12 +62,12 @@ import type { OpenDatabase } from '../storage/database.js'
 import type { Kms } from '../storage/kms/kms.js'
 import type { TenantSealer } from '../storage/seal.js'
 import type { Clock } from './kernel/clock.js'
+import { commerceFurnishings } from './furnish-commerce.js'
 import { type Furnishing, furnish, type Site } from './kernel/furnishing.js'
 import type { Logger } from './kernel/log.js'
 import type { Metrics } from './kernel/metrics.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
-import { paymentRails } from './rails.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import type { Settings } from './settings.js'
 
@@ -356,35 +351,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       settings: settings.vault,
     })),
-    furnish(checkoutActor, () => ({
-      database,
-      sealer,
-      clock,
-      random,
-      rails: paymentRails({ database, clock }),
-      paid: paymentOutcomes(registry),
-      settings: settings.commerce,
-    })),
-    furnish(commerceActor, () => ({
-      database,
-      clock,
-      random,
-      rails: paymentRails({ database, clock }),
-    })),
-    furnish(settlementActor, () => ({
-      database,
-      clock,
-      random,
-      rails: paymentRails({ database, clock }),
-    })),
-    furnish(billingActor, () => ({
-      database,
-      clock,
-      random,
-      rails: paymentRails({ database, clock }),
-      paid: paymentOutcomes(registry),
-      byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
-    })),
+    ...commerceFurnishings(house),
     furnish(x402Actor, (site) => {
       const compute = pooled<X402Module>(site, house, x402Pool(processors(site)))
       return x402Needs(house, compute, site.onStop)
