@@ -17,6 +17,7 @@ import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
 import { organizationRoutes } from './routes/organizations.js'
 import { passkeyRoutes } from './routes/passkeys.js'
+import { registrationRoutes } from './routes/registration.js'
 import { rosterRoutes } from './routes/roster.js'
 import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,
+  ...registrationRoutes,
   ...userinfoRoutes,
   ...workspaceRoutes,
   ...agentRoutes,

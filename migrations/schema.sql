@@ -433,12 +433,18 @@ create table applications (
   updated_at timestamp with time zone not null,
   require_pkce boolean default false not null,
   authorization_details_types text[] default '{}'::text[] not null,
+  jwks_uri text,
+  registration jsonb,
+  registration_scopes text[],
+  registration_token_sha256 bytea,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
   constraint applications_check CHECK (((client_type = 'public'::text) = (token_endpoint_auth_method = 'none'::text))),
+  constraint applications_check1 CHECK (((jwks_uri IS NULL) OR (jwks IS NULL))),
   constraint applications_client_type_check CHECK ((client_type = ANY (ARRAY['public'::text, 'confidential'::text]))),
   constraint applications_id_token_signed_response_alg_check CHECK ((id_token_signed_response_alg = ANY (ARRAY['ES256'::text, 'EdDSA'::text]))),
+  constraint applications_registration_token_sha256_check CHECK ((length(registration_token_sha256) = 32)),
   constraint applications_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
   constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
@@ -1287,6 +1293,27 @@ CREATE INDEX refunds_of_charge ON public.refunds USING btree (tenant_id, charge_
 alter table refunds enable row level security;
 alter table refunds force row level security;
 create policy tenant on refunds using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table registration_tokens (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  scopes text[] not null,
+  max_uses integer not null,
+  uses integer default 0 not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint registration_tokens_pkey PRIMARY KEY (tenant_id, id),
+  constraint registration_tokens_token_sha256_key UNIQUE (token_sha256),
+  constraint registration_tokens_check CHECK (((uses >= 0) AND (uses <= max_uses))),
+  constraint registration_tokens_max_uses_check CHECK ((max_uses > 0)),
+  constraint registration_tokens_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint registration_tokens_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX registration_tokens_expired ON public.registration_tokens USING btree (expires_at);
+alter table registration_tokens enable row level security;
+alter table registration_tokens force row level security;
+create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table revoked_tokens (
   tenant_id uuid not null,

@@ -17,6 +17,7 @@ import { createSender } from '../actors/deliveries/sender.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
+import { createDocuments } from '../actors/egress/documents.js'
 import { healthActor, type ProcessState } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
@@ -40,6 +41,7 @@ import { openBreaches } from '../actors/passwords/breaches.js'
 import { passwords } from '../actors/passwords/protocol.js'
 import { powActor, powPool } from '../actors/pow/actor.js'
 import { pow } from '../actors/pow/protocol.js'
+import { registrationActor } from '../actors/registration/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
 import { sshcaActor, sshcaPool } from '../actors/sshca/actor.js'
 import { sshcaMetrics } from '../actors/sshca/metrics.js'
@@ -99,6 +101,7 @@ export function furnishings(house: House): readonly Furnishing[] {
   }
   const queuedMax = settings.email.queue_max_per_tenant
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
+  const documents = createDocuments({ settings: settings.vault, clock })
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
@@ -120,18 +123,22 @@ export function furnishings(house: House): readonly Furnishing[] {
       },
     })),
     furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
-    furnish(tokensActor, ({ ref }) => ({
-      keys: ref(keys),
-      database,
-      coordination,
-      sealer,
-      clock,
-      random,
-      registry,
-      issuer,
-      jwt,
-      dpop,
-    })),
+    furnish(tokensActor, ({ ref, onStop }) => {
+      onStop(() => documents.close())
+      return {
+        keys: ref(keys),
+        database,
+        coordination,
+        sealer,
+        documents,
+        clock,
+        random,
+        registry,
+        issuer,
+        jwt,
+        dpop,
+      }
+    }),
     furnish(discoveryActor, ({ ref }) => ({
       keys: ref(keys),
       tenants: ref(tenants),
@@ -140,6 +147,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         baseUrl: issuer,
         dpopEnabled: dpop.enabled,
         passkeys: settings.passkey.enabled,
+        registrationEnabled: settings.oidc.dynamic_registration_enabled,
         documentation,
       },
     })),
@@ -287,6 +295,15 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       tenants: ref(tenants),
       issuer,
+    })),
+    furnish(registrationActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      documents,
+      issuer,
+      tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
     furnish(auditActor, () => ({ database })),
     furnish(rosterActor, ({ ref }) => ({

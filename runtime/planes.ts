@@ -27,6 +27,7 @@ import { loginActor } from '../actors/login/actor.js'
 import { passkeysActor } from '../actors/passkeys/actor.js'
 import { passwordsActor } from '../actors/passwords/actor.js'
 import { powActor } from '../actors/pow/actor.js'
+import { registrationActor } from '../actors/registration/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
 import { sshcaActor } from '../actors/sshca/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
@@ -77,6 +78,7 @@ export const seats = [
   seat(backchannelActor,  inline,                                                   A      ),
   seat(delegationActor,   inline,                                                   A      ),
   seat(accountActor,      inline,                                                   A      ),
+  seat(registrationActor, inline,                                                   A, C   ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
   seat(auditActor,        inline,                                                      C   ),
@@ -113,13 +115,15 @@ const BACKGROUND: ReadonlySet<string> = new Set([
   reconciliationActor.address.name,
 ])
 
-/** The seats that are filled, by deployment.background_tasks_enabled and passkey.enabled. */
-export function seatsWith({
-  deployment,
-  passkey,
-}: Pick<Settings, 'deployment' | 'passkey'>): typeof seats {
-  return seats.filter(({ definition: { address } }) => {
-    if (BACKGROUND.has(address.name)) return deployment.background_tasks_enabled
-    return address.name !== passkeysActor.address.name || passkey.enabled
-  })
+type SeatSettings = Pick<Settings, 'deployment' | 'oidc' | 'passkey'>
+
+/** Actors of features that a deployment turns on. */
+const isAbsent = (actor: string, { deployment, oidc, passkey }: SeatSettings): boolean =>
+  (BACKGROUND.has(actor) && !deployment.background_tasks_enabled) ||
+  (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
+
+/** The seats that are filled; the routes of the others do not exist. */
+export function seatsWith(settings: SeatSettings): typeof seats {
+  return seats.filter(({ definition }) => !isAbsent(definition.address.name, settings))
 }

@@ -51,7 +51,6 @@ export const unavailableSections = [
 
 /** Switches of sections declared elsewhere whose feature this build does not have. */
 const unavailableSwitches = [
-  'oidc.dynamic_registration_enabled',
   'phone.enabled',
   'scim.enabled',
   'social.account_linking.enabled',

@@ -18,6 +18,8 @@ export type ApplicationRow = {
   responseTypes: string[]
   scopes: string[]
   jwks: { keys: Record<string, unknown>[] } | null
+  /** Where the keys are fetched from, instead of `jwks`. */
+  jwksUri: string | null
   dpopBoundAccessTokens: boolean
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
@@ -74,13 +76,13 @@ export async function insertApplication(
                audience, redirect_uris, post_logout_redirect_uris, allowed_origins, grant_types,
                response_types, scopes, jwks, dpop_bound_access_tokens,
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
-               require_pkce, authorization_details_types, created_at, updated_at)
+               require_pkce, authorization_details_types, jwks_uri, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $20)
+               $18, $19, $20, $21, $21)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $21, $20 where $21::bytea is not null)
+             select $1, $2, $2, $22, $21 where $22::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -125,7 +127,7 @@ export async function replaceApplication(
              jwks = $13, dpop_bound_access_tokens = $14,
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
-             updated_at = $20, status = $21
+             jwks_uri = $20, updated_at = $21, status = $22
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -232,6 +234,7 @@ export type ClientRow = Pick<
   | 'grantTypes'
   | 'scopes'
   | 'jwks'
+  | 'jwksUri'
   | 'dpopBoundAccessTokens'
   | 'idTokenSignedResponseAlg'
 > & { tenantStatus: string; secrets: { sha256: string; expiresAt: string | null }[] }
@@ -245,7 +248,7 @@ export async function findClient(
     name: 'application.client',
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
              a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
-             a.grant_types as "grantTypes", a.scopes, a.jwks,
+             a.grant_types as "grantTypes", a.scopes, a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
              t.status as "tenantStatus",
@@ -315,7 +318,7 @@ export async function originListed(
   return rows[0]!.listed
 }
 
-/** The values of $1 to $19, with the defaults of decisions.md 7.4. */
+/** The values of $1 to $20, with the defaults of decisions.md 7.4. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -337,6 +340,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.logoUri ?? null,
     a.requirePkce ?? false,
     a.authorizationDetailsTypes ?? [],
+    a.jwksUri ?? null,
   ]
 }
 
@@ -344,7 +348,7 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   token_endpoint_auth_method as "tokenEndpointAuthMethod", audience,
   redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",
   allowed_origins as "allowedOrigins", grant_types as "grantTypes",
-  response_types as "responseTypes", scopes, jwks,
+  response_types as "responseTypes", scopes, jwks, jwks_uri as "jwksUri",
   dpop_bound_access_tokens as "dpopBoundAccessTokens",
   require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",

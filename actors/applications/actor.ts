@@ -18,11 +18,11 @@ import { idempotently } from '../../storage/idempotency.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import type { Principal } from '../domain/principal.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import { needsSecret, optionalMembers, stated } from './rows.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
   type Application,
   type ApplicationCreated,
-  type ApplicationDraft,
   type ApplicationReplaced,
   type ApplicationsProtocol,
   type ApplicationUnknown,
@@ -264,42 +264,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
 function toApplication(row: ApplicationRow): Application {
   return { ...row, clientId: row.id }
-}
-
-function needsSecret({
-  tokenEndpointAuthMethod,
-}: Pick<ApplicationRow, 'tokenEndpointAuthMethod'>): boolean {
-  return tokenEndpointAuthMethod.startsWith('client_secret_')
-}
-
-/** The members of a draft that have defaults, as far as it states them. */
-function optionalMembers(draft: ApplicationDraft) {
-  return stated({
-    audience: draft.audience,
-    postLogoutRedirectUris: copy(draft.postLogoutRedirectUris),
-    allowedOrigins: copy(draft.allowedOrigins),
-    grantTypes: copy(draft.grantTypes),
-    responseTypes: copy(draft.responseTypes),
-    scopes: copy(draft.scopes),
-    jwks: draft.jwks && { keys: draft.jwks.keys.map((key) => ({ ...key })) },
-    dpopBoundAccessTokens: draft.dpopBoundAccessTokens,
-    requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
-    idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
-    logoUri: draft.logoUri,
-    requirePkce: draft.requirePkce,
-    authorizationDetailsTypes: copy(draft.authorizationDetailsTypes),
-  })
-}
-
-function copy(values: readonly string[] | undefined): string[] | undefined {
-  return values && [...values]
-}
-
-/** Without the members that say nothing, so that the defaults of the row stand. */
-function stated<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
 }
 
 function isAudienceTaken(error: unknown): boolean {

@@ -62,6 +62,8 @@ export type Application = {
   readonly responseTypes: readonly string[]
   readonly scopes: readonly string[]
   readonly jwks: ClientJwks | null
+  /** Where the keys are fetched from, instead of `jwks`. */
+  readonly jwksUri: string | null
   readonly dpopBoundAccessTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
@@ -112,6 +114,7 @@ export type ApplicationDraft = {
   readonly responseTypes?: readonly string[] | undefined
   readonly scopes?: readonly string[] | undefined
   readonly jwks?: ClientJwks | undefined
+  readonly jwksUri?: string | undefined
   readonly dpopBoundAccessTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined

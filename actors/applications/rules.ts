@@ -119,6 +119,12 @@ function audienceFault(
 
 function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {
   const keys = draft.jwks?.keys ?? []
+  if (draft.jwksUri !== undefined) {
+    // RFC 7591 section 2: never both.
+    if (draft.jwks !== undefined) return bad('/jwks_uri', 'Keys are in jwks or at jwks_uri.')
+    const https = URL.canParse(draft.jwksUri) && new URL(draft.jwksUri).protocol === 'https:'
+    return https ? undefined : bad('/jwks_uri', 'The address of the keys must be an HTTPS one.')
+  }
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
   if (keys.length > KEYS_MAX) return bad('/jwks/keys', `At most ${KEYS_MAX} keys.`)

@@ -36,6 +36,7 @@ export type IssuerFacts = {
   readonly dpopEnabled: boolean
   /** `passkey.enabled`. */
   readonly passkeys?: boolean | undefined
+  readonly registrationEnabled: boolean
   /** Absolute address of the documentation pages; null when they are not served. */
   readonly documentation: string | null
 }
@@ -44,7 +45,7 @@ type Metadata = Readonly<Record<string, unknown>>
 
 /** RFC 8414 section 2. Only what works: a member appears with the endpoint that it describes. */
 export function authorizationServer(facts: IssuerFacts): Metadata {
-  const { issuer, baseUrl, dpopEnabled, documentation } = facts
+  const { issuer, baseUrl, dpopEnabled, registrationEnabled, documentation } = facts
   return {
     issuer,
     authorization_endpoint: `${baseUrl}/oauth/authorize`,
@@ -53,6 +54,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     device_authorization_endpoint: `${baseUrl}/oauth/device/code`,
     introspection_endpoint: `${baseUrl}/oauth/introspect`,
     revocation_endpoint: `${baseUrl}/oauth/revoke`,
+    ...(registrationEnabled ? { registration_endpoint: `${baseUrl}/oauth/register` } : {}),
     jwks_uri: jwksUri(facts),
     response_types_supported: RESPONSE_TYPES,
     response_modes_supported: RESPONSE_MODES,

@@ -39,6 +39,8 @@ export interface Documents {
    * the set): asks again unless that was done a moment ago.
    */
   fetch(url: string, options?: { readonly refresh?: boolean | undefined }): Promise<Fetched>
+  /** What is wrong with an address before anything is asked; null when it may be asked. */
+  faultOf(url: string): string | null
   close(): Promise<void>
 }
 
@@ -95,6 +97,10 @@ export function createDocuments({ settings, clock, resolve }: DocumentsOptions):
         known.keptUntilMs <= nowMs ||
         (refresh && nowMs - known.atMs >= REFRESH_MS_MIN)
       return stale ? begin(target.url) : known.answer
+    },
+    faultOf(text) {
+      const target = judgeTarget(text, rules)
+      return target.tag === 'refused' ? target.fault : null
     },
     close: () => upstreams.destroy(),
   }

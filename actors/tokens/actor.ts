@@ -7,6 +7,7 @@ import type { Coordination } from '../../storage/coordination/port.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
+import type { Documents } from '../egress/documents.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { grantAgent } from './agent-login.js'
 import { grantCode } from './authorization-code.js'
@@ -51,6 +52,8 @@ export type TokensNeeds = {
   readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
+  /** Key sets of clients. */
+  readonly documents: Pick<Documents, 'fetch'>
   readonly clock: Clock
   readonly random: Random
   readonly registry: Registry

@@ -10,12 +10,16 @@ import {
 import type { Coordination } from '../../storage/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
+import type { Documents } from '../egress/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
 import type { BriefMemory } from './brief-memory.js'
 import type { PresentedClient } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
+import type { DecodedJwt } from './jwt.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+/** More keys than this are not tried: each costs a verification. */
+const KEYS_READ_MAX = 20
 /** Compared against when there is no such client, so that both cases take the same steps. */
 const NO_SECRET = createHash('sha256').update('no such client').digest()
 
@@ -43,6 +47,8 @@ export type ClientsNeeds = {
   readonly issuer: string
   readonly memory: BriefMemory<Known>
   readonly origins: BriefMemory<boolean>
+  /** For the keys of clients that have them at an address. */
+  readonly documents: Pick<Documents, 'fetch'>
 }
 export type KnownClient = Known
 
@@ -53,6 +59,7 @@ export function createClients({
   issuer,
   memory,
   origins,
+  documents,
 }: ClientsNeeds): Clients {
   /** The tenant of a client is not known before the client is: the look-up crosses tenants. */
   async function read(clientId: string): Promise<Known> {
@@ -91,18 +98,22 @@ export function createClients({
     if (claimed === null || (clientId !== null && clientId !== claimed.clientId)) return null
     const known = await lookUp(claimed.clientId)
     if (known.kind === 'unknown') return null
-    if (
-      !isSignedByOneOf(
-        claimed.jwt,
-        known.kind === 'agent' ? agentKeys(known.row) : applicationKeys(known.row),
-      )
-    )
-      return null
+    if (!(await isSigned(claimed.jwt, known))) return null
     // The id counts only once the signature is right: nobody else may use it up.
     const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
     const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1
     if (!(await coordination.once(`assertion:${id}`, ttlSecs))) return null
     return { ...known, confidential: true }
+  }
+
+  async function isSigned(jwt: DecodedJwt, known: Exclude<Known, { kind: 'unknown' }>) {
+    if (known.kind === 'agent') return isSignedByOneOf(jwt, agentKeys(known.row))
+    const { jwks, jwksUri, tokenEndpointAuthMethod } = known.row
+    if (tokenEndpointAuthMethod !== 'private_key_jwt') return false
+    if (jwksUri === null) return isSignedByOneOf(jwt, namedKeys(jwks?.keys ?? []))
+    if (isSignedByOneOf(jwt, await keysAt(documents, jwksUri, false))) return true
+    // The client may have new keys since (OpenID Connect Core section 10.1.1).
+    return isSignedByOneOf(jwt, await keysAt(documents, jwksUri, true))
   }
 
   async function byName(clientId: string): Promise<Client | null> {
@@ -144,13 +155,26 @@ function isOneOf(secret: string, hashes: readonly Uint8Array[]): boolean {
   return hashes.reduce((found, known) => timingSafeEqual(hash, known) || found, false)
 }
 
-function applicationKeys(row: ClientRow): readonly NamedKey[] {
-  if (row.tokenEndpointAuthMethod !== 'private_key_jwt') return []
-  return (row.jwks?.keys ?? []).flatMap((jwk) => {
+/** Keys that we cannot use are passed over: a set may hold others (RFC 7517 section 5). */
+function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
+  return jwks.slice(0, KEYS_READ_MAX).flatMap((jwk) => {
     const key = readPublicJwk(jwk)
     if (key === null) return []
-    return [{ kid: typeof jwk['kid'] === 'string' ? jwk['kid'] : key.thumbprint, key }]
+    const { kid } = jwk as { readonly kid?: unknown }
+    return [{ kid: typeof kid === 'string' ? kid : key.thumbprint, key }]
   })
+}
+
+/** The keys at an address; none where it cannot be read. */
+async function keysAt(
+  documents: Pick<Documents, 'fetch'>,
+  jwksUri: string,
+  refresh: boolean,
+): Promise<readonly NamedKey[]> {
+  const fetched = await documents.fetch(jwksUri, { refresh })
+  if (fetched.tag === 'failed') return []
+  const { keys } = (fetched.document ?? {}) as { readonly keys?: unknown }
+  return Array.isArray(keys) ? namedKeys(keys) : []
 }
 
 function agentKeys(row: AgentClientRow): readonly NamedKey[] {

@@ -23,6 +23,7 @@ import { wipeOldAnswers } from '../../storage/refresh-tokens.js'
 import { removeEndedCodes } from '../../storage/authorization-codes.js'
 import { removeEndedBackchannelRequests } from '../../storage/backchannel-requests.js'
 import { removeEndedAuthorizationRequests } from '../../storage/authorization-requests.js'
+import { removeEndedRegistrationTokens } from '../../storage/registration.js'
 import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
@@ -86,6 +87,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedDelegationRequests(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
   delegations: (tx, now) =>
     removeEndedDelegations(tx, ago(now, DELEGATION_RETENTION_MS), BATCH_ROWS),
+  registration_tokens: (tx, now) =>
+    removeEndedRegistrationTokens(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

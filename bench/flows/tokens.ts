@@ -85,6 +85,7 @@ async function run(url: string): Promise<void> {
     database,
     coordination: postgresCoordination(database),
     sealer,
+    documents: { fetch: async () => ({ tag: 'failed', fault: 'not here' }) },
     clock,
     random,
     registry: new Registry(),

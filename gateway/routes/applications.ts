@@ -38,6 +38,7 @@ const ApplicationRecord = z
     response_types: z.array(z.string()),
     scopes: z.array(z.string()),
     jwks: jwks.optional(),
+    jwks_uri: z.string().optional(),
     dpop_bound_access_tokens: z.boolean(),
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
@@ -62,6 +63,7 @@ const CreateApplication = z
     response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     scopes: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     jwks: jwks.optional(),
+    jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
     dpop_bound_access_tokens: z.boolean().optional(),
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
@@ -313,6 +315,7 @@ function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
     responseTypes: body.response_types,
     scopes: body.scopes,
     jwks: body.jwks,
+    jwksUri: body.jwks_uri,
     dpopBoundAccessTokens: body.dpop_bound_access_tokens,
     requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
     idTokenSignedResponseAlg: body.id_token_signed_response_alg,
@@ -336,7 +339,7 @@ function invalidDetails({
 
 /** decisions.md 7.4; absent optional members are omitted. */
 function record(application: Application): z.input<typeof ApplicationRecord> {
-  const { jwks, logoUri } = application
+  const { jwks, jwksUri, logoUri } = application
   return {
     id: application.id,
     client_id: application.clientId,
@@ -353,6 +356,7 @@ function record(application: Application): z.input<typeof ApplicationRecord> {
     response_types: [...application.responseTypes],
     scopes: [...application.scopes],
     ...(jwks === null ? {} : { jwks: { keys: jwks.keys.map((key) => ({ ...key })) } }),
+    ...(jwksUri === null ? {} : { jwks_uri: jwksUri }),
     dpop_bound_access_tokens: application.dpopBoundAccessTokens,
     require_pushed_authorization_requests: application.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: application.idTokenSignedResponseAlg,

@@ -18,6 +18,7 @@ const running = await testService({
     SVC_COMMERCE__ENABLED: 'true',
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
+    SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
   },
 })
 test.after.always(() => running.end())

@@ -18,7 +18,7 @@ import { createMetrics } from '../../runtime/kernel/metrics.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { watchContract } from '../support/contract.js'
-import { buildTown, DPOP_DEFAULT, ISSUER, type Town } from '../actors/tokens/town.js'
+import { buildTown, DPOP_DEFAULT, FACTS, ISSUER, type Town } from '../actors/tokens/town.js'
 
 let town: Town
 let gateway: Gateway
@@ -34,8 +34,7 @@ test.before(async () => {
   const { database, clock, random, keys } = town
   const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
   const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
-  const facts = { issuer: ISSUER, baseUrl: ISSUER, dpopEnabled: true, documentation: null }
-  const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts })
+  const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts: FACTS })
   const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
   const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)

@@ -69,6 +69,7 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
     responseTypes: ['code'],
     scopes: ['openid', 'profile', 'email'],
     jwks: null,
+    jwksUri: null,
     dpopBoundAccessTokens: false,
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',

@@ -6,7 +6,7 @@ import { tenantsActor } from '../../../actors/tenants/actor.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../actors/tokens/protocol.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
-import { buildTown, ISSUER, request, type Town } from '../tokens/town.js'
+import { buildTown, FACTS, ISSUER, request, type Town } from '../tokens/town.js'
 
 let town: Town
 let discovery: ActorRef<DiscoveryProtocol>
@@ -16,8 +16,7 @@ test.before(async () => {
   const { database, clock, random, keys } = town
   const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
   const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
-  const facts = { issuer: ISSUER, baseUrl: ISSUER, dpopEnabled: true, documentation: null }
-  const spawned = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts })
+  const spawned = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts: FACTS })
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })

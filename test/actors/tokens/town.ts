@@ -24,6 +24,14 @@ import { insertTenant } from '../../../storage/tenants.js'
 import { freshDatabase } from '../../support/database.js'
 
 export const ISSUER = 'https://auth.svc.example'
+/** What discovery says of itself in tests of its actor. */
+export const FACTS = {
+  issuer: ISSUER,
+  baseUrl: ISSUER,
+  dpopEnabled: true,
+  registrationEnabled: false,
+  documentation: null,
+}
 export const TOKEN_URL = `${ISSUER}/oauth/token`
 export const INTROSPECT_URL = `${ISSUER}/oauth/introspect`
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -63,6 +71,7 @@ export async function buildTown() {
         database,
         coordination,
         sealer,
+        documents: { fetch: async () => ({ tag: 'failed', fault: 'not here' }) },
         clock,
         random,
         registry,
