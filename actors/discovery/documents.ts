@@ -6,6 +6,7 @@ import {
   RESPONSE_MODES,
   RESPONSE_TYPES,
 } from '../authorization/protocol.js'
+import { LOCALES } from '../domain/locales.js'
 import { PERSON_CLAIMS } from '../domain/person-claims.js'
 import { SCOPES } from '../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../keys/protocol.js'
@@ -87,6 +88,7 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: acrValues(facts.passkeys === true),
     prompt_values_supported: PROMPTS,
+    ui_locales_supported: LOCALES,
     claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
     claims_parameter_supported: true,
     request_parameter_supported: false,

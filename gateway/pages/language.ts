@@ -2,11 +2,11 @@
 import { filledIn, timeWriter, wantedLocale } from '../../actors/domain/languages.js'
 import { currencyExponent, decimalAmount } from '../../actors/domain/currencies.js'
 import { de } from './catalogue/de.js'
+import { type Locale, LOCALES } from '../../actors/domain/locales.js'
 import { type Catalogue, en, type MessageKey } from './catalogue/en.js'
 
-/** Every language of the pages; the first is for those who ask for none that we have. */
-export const CATALOGUES: Readonly<Record<string, Catalogue>> = { en, de }
-export const LOCALES: readonly string[] = Object.keys(CATALOGUES)
+/** The words of every language; one without a catalogue does not compile. */
+export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de }
 
 export type Language = {
   /** BCP 47, for `lang`. */
@@ -27,9 +27,11 @@ export function chooseLanguage(
   return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? 'en')!
 }
 
-const LANGUAGES = new Map(LOCALES.map((locale) => [locale, languageOf(locale)]))
+const LANGUAGES: ReadonlyMap<string, Language> = new Map(
+  LOCALES.map((locale) => [locale, languageOf(locale)]),
+)
 
-function languageOf(locale: string): Language {
+function languageOf(locale: Locale): Language {
   const catalogue = CATALOGUES[locale]!
   return {
     locale,
