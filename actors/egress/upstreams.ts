@@ -2,7 +2,8 @@
  * Connections to upstreams, pooled by origin and by whose they are, and bounded in number. HTTP/2 is
  * spoken where the upstream offers it; otherwise connections are kept alive and used in turn.
  */
-import { Pool } from 'undici'
+import type { TLSSocket } from 'node:tls'
+import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
 
 /** Pools that keep connections open; the least recently used one is closed beyond it. */
@@ -21,6 +22,30 @@ export interface Upstreams {
   destroy(): Promise<void>
 }
 
+/** Requests on one HTTP/2 connection; more open another. */
+const STREAMS_PER_CONNECTION_MAX = 100
+
+/**
+ * A connection that takes one request at a time, until its upstream turns out to speak HTTP/2: there
+ * many go side by side.
+ */
+function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
+  const client: Client = new Client(url, {
+    ...options,
+    connect: (target, callback) =>
+      connect(target, (...[error, socket]) => {
+        if (error !== null) return callback(error, null)
+        const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
+        callback(null, socket)
+        // Once the client has taken the connection over: it looks for more to send at once.
+        setImmediate(() => {
+          if (!client.destroyed) client.pipelining = isH2 ? STREAMS_PER_CONNECTION_MAX : 1
+        })
+      }),
+  })
+  return client
+}
+
 export type UpstreamOptions = {
   /** The connector must offer `h2` for it to be spoken. */
   readonly http2?: boolean | undefined
@@ -37,8 +62,10 @@ export function createUpstreams(
     const pool = new Pool(origin, {
       connect,
       connections: CONNECTIONS_PER_POOL_MAX,
-      // Of HTTP/1.1: one request at a time. Left open for HTTP/2, which has its own number.
-      ...(http2 ? { allowH2: true } : { pipelining: 1 }),
+      pipelining: 1,
+      ...(http2
+        ? { allowH2: true, factory: (url, options) => clientOf(url, options, connect) }
+        : {}),
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: HEADER_BYTES_MAX,
       // The relay has its own clocks for both.

@@ -70,6 +70,8 @@ class Http2Exchange implements Exchange {
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
+  /** Reset by us, which is not to be held against the client. */
+  private broken = false
 
   constructor(
     stream: ServerHttp2Stream,
@@ -121,7 +123,10 @@ class Http2Exchange implements Exchange {
     this.done = true
     this.relayed = body
     stream.respond(fieldsOf(status, block, headers))
-    const sink = streamSink(stream, () => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    const sink = streamSink(stream, () => {
+      this.broken = true
+      stream.destroy(new Error('the answer broke off'))
+    })
     const end = await relayTo(sink, body)
     this.relayed = null
     if (end === 'complete') this.letRestGo()
@@ -171,7 +176,7 @@ class Http2Exchange implements Exchange {
   }
 
   private leave(): void {
-    if (this.stream.aborted) this.resets.count()
+    if (this.stream.aborted && !this.broken) this.resets.count()
     this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true

@@ -125,12 +125,16 @@ class UwsExchange implements Exchange {
           new Promise((resolve) => {
             relayed.wake = resolve
           }),
-        end: () =>
-          res.cork(() => {
-            if (bodiless) res.endWithoutBody(undefined, this.closes)
-            else res.end(undefined, this.closes)
-            this.gone = true
-          }),
+        end: () => {
+          if (!this.closes) return this.endBody(bodiless)
+          // A turn later, as in `send`. Told to close, the native side would write the header field
+          // for it into the body; not read any more, the connection ends by its idle time.
+          setImmediate(() => {
+            if (this.gone) return
+            res.pause()
+            this.endBody(bodiless)
+          })
+        },
         break: () => res.close(),
         get gone() {
           return relayed.gone
@@ -142,6 +146,15 @@ class UwsExchange implements Exchange {
     // Closing tells `onAborted`, which has counted it by then.
     if (end === 'complete') this.shared.open.finish()
     return end
+  }
+
+  private endBody(bodiless: boolean): void {
+    const { res } = this
+    this.gone = true
+    res.cork(() => {
+      if (bodiless) res.endWithoutBody()
+      else res.end()
+    })
   }
 
   /** Whether nothing more may be read from this connection. */

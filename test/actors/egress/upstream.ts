@@ -170,6 +170,10 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
         response.end('event: message_delta\ndata: {"usage":{"output_tokens":310}}\n\n')
       }, 20)
     },
+    pause: (request, response) => {
+      response.write('before ')
+      setTimeout(() => response.end('after'), Number(request.url!.split('/')[2]))
+    },
     drip: (_, response) => {
       let sent = 0
       const timer = setInterval(() => {

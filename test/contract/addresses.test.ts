@@ -1,0 +1,189 @@
+/**
+ * Every feature that connects to an address somebody gave it, against every address and URL that must
+ * not be reached: one row a feature. All of them connect through one dialer; this holds them to it.
+ */
+import { once } from 'node:events'
+import type { LookupAddress } from 'node:dns'
+import { createServer, type AddressInfo } from 'node:net'
+import test from 'ava'
+import { createSender } from '../../actors/deliveries/sender.js'
+import { createDialer, type Resolver } from '../../actors/egress/dialer.js'
+import { createDocuments } from '../../actors/egress/documents.js'
+import { proxyErrorOf } from '../../actors/egress/failures.js'
+import { judgeTarget } from '../../actors/egress/targets.js'
+import { createUpstreams } from '../../actors/egress/upstreams.js'
+import { openBreaches } from '../../actors/passwords/breaches.js'
+import { systemClock as clock } from '../../runtime/kernel/clock.js'
+import { ALLOWED_URLS, REFUSED_ADDRESSES, REFUSED_URLS } from '../actors/egress/corpus.js'
+
+/** What a feature says when it did not connect, in its own words; null: it would have connected. */
+type Refusal = string | null
+type Feature = {
+  readonly name: string
+  /** Asks for a URL; `resolve` answers for every name. */
+  readonly ask: (url: string, resolve: Resolver) => Promise<Refusal>
+  /** False where the host is fixed by the deployment and only names that resolve are of interest. */
+  readonly takesUrls: boolean
+}
+
+const production = {
+  egress_allow_private_networks: false,
+  egress_allow_non_standard_ports: false,
+  egress_ca_pem_path: undefined,
+  egress_dns_overrides: {},
+}
+
+const FEATURES: readonly Feature[] = [
+  {
+    name: 'egress',
+    takesUrls: true,
+    async ask(text, resolve) {
+      const target = judgeTarget(text, { nonStandardPorts: false, privateNetworks: false })
+      if (target.tag === 'refused') return target.fault
+      const connect = createDialer({
+        privateNetworks: false,
+        dnsOverrides: {},
+        resolve,
+        http2: true,
+      })
+      const upstreams = createUpstreams(connect, undefined, { http2: true })
+      const { origin, pathname } = target.url
+      try {
+        return await new Promise<Refusal>((answer) => {
+          upstreams.of(origin, 'credential').dispatch(
+            { method: 'GET', path: pathname },
+            {
+              onRequestStart() {},
+              onResponseStart: () => answer(null),
+              onResponseData() {},
+              onResponseEnd: () => answer(null),
+              onResponseError: (_, error) => answer(proxyErrorOf(error, false)),
+            },
+          )
+        })
+      } finally {
+        await upstreams.destroy()
+      }
+    },
+  },
+  {
+    name: 'webhooks',
+    takesUrls: true,
+    async ask(url, resolve) {
+      const settings = {
+        max_age_secs: 300,
+        timeout_secs: 5,
+        allow_private_networks: false,
+        ca_pem_path: undefined,
+        nonStandardPorts: false,
+      }
+      const sender = createSender({ settings, clock, resolve })
+      const outgoing = {
+        url,
+        secret: 'a secret of 16 bytes',
+        previousSecret: null,
+        deliveryId: 'd',
+        eventType: 'webhook.test',
+        body: '{}',
+      }
+      try {
+        const result = await sender.send(outgoing, new AbortController().signal)
+        return result.responseStatus === null ? result.error : null
+      } finally {
+        await sender.close()
+      }
+    },
+  },
+  {
+    name: 'documents (key sets, sector files, metadata)',
+    takesUrls: true,
+    async ask(url, resolve) {
+      const documents = createDocuments({ settings: production, clock, resolve })
+      try {
+        const fetched = await documents.fetch(url)
+        return fetched.tag === 'failed' ? fetched.fault : null
+      } finally {
+        await documents.close()
+      }
+    },
+  },
+  {
+    name: 'breached passwords',
+    takesUrls: false,
+    async ask(url, resolve) {
+      const breaches = openBreaches({ url, settings: production, resolve })
+      try {
+        const verdict = await breaches.check(new TextEncoder().encode('password'))
+        return verdict === 'unknown' ? verdict : null
+      } finally {
+        await breaches.close()
+      }
+    },
+  },
+]
+
+const EVERY: LookupAddress = { address: '', family: 4 }
+const answering =
+  (...addresses: string[]): Resolver =>
+  (_, done) =>
+    done(
+      null,
+      addresses.map((address) => ({ ...EVERY, address, family: address.includes(':') ? 6 : 4 })),
+    )
+/** A name that must not be asked for. */
+const nobody: Resolver = (name, done) => done(new Error(`${name} was looked up`), [])
+
+/** Everything that a fault may be called when nothing was connected. */
+const PROHIBITED = /prohibited|unknown|url_host/
+
+for (const feature of FEATURES) {
+  test(`${feature.name}: a name that means a refused address is not connected to`, async (t) => {
+    for (const address of REFUSED_ADDRESSES) {
+      const refusal = await feature.ask('https://name.example/', answering(address))
+      t.regex(String(refusal), PROHIBITED, address)
+    }
+    for (const answers of [
+      ['93.184.215.14', '127.0.0.1'],
+      ['93.184.215.14', '::1'],
+      ['2606:4700:4700::1111', '10.0.0.1'],
+    ]) {
+      const refusal = await feature.ask('https://name.example/', answering(...answers))
+      t.regex(String(refusal), PROHIBITED, answers.join())
+    }
+  })
+
+  if (!feature.takesUrls) continue
+  test(`${feature.name}: a URL of the table is refused for what it is`, async (t) => {
+    for (const [url, fault] of REFUSED_URLS) {
+      const refusal = await feature.ask(url, nobody)
+      t.is(refusal, fault, JSON.stringify(url).slice(0, 80))
+    }
+  })
+
+  test(`${feature.name}: a URL beside the table is looked up by its name`, async (t) => {
+    for (const [url, host] of ALLOWED_URLS) {
+      let asked = ''
+      const resolve: Resolver = (name, done) => {
+        asked = name
+        done(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
+      }
+      t.is(await feature.ask(url, resolve), 'dns_error', url)
+      t.is(asked, host)
+    }
+  })
+
+  test(`${feature.name}: a name is looked up once, so a second answer gains nothing`, async (t) => {
+    const server = createServer((socket) => socket.destroy())
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => void server.close())
+    t.truthy((server.address() as AddressInfo).port)
+    let times = 0
+    const changing: Resolver = (name, done) => {
+      times += 1
+      answering(times === 1 ? '192.0.2.1' : '127.0.0.1')(name, done)
+    }
+    t.regex(String(await feature.ask('https://rebinding.example/', changing)), PROHIBITED)
+    t.is(times, 1)
+  })
+}
