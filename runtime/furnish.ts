@@ -29,6 +29,7 @@ import { mailOutcomes } from '../actors/notify/metrics.js'
 import { createMailWorker } from '../actors/notify/worker.js'
 import { loginActor } from '../actors/login/actor.js'
 import { login } from '../actors/login/protocol.js'
+import { signInOffers } from '../actors/login/settings.js'
 import { passkeysActor } from '../actors/passkeys/actor.js'
 import { relyingParty } from '../actors/passkeys/settings.js'
 import {
@@ -93,12 +94,7 @@ export function furnishings(house: House): readonly Furnishing[] {
   const issuer = settings.oidc.issuer_url
   const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
-  const offers = {
-    passkey: settings.passkey.enabled,
-    code: settings.email_otp.enabled,
-    link: settings.magic_link.enabled,
-    reset: settings.user_self_service.enabled,
-  }
+  const offers = signInOffers(settings)
   const queuedMax = settings.email.queue_max_per_tenant
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
   const documents = createDocuments({ settings: settings.vault, clock })

@@ -1,6 +1,7 @@
 /** [two_factor] and the ways of people that go by mail. decisions.md 15. */
 import { count, flag, seconds } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(
   'two_factor',
@@ -61,3 +62,20 @@ export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
 export type InvitationsSettings = SettingsOf<typeof invitationsSettings>
 export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
 export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
+
+type Switch = { readonly enabled: boolean }
+
+/** What the sign-in page offers besides the password. */
+export function signInOffers(settings: {
+  readonly passkey: Switch
+  readonly email_otp: Switch
+  readonly magic_link: Switch
+  readonly user_self_service: Switch
+}): SignInOffers {
+  return {
+    passkey: settings.passkey.enabled,
+    code: settings.email_otp.enabled,
+    link: settings.magic_link.enabled,
+    reset: settings.user_self_service.enabled,
+  }
+}

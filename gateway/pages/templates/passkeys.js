@@ -88,5 +88,6 @@
   }
   if (browserSupportsWebAuthn()) {
     for (const words of document.querySelectorAll('[data-passkey-missing]')) words.hidden = true
+    for (const words of document.querySelectorAll('[data-passkey-shown]')) words.hidden = false
   }
 })()
