@@ -94,7 +94,7 @@ const operation = {
   method: 'POST',
   tags: ['Vault'],
   exposure: 'public',
-  capabilities: ['egress'],
+  capabilities: ['vault.egress', 'vault.egress_streaming'],
   proxy: true,
 } as const
 
