@@ -4,9 +4,15 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Compute, PoolOptions } from '../../runtime/kernel/pool.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { findCharge } from '../../storage/charges.js'
-import { findOffer, findPaymentLink } from '../../storage/products.js'
+import {
+  findOffer,
+  findPaymentLink,
+  type OfferRow,
+  type PaymentLinkRow,
+} from '../../storage/products.js'
 import type { Database } from '../../storage/sql.js'
 import type { X402PaymentRow } from '../../storage/x402-payments.js'
+import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { type Asset, v1NetworkOf } from './assets.js'
 import { authorizationFault, isPlainSignature } from './authorization.js'
 import type { Chain } from './chain.js'
@@ -43,6 +49,8 @@ const COUNTRY = /^[A-Za-z]{2}$/
 const REGION = /^[A-Za-z0-9][A-Za-z0-9-]{0,5}$/
 /** base64url of 16 bytes and more; nothing else is worth a look. */
 const TOKEN = /^[A-Za-z0-9_-]{16,128}$/
+const PROOF_MISSING = 'PAYMENT-SIGNATURE header is required'
+const UNKNOWN = { tag: 'unknown' } as const
 
 export type X402Module = typeof import('./compute.js')
 export type X402Compute = Compute<X402Module>
@@ -79,6 +87,7 @@ export function x402Pool(processors: number): PoolOptions {
   }
 }
 
+type Found = { readonly link: PaymentLinkRow; readonly price: OfferRow }
 type Sale = Omit<Purchase, 'offer' | 'proof'> & { readonly offers: readonly Offer[] }
 
 export const x402Actor = defineActor<X402Protocol, X402Needs>({
@@ -93,25 +102,32 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     /** Proofs in hand, so that the same one is judged once however often it comes. */
     const inHand = new Map<string, Promise<Verdict>>()
 
-    /** What an order is about. */
-    async function saleOf(order: X402Order, signal: AbortSignal): Promise<Sale | OrderFault> {
-      const { linkToken, buyerCountry, buyerRegion } = order
-      if (till === null || !TOKEN.test(linkToken)) return { tag: 'unknown' }
-      // Buyers name a link and no tenant.
-      const found = await database.system(
+    /** Buyers name a link and no tenant. */
+    async function linkOf(
+      { linkToken }: X402Order,
+      signal: AbortSignal,
+    ): Promise<Found | undefined> {
+      if (till === null || !TOKEN.test(linkToken)) return undefined
+      return database.system(
         async (tx) => {
           const link = await findPaymentLink(tx, linkToken)
-          return link?.active ? { link, price: await findOffer(tx, link.priceId) } : undefined
+          if (link === undefined) return undefined
+          const price = await findOffer(tx, link.priceId)
+          return price && { link, price }
         },
         { signal },
       )
-      const { link, price } = found ?? {}
-      // What is paid again and again cannot be authorized once.
-      const isForSale = price?.active && price.productActive && price.interval === null
-      if (link === undefined || price === undefined || !isForSale) return { tag: 'unknown' }
+    }
+
+    /** What an order is about. */
+    function saleOf({ link, price }: Found, order: X402Order): Sale | OrderFault {
+      const { linkToken, buyerCountry, buyerRegion } = order
       const { tenantId, quantity, metadata, x402: terms } = link
       const { currency, productId } = price
       const amountMinor = price.amountMinor * quantity
+      // What is paid again and again cannot be authorized once.
+      const isForSale = link.active && price.active && price.productActive
+      if (!isForSale || price.interval !== null || amountMinor > AMOUNT_MINOR_MAX) return UNKNOWN
       const offers = offersOf(
         terms && {
           network: terms.network,
@@ -122,7 +138,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
         needs.assets,
         needs.maxTimeoutSecs,
       )
-      if (offers.length === 0) return { tag: 'unknown' }
+      if (offers.length === 0) return UNKNOWN
       if (buyerCountry === undefined || !COUNTRY.test(buyerCountry)) {
         return { tag: 'invalid_buyer', parameter: 'buyer_country' }
       }
@@ -201,23 +217,43 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       return judged
     }
 
+    /** What a proof led to while its link was still for sale. */
+    async function remembered({ link }: Found, order: PayOrder): Promise<PayOutcome | undefined> {
+      const read = proofOf(order, v1)
+      if (read?.tag !== 'proof') return undefined
+      const verdict = await till!.known(link.tenantId, link.id, read.proof)
+      return verdict?.tag === 'settled' || verdict?.tag === 'pending'
+        ? answerTo(verdict)
+        : undefined
+    }
+
+    async function answerTo(
+      verdict: Extract<Verdict, { tag: 'settled' | 'pending' }>,
+    ): Promise<PayOutcome> {
+      const { payment } = verdict
+      return verdict.tag === 'settled'
+        ? settled(payment)
+        : { tag: 'pending', chargeId: payment.chargeId }
+    }
+
     return {
       async challenge(order, { signal }) {
-        const sale = await saleOf(order, signal)
+        const found = await linkOf(order, signal)
+        const sale = found === undefined ? UNKNOWN : saleOf(found, order)
         if ('tag' in sale) return sale
-        return {
-          tag: 'payment_required',
-          challenge: challenge('PAYMENT-SIGNATURE header is required', sale),
-        }
+        return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
       },
 
       async pay(order, { signal, requestId, log }) {
-        const sale = await saleOf(order, signal)
-        if ('tag' in sale) return sale
+        const found = await linkOf(order, signal)
+        if (found === undefined) return UNKNOWN
+        const sale = saleOf(found, order)
+        if ('tag' in sale) {
+          return sale.tag === 'unknown' ? ((await remembered(found, order)) ?? sale) : sale
+        }
         const read = proofOf(order, v1)
         if (read === undefined) {
-          const error = 'PAYMENT-SIGNATURE header is required'
-          return { tag: 'payment_required', challenge: challenge(error, sale) }
+          return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
         }
         if (read.tag === 'malformed') {
           metrics.payments.inc({ outcome: 'malformed' })
@@ -228,9 +264,8 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
         metrics.payments.inc({ outcome: verdict.tag })
         switch (verdict.tag) {
           case 'settled':
-            return settled(verdict.payment)
           case 'pending':
-            return { tag: 'pending', chargeId: verdict.payment.chargeId }
+            return answerTo(verdict)
           case 'refused':
             return refused(sale, proof, verdict.reason)
           default:

@@ -1,5 +1,6 @@
 /** Which tokens can be paid with, and what a price is in them. decisions.md sections 11, 15, 22. */
 import type { ChainsSettings } from '../commerce/settings.js'
+import { currencyExponent } from '../domain/currencies.js'
 
 export type Asset = {
   /** CAIP-2, of the namespace eip155. */
@@ -85,42 +86,12 @@ export function v1NetworkOf(network: string): string | undefined {
   return V1_NETWORKS[network]
 }
 
-/** Digits after the point of currencies that do not have two (ISO 4217). */
-const CURRENCY_DECIMALS: Readonly<Record<string, number>> = {
-  BIF: 0,
-  CLP: 0,
-  DJF: 0,
-  GNF: 0,
-  ISK: 0,
-  JPY: 0,
-  KMF: 0,
-  KRW: 0,
-  PYG: 0,
-  RWF: 0,
-  UGX: 0,
-  UYI: 0,
-  VND: 0,
-  VUV: 0,
-  XAF: 0,
-  XOF: 0,
-  XPF: 0,
-  BHD: 3,
-  IQD: 3,
-  JOD: 3,
-  KWD: 3,
-  LYD: 3,
-  OMR: 3,
-  TND: 3,
-  CLF: 4,
-  UYW: 4,
-}
-
 /**
  * Minor units as atomic units of the asset: × 10^(token decimals − currency decimals). Null where
  * the token is too coarse to say the amount exactly.
  */
 export function atomicAmount(amountMinor: number, currency: string, asset: Asset): string | null {
-  const shift = asset.decimals - (CURRENCY_DECIMALS[currency] ?? 2)
+  const shift = asset.decimals - (currencyExponent(currency) ?? 2)
   const minor = BigInt(amountMinor)
   if (shift >= 0) return String(minor * 10n ** BigInt(shift))
   const divisor = 10n ** BigInt(-shift)

@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import test from 'ava'
 import { privateKeyToAccount } from 'viem/accounts'
-import { DEFAULT_TRANSPORT } from '../support/service.js'
 import { decode, openShop, PRICE_ATOMIC } from '../support/x402-shop.js'
 
 const PAGE = readFileSync(new URL('../../../docs/x402.md', import.meta.url), 'utf8')
@@ -21,12 +20,10 @@ function block(name: string): string {
   return found[1]!
 }
 
-const shop = await openShop()
+const shop = await openShop({ transport: 'plain_http' })
 test.after.always(() => shop.close())
 
-const inPlainHttp = DEFAULT_TRANSPORT === 'plain_http' ? test : test.skip
-
-inPlainHttp('the command tells the price', async (t) => {
+test('the command tells the price', async (t) => {
   const link = await shop.link()
   const environment = { ...process.env, LINK: shop.running.baseUrl + link.url }
   const { stdout } = await run('sh', ['-c', block('price')], { env: environment })
@@ -35,7 +32,7 @@ inPlainHttp('the command tells the price', async (t) => {
   t.like((decode(field ?? null)['accepts'] as object[])[0], { amount: String(PRICE_ATOMIC) })
 })
 
-inPlainHttp('the code pays', async (t) => {
+test('the code pays', async (t) => {
   const link = await shop.link()
   const key = `0x${'5a'.repeat(32)}` as const
   await shop.chain.mint(privateKeyToAccount(key).address, PRICE_ATOMIC)

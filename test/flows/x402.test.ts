@@ -209,6 +209,22 @@ test('the same proof again gives the stored answer and settles nothing', async (
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
 })
 
+test('who has paid hears it again when the link is no longer for sale', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(2)
+  const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
+  const paid = await shop.post(link, proof)
+  t.is(paid.status, 200)
+  const { database } = shop.running.db
+  await database.tenant(link.tenantId, (tx) =>
+    activatePaymentLink(tx, link.tenantId, link.id, false),
+  )
+  const again = await shop.post(link, proof)
+  t.is(again.status, 200)
+  t.deepEqual(again.body, paid.body)
+  t.is((await shop.post(link, other)).status, 404)
+})
+
 test('an authorization pays one link and no other', async (t) => {
   const payTo = newAccount().address
   const [one, other] = [await shop.link({ payTo }), await shop.link({ payTo })]

@@ -10,7 +10,7 @@ import { insertPaymentLink, insertPrice, type LinkX402 } from '../../storage/pro
 import { CHAIN_ID, NETWORK, newAccount, startChain, type TestChain, TOKEN_NAME } from './chain.js'
 import { startFacilitator, type TestFacilitator } from './facilitator.js'
 import { type Merchant, merchantIn } from './merchant.js'
-import { type TestService, testService } from './service.js'
+import { type TestService, testService, type Transport } from './service.js'
 import { type Answer, callAt, type Json } from './tenant-agent.js'
 
 const random = systemRandom(systemClock)
@@ -26,6 +26,7 @@ export type ShopOptions = {
   /** Whether settlements are looked for on the chain before they count. Default false. */
   readonly monitor?: boolean | undefined
   readonly v1?: boolean | undefined
+  readonly transport?: Transport | undefined
   /** Default: one of its own. */
   readonly chain?: TestChain | undefined
 }
@@ -64,7 +65,7 @@ export async function openShop(options: ShopOptions = {}) {
   const chain = options.chain ?? (await startChain())
   const facilitator = await startFacilitator(chain)
   const environment = shopEnvironment(facilitator.url, chain, options)
-  const running = await testService({ environment })
+  const running = await testService({ environment, transport: options.transport })
   const merchant = await merchantIn(running.db.database)
   return {
     ...shopOf(running, merchant, chain),
