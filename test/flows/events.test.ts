@@ -4,10 +4,13 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Ajv } from 'ajv'
 import test from 'ava'
+import { envelopeOf } from '../../actors/deliveries/envelope.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { openapiDocument } from '../../gateway/openapi.js'
 import { routes } from '../../gateway/route-table.js'
 import { startReceiver } from '../support/receiver.js'
+import { sql } from '../support/identity.js'
+import { COMMERCE, openShop } from '../support/shop.js'
 import { testService } from '../support/service.js'
 import type { Json } from '../support/tenant-agent.js'
 import { subscriber } from '../support/webhooks.js'
@@ -111,6 +114,59 @@ test('what happens in a tenant reaches its receiver in the published shape', asy
     const validate = validators.get(String(event['type']))
     t.true(validate?.(event), `${body.toString()}: ${JSON.stringify(validate?.errors)}`)
     t.false(/svcs_|whsec_|eyJ/.test(body.toString()), 'no secret in an event')
+  }
+})
+
+test('what commerce tells of is as it is published', async (t) => {
+  const selling = await testService({ environment: COMMERCE })
+  const shop = await openShop(selling)
+  t.teardown(async () => {
+    await shop.api.close()
+    await selling.end()
+  })
+  const post = async (path: string, json: unknown = {}) => {
+    const answer = await shop.api.post(`/api/v1/commerce/${path}`, shop.token, json)
+    t.true(answer.status < 300, JSON.stringify(answer.body))
+    return answer.body
+  }
+  const told = async () => {
+    const text = `select id, type, tenant_id as "tenantId", occurred_at as "occurredAt", data
+      from events where type like 'commerce.%'`
+    return sql<Parameters<typeof envelopeOf>[0]>(selling.db.database, text)
+  }
+  const until = async (type: EventType, count = 1) => {
+    for (let turn = 0; turn < 1000; turn += 1) {
+      if ((await told()).filter((event) => event.type === type).length >= count) return
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    t.fail(type)
+  }
+  const bought = async (outcome: string) => {
+    const session = await shop.checkout({ customer_email: 'ada@example.com', quantity: 10 })
+    await shop.pay(session['checkout_url'], outcome)
+    return String(session['charge_id'])
+  }
+  await bought('decline')
+  await bought('dispute')
+  const [dispute] = (await shop.api.list('/api/v1/commerce/disputes', shop.token)).rows
+  await post(`disputes/${String(dispute?.['id'])}/close`, { outcome: 'won' })
+  const charge = await bought('succeed')
+  await post(`charges/${charge}/refund`, { amount_minor: 100 })
+  await until('commerce.settlement.released', 2)
+  await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1013 })
+  await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1000 })
+  await until('commerce.payout.failed')
+  await until('commerce.payout.paid')
+  await post('statements', { currency: 'USD' })
+  const events = await told()
+  const types = new Set(events.map(({ type }) => type))
+  for (const type of EVENT_TYPES.filter((one) => one.startsWith('commerce.'))) {
+    t.true(types.has(type), type)
+  }
+  for (const event of events) {
+    const posted: unknown = JSON.parse(envelopeOf(event))
+    const validate = validators.get(event.type)!
+    t.true(validate(posted), `${JSON.stringify(posted)}: ${JSON.stringify(validate.errors)}`)
   }
 })
 
