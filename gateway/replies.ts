@@ -174,6 +174,8 @@ export type PageAnswer = {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** It takes passkeys, which no browser does without script. */
   readonly scripted?: boolean | undefined
+  /** CSP sources of a widget that the page takes in. */
+  readonly widget?: readonly string[] | undefined
 }
 
 /** A hosted page: no script but the one for passkeys, no style but ours, forms that lead only where they must. */
@@ -193,7 +195,7 @@ export function page<Outcome>(
         body,
         headers,
         session,
-        policy: pagePolicy(formTargets, scripted),
+        policy: pagePolicy(formTargets, scripted, answer.widget),
       }
     },
   }
@@ -203,16 +205,27 @@ export function page<Outcome>(
 const FORM_TARGET =
   /^(?:[a-z][a-z0-9+.-]*:|https?:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?)$/
 
-/** Our own script, which asks us and writes no HTML. */
-const SCRIPTED =
-  "script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; "
+/** Our own script asks us and writes no HTML; that of a widget does as its provider likes. */
+const TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types 'none'; "
+/** https hosts, sub-domains of one included. */
+const WIDGET_SOURCE = /^https:\/\/(?:\*\.)?[a-z0-9.-]+(?::[0-9]{1,5})?$/
 
 /** The content security policy of hosted pages (decisions.md 20, headers). */
-export function pagePolicy(formTargets: readonly string[], scripted = false): string {
+export function pagePolicy(
+  formTargets: readonly string[],
+  scripted = false,
+  widget: readonly string[] = [],
+): string {
   const targets = formTargets.filter((target) => FORM_TARGET.test(target))
-  const script = scripted ? SCRIPTED : ''
+  const sources = widget.filter((source) => WIDGET_SOURCE.test(source))
+  const own = scripted ? ["'self'"] : []
+  const scripts = [...own, ...sources].join(' ')
+  const script = scripts === '' ? '' : `script-src ${scripts}; connect-src ${scripts}; `
+  const frames = sources.length === 0 ? '' : `frame-src ${sources.join(' ')}; `
+  const types = scripted && sources.length === 0 ? TRUSTED_TYPES : ''
+  const styles = ["'self'", ...sources].join(' ')
   return (
-    `default-src 'none'; style-src 'self'; img-src 'self' data:; ${script}` +
+    `default-src 'none'; style-src ${styles}; img-src 'self' data:; ${script}${frames}${types}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

@@ -23,10 +23,7 @@ import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
 import { notifyActor } from '../actors/notify/actor.js'
-import { logMailer, smtpMailer } from '../actors/notify/client.js'
 import { openMailRoom } from '../actors/notify/mail-room.js'
-import { mailOutcomes } from '../actors/notify/metrics.js'
-import { createMailWorker } from '../actors/notify/worker.js'
 import { loginActor } from '../actors/login/actor.js'
 import { login } from '../actors/login/protocol.js'
 import { signInOffers } from '../actors/login/settings.js'
@@ -72,6 +69,7 @@ import type { Metrics } from './kernel/metrics.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
+import { captchaOf, mailWorkerOf } from './furnish-mail.js'
 import type { Settings } from './settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
@@ -96,6 +94,7 @@ export function furnishings(house: House): readonly Furnishing[] {
   const { registry } = metrics
   const offers = signInOffers(settings)
   const queuedMax = settings.email.queue_max_per_tenant
+  const { captcha, gate } = captchaOf(house)
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
   const documents = createDocuments({ settings: settings.vault, clock })
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
@@ -190,27 +189,31 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
     })),
     furnish(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
-    furnish(loginActor, ({ ref }) => ({
-      database,
-      coordination,
-      sealer,
-      clock,
-      random,
-      passwords: ref(passwords),
-      tenants: ref(tenants),
-      browserSessions: ref(browserSessions),
-      settings: auth,
-      cookies: settings.session_cookie,
-      alwaysTwo,
-      passkeys: settings.passkey.enabled,
-      registry,
-      mail: mailRoom,
-      email: settings.email,
-      emailOtp: settings.email_otp,
-      magicLink: settings.magic_link,
-      issuer,
-      offers,
-    })),
+    furnish(loginActor, ({ ref, onStop }) => {
+      onStop(async () => captcha?.close())
+      return {
+        database,
+        coordination,
+        sealer,
+        clock,
+        random,
+        passwords: ref(passwords),
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        settings: auth,
+        cookies: settings.session_cookie,
+        alwaysTwo,
+        passkeys: settings.passkey.enabled,
+        registry,
+        mail: mailRoom,
+        email: settings.email,
+        emailOtp: settings.email_otp,
+        magicLink: settings.magic_link,
+        issuer,
+        offers,
+        gate,
+      }
+    }),
     furnish(passkeysActor, ({ ref }) => ({
       database,
       coordination,
@@ -233,6 +236,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       passwords: ref(passwords),
       settings: auth,
       cookies: settings.session_cookie,
+      gate,
       mail: mailRoom,
       email: settings.email,
       selfService: settings.user_self_service,
@@ -334,16 +338,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       }
     }),
     furnish(notifyActor, ({ onStop }) => {
-      const { email } = settings
-      const worker = createMailWorker({
-        database,
-        listener: database.listener,
-        sealer,
-        mailer: email.provider === 'smtp' ? smtpMailer(email) : logMailer(house.log),
-        random,
-        outcomes: mailOutcomes(registry),
-        schedule: email.retry_schedule_secs,
-      })
+      const worker = mailWorkerOf(house)
       onStop(() => worker.settled())
       return { worker }
     }),

@@ -4,6 +4,7 @@ import type { LoginNeeds } from '../login/flow.js'
 import type { Lockout } from '../login/lockout.js'
 import type { MailQuota, MailQuotaSettings } from '../login/mail-quota.js'
 import type { UserSelfServiceSettings } from '../login/settings.js'
+import type { CaptchaGate } from '../risk/gate.js'
 import type { MailRoom } from '../notify/mail-room.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
@@ -14,6 +15,7 @@ export type CredentialsNeeds = Pick<
   readonly passwords: ActorRef<PasswordsProtocol>
   readonly mail: MailRoom
   readonly email: MailQuotaSettings
+  readonly gate: CaptchaGate
   readonly selfService: UserSelfServiceSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string

@@ -7,6 +7,9 @@ import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type {
   Busy,
+  CaptchaAway,
+  CaptchaWanted,
+  CaptchaWidget,
   FlowPage,
   FlowUnknown,
   LinkGone,
@@ -24,6 +27,8 @@ export type CredentialsProtocol = {
     RequestReset,
     | ({ tag: 'requested' } & FlowPage)
     | ({ tag: 'invalid_email' } & ForgotShown)
+    | (ForgotShown & CaptchaWanted)
+    | CaptchaAway
     | (ForgotShown & Locked)
     | FlowUnknown
     | WayAbsent
@@ -73,10 +78,16 @@ type Page<Shown> = { readonly tag: 'page' } & Shown
 /** Something to correct in the form; nothing was used up. */
 export type PasswordFault = { readonly tag: 'weak_password' | 'breached_password' }
 
-export type ForgotShown = FlowPage & { readonly email: string }
+export type ForgotShown = FlowPage & {
+  readonly email: string
+  /** Null: none is asked for. */
+  readonly captcha: CaptchaWidget | null
+}
 export type RequestReset = {
   readonly flow: string
   readonly email: string
+  /** What the widget put into the form; empty: nothing. */
+  readonly captcha: string
   /** Accept-Language, as sent. */
   readonly languages: string
   readonly visitor: Visitor

@@ -22,7 +22,7 @@ type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['mess
 type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
 
 export function resetSteps(tools: CredentialsTools) {
-  const { database, clock, random, passwords, mail, quota, selfService, issuer } = tools
+  const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
   return {
@@ -31,7 +31,7 @@ export function resetSteps(tools: CredentialsTools) {
       const progress = await readProgress(tools, flow, visitor.token, turn)
       if (progress === undefined) return { tag: 'unknown_flow' }
       const email = progress.flow.loginHint ?? ''
-      return { tag: 'page', ...flowPage(flow, progress.flow), email }
+      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
     },
 
     // Whether anybody has the address costs and says the same.
@@ -43,9 +43,13 @@ export function resetSteps(tools: CredentialsTools) {
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const shown: ForgotShown = { ...flowPage(flowToken, flow), email }
+      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
+        const judged = await gate.judge(message.captcha, visitor.address)
+        if (judged.tag === 'captcha') return { ...shown, tag: 'captcha' }
+        if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
+        if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
         const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
         if (asked.tag === 'locked') return { ...shown, ...asked }
       } catch (error) {

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../storage/browser-sessions.js'
 import { sha256 } from '../browser-sessions/flows.js'
+import type { CaptchaGate } from '../risk/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
@@ -20,6 +21,7 @@ export type LoginActorNeeds = LoginNeeds & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
+  readonly gate: CaptchaGate
 } & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
 
 export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({

@@ -73,7 +73,7 @@ export function byMailStep(tools: ByMailTools) {
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const shown = { ...flowPage(token, flow), email, again: false, offers }
+      const shown = { ...flowPage(token, flow), email, again: false, offers, captcha: null }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
         const asked = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)

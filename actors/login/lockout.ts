@@ -40,6 +40,8 @@ export type Attempt =
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface Lockout {
+  /** Attempts of a name that its window holds, failed ones as a success gives them back. */
+  used(name: string): Promise<number>
   /**
    * Counts an attempt.
    * @throws CoordinationUnavailable when attempts cannot be counted.
@@ -58,6 +60,8 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
   const decoder = new TextDecoder()
 
   return {
+    used: async (name) => (await counts.take(`lockout:name:${name}`, ofName, 0)).used,
+
     async attempt(name, address) {
       const lock = await counts.get(`lockout:locked:${name}`)
       if (lock !== undefined) {

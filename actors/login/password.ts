@@ -8,16 +8,14 @@ import { appendEvents } from '../../storage/outbox.js'
 import { findSignIn, rehashPassword } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
+import type { CaptchaGate } from '../risk/gate.js'
 import { flowPage, type LoginTools, onward, readProgress } from './flow.js'
 import type {
-  Busy,
   FlowUnknown,
-  Locked,
   LoginPage,
-  LoginShown,
+  LoginProtocol,
   Onward,
   PasswordLogin,
-  SignedIn,
   SignInOffers,
   StartLogin,
   TenantNotFound,
@@ -26,8 +24,13 @@ import { openAlong } from './opening.js'
 
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
-export function passwordStep(tools: LoginTools & { readonly offers: SignInOffers }) {
-  const { database, clock, random, passwords, tenants, lockout, alwaysTwo, offers } = tools
+export type PasswordTools = LoginTools & {
+  readonly offers: SignInOffers
+  readonly gate: CaptchaGate
+}
+
+export function passwordStep(tools: PasswordTools) {
+  const { database, clock, random, passwords, tenants, lockout, alwaysTwo, offers, gate } = tools
 
   return {
     async start(
@@ -43,23 +46,27 @@ export function passwordStep(tools: LoginTools & { readonly offers: SignInOffers
       const { session } = progress
       const again = session !== undefined && !session.pending
       const email = progress.flow.loginHint ?? (again ? session.email : '')
-      return { tag: 'page', ...flowPage(token, progress.flow), email, again, offers }
+      return { tag: 'page', ...flowPage(token, progress.flow), email, again, offers, captcha: null }
     },
 
     async password(
       message: PasswordLogin,
       turn: Turn,
-    ): Promise<
-      SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
-    > {
-      const { flow: token, password, visitor } = message
+    ): Promise<LoginProtocol['password']['reply']> {
+      const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
       const progress = await readProgress(tools, token, visitor.token, turn)
       if (progress === undefined) return UNKNOWN_FLOW
       const { flow } = progress
-      const shown = { ...flowPage(token, flow), email, again: false, offers }
+      const shown = { ...flowPage(token, flow), email, again: false, offers, captcha: null }
       try {
         const name = `login:${flow.tenantId}:${email.toLowerCase()}`
+        if (await gate.isDue(await lockout.used(name), visitor.address)) {
+          const judged = await gate.judge(captcha, visitor.address)
+          if (judged.tag === 'captcha') return { ...shown, tag: 'captcha', captcha: gate.widget }
+          if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
+          if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
+        }
         const attempt = await lockout.attempt(name, visitor.address)
         if (attempt.tag === 'locked') return { ...shown, ...attempt }
         const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
@@ -72,7 +79,9 @@ export function passwordStep(tools: LoginTools & { readonly offers: SignInOffers
         if (verdict.tag === 'mismatch' || found === undefined) {
           const locked = await attempt.failed()
           await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, turn)
-          return { tag: 'wrong', ...shown }
+          await gate.failed(visitor.address)
+          const isDue = await gate.isDue(await lockout.used(name), visitor.address)
+          return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget : null }
         }
         await attempt.succeeded()
         if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)

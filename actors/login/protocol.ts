@@ -13,7 +13,13 @@ export type LoginProtocol = {
   /** Email and password. */
   password: Ask<
     PasswordLogin,
-    SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
+    | SignedIn
+    | (LoginShown & { tag: 'wrong' })
+    | (LoginShown & CaptchaWanted)
+    | (LoginShown & Locked)
+    | CaptchaAway
+    | FlowUnknown
+    | Busy
   >
   /** Sends a letter with a code, a link or both; the answer does not say whether anybody got it. */
   requestMail: Ask<
@@ -93,6 +99,8 @@ export type PasswordLogin = {
   readonly flow: string
   readonly email: string
   readonly password: string
+  /** What the widget put into the form; empty: nothing. */
+  readonly captcha: string
   readonly visitor: Visitor
 }
 export type FlowStep = { readonly flow: string; readonly visitor: Visitor }
@@ -140,6 +148,19 @@ export type LinkGone = { readonly tag: 'gone' }
 /** The deployment does not offer this way. */
 export type WayAbsent = { readonly tag: 'absent' }
 
+/** A widget that a page takes in from a provider of CAPTCHAs. */
+export type CaptchaWidget = {
+  readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
+  readonly siteKey: string | null
+  /** Address of its script. */
+  readonly script: string
+}
+/** The form has to be sent again with an answer to the CAPTCHA; or none can be had right now. */
+export type CaptchaWanted = { readonly tag: 'captcha' }
+export type CaptchaAway =
+  | { readonly tag: 'captcha_unavailable' }
+  | { readonly tag: 'captcha_throttled'; readonly retryAfterSecs: number }
+
 /** What every page of a flow knows. */
 export type FlowPage = {
   readonly flow: string
@@ -157,6 +178,8 @@ export type LoginShown = FlowPage & {
   /** The person is signed in and is asked again: more assurance, or fresher. */
   readonly again: boolean
   readonly offers: SignInOffers
+  /** Null: none is asked for. */
+  readonly captcha: CaptchaWidget | null
 }
 export type FactorPage = { readonly tag: 'page' } & FactorShown
 export type FactorShown = FlowPage & { readonly methods: FactorMethods }

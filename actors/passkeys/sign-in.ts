@@ -38,7 +38,13 @@ export function signInStep(tools: PasskeyTools) {
       if (progress === undefined) return UNKNOWN_FLOW
       const email = progress.flow.loginHint ?? ''
       const page = flowPage(token, progress.flow)
-      const shown: LoginShown = { ...page, email, again: false, offers: tools.offers }
+      const shown: LoginShown = {
+        ...page,
+        email,
+        again: false,
+        offers: tools.offers,
+        captcha: null,
+      }
       try {
         const { passkey, signed } = await prove(tools, bound(progress, browser), credential, turn)
         const name =

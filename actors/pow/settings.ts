@@ -1,6 +1,6 @@
 /** [challenge]: proof of work, captcha, breached passwords. decisions.md sections 15 and 23. */
 import { z } from 'zod'
-import { count, flag, secret, seconds, url } from '../../runtime/kernel/config/kinds.js'
+import { count, flag, secret, seconds, text, url } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const challengeSettings = section(
@@ -8,6 +8,28 @@ export const challengeSettings = section(
   {
     captcha_enabled: flag(false).describe('Ask humans for a CAPTCHA. Production needs it.'),
     captcha_secret: secret().optional().describe('Secret shared with the CAPTCHA provider.'),
+    captcha_provider: z
+      .enum(['turnstile', 'hcaptcha', 'recaptcha'])
+      .default('turnstile')
+      .describe('Whose CAPTCHA: Cloudflare Turnstile, hCaptcha or reCAPTCHA v2.'),
+    captcha_site_key: text('1x00000000000000000000AA')
+      .optional()
+      .describe('Public key of the site. Without one nobody can answer; fail_mode decides.'),
+    captcha_verify_url: url(['https:'], 'an https URL', 'https://captcha.example.com/siteverify')
+      .optional()
+      .describe('Where answers are verified, instead of at the provider.'),
+    captcha_script_url: url(['https:'], 'an https URL', 'https://captcha.example.com/api.js')
+      .optional()
+      .describe('Script of the widget, instead of that of the provider.'),
+    captcha_after_failures: count(3, 1, 1_000).describe(
+      'Failed sign-ins of one address as typed after which a CAPTCHA is asked for.',
+    ),
+    captcha_after_address_failures: count(10, 1, 10_000).describe(
+      'The same per network address, in 15 minutes.',
+    ),
+    captcha_degraded_per_minute: count(30, 1, 100_000).describe(
+      'With fail-degraded: how many go on unverified while the provider does not answer.',
+    ),
     fail_mode: z
       .enum(['fail-closed', 'fail-degraded'])
       .default('fail-closed')

@@ -10,16 +10,22 @@ import type {
 import type { FlowPage, LinkPage, MailShown, PageTenant } from '../../actors/login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
+import { captchaParts } from './captcha.js'
 import { failurePage } from './error.js'
 import { chooseLanguage } from './language.js'
 import { type Frame, renderPage } from './render.js'
 
 type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
-type Fault = { readonly key: MessageKey; readonly field: string }
+type Fault = { readonly key: MessageKey; readonly field: string | null }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   weak_password: { key: 'invite.weak', field: 'password' },
   breached_password: { key: 'password.breached', field: 'password' },
+}
+
+const FORGOT_FAULTS: Readonly<Record<string, Fault>> = {
+  invalid_email: { key: 'login.email.invalid', field: 'email' },
+  captcha: { key: 'captcha.wanted', field: null },
 }
 
 export function mailSentPage(
@@ -36,12 +42,13 @@ export function resetSentPage(shown: FlowPage & { tag: 'requested' }, context: R
 }
 
 export function forgotPage(
-  shown: ForgotShown & ({ readonly tag: 'page' | 'invalid_email' } | Locked),
+  shown: ForgotShown & ({ readonly tag: 'page' | 'invalid_email' | 'captcha' } | Locked),
   context: ReplyContext,
 ): PageAnswer {
-  const fault =
-    shown.tag === 'invalid_email' ? ({ key: 'login.email.invalid', field: 'email' } as const) : null
-  return ofFlow('forgot', 'forgot.title', shown, fault, context, { email: shown.email })
+  const fault = FORGOT_FAULTS[shown.tag] ?? null
+  const { shown: captcha, sources: widget } = captchaParts(shown.captcha)
+  const content = { email: shown.email, captcha }
+  return { ...ofFlow('forgot', 'forgot.title', shown, fault, context, content), widget }
 }
 
 export function linkPage({ tenant, flow }: LinkPage, context: ReplyContext): PageAnswer {

@@ -30,16 +30,18 @@ export type Failure = {
   readonly uiLocales?: string | null | undefined
   readonly requestId: string
   readonly branding?: Branding | null | undefined
+  /** A name of the failure for those who help, where it has one of its own. */
+  readonly code?: string | undefined
   /** An own path that leads on. */
   readonly link?: { readonly path: string; readonly key: MessageKey } | undefined
 }
 
 /** A failure that a page tells in its own words. */
 export function failurePage(failure: Failure): string {
-  const { status, key, acceptLanguage, uiLocales, requestId, branding = null, link } = failure
+  const { status, key, acceptLanguage, uiLocales, requestId, branding = null, link, code } = failure
   return renderPage(
     'error',
     { titleKey: 'error.title', branding, uiLocales, acceptLanguage },
-    { status, key, requestId, link: link ?? null },
+    { status, key, requestId, link: link ?? null, code: code ?? null },
   )
 }

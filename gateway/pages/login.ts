@@ -10,6 +10,7 @@ import type {
 } from '../../actors/login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
+import { captchaParts } from './captcha.js'
 import { failurePage } from './error.js'
 import { chooseLanguage, type Language } from './language.js'
 import { type Frame, renderPage } from './render.js'
@@ -19,6 +20,7 @@ import { browserName } from './user-agent.js'
 export type FormFault =
   | { readonly tag: 'wrong' }
   | { readonly tag: 'invalid_email' }
+  | { readonly tag: 'captcha' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 type Faulty = { readonly tag: 'page' } | FormFault
@@ -29,18 +31,26 @@ export function loginPage(
   fault?: MessageKey,
 ): PageAnswer {
   const language = languageOf(shown, context)
-  return flowAnswer('login', 'login.title', shown, context, {
-    wrong: fault ?? (shown.tag === 'invalid_email' ? 'login.email.invalid' : 'login.wrong'),
-    field: fault === undefined ? 'email' : null,
+  const { shown: shownCaptcha, sources: widget } = captchaParts(shown.captcha)
+  const answer = flowAnswer('login', 'login.title', shown, context, {
+    wrong: fault ?? LOGIN_FAULTS[shown.tag] ?? 'login.wrong',
+    field: fault === undefined && shown.tag !== 'captcha' ? 'email' : null,
     content: {
       email: shown.email,
       again: shown.again,
       offers: shown.offers,
       passkeys: shown.offers.passkey,
+      captcha: shownCaptcha,
       why: whyOf(shown, language),
     },
     scripted: shown.offers.passkey,
   })
+  return { ...answer, widget }
+}
+
+const LOGIN_FAULTS: Readonly<Record<string, MessageKey>> = {
+  invalid_email: 'login.email.invalid',
+  captcha: 'captcha.wanted',
 }
 
 export function factorPage(
@@ -132,7 +142,7 @@ function flowAnswer(
       scripted,
     }
   }
-  if (shown.tag === 'wrong' || shown.tag === 'invalid_email') {
+  if (shown.tag !== 'locked') {
     const html = renderPage(
       template,
       { ...frame, error: { key: wrong, field } },

@@ -2,6 +2,12 @@
 import { z } from 'zod'
 import { credentials } from '../../actors/credentials/protocol.js'
 import {
+  CAPTCHA_FIELDS,
+  captchaIn,
+  captchaThrottledPage,
+  captchaUnavailablePage,
+} from '../pages/captcha.js'
+import {
   changePage,
   forgotPage,
   invitationPage,
@@ -51,16 +57,24 @@ const forgotten = [
     path: '/auth/password/forgot',
     operationId: 'requestPasswordReset',
     summary: 'Ask for a link to choose a new password',
-    body: pageForm({ flow: Flow.default(''), email: z.string().max(320).default('') }),
+    body: pageForm({
+      flow: Flow.default(''),
+      email: z.string().max(320).default(''),
+      ...CAPTCHA_FIELDS,
+    }),
     message: (request) => ({
       flow: request.body.flow,
       email: request.body.email,
+      captcha: captchaIn(request.body),
       languages: request.browser.languages,
       visitor: visitorOf(request),
     }),
     replies: {
       requested: page(200, resetSentPage),
       invalid_email: page(200, forgotPage),
+      captcha: page(200, forgotPage),
+      captcha_unavailable: page(503, captchaUnavailablePage),
+      captcha_throttled: page(429, captchaThrottledPage),
       locked: page(429, forgotPage),
       unknown_flow: unknownFlow,
       absent,

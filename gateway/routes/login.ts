@@ -2,6 +2,12 @@
 import { z } from 'zod'
 import { login } from '../../actors/login/protocol.js'
 import {
+  CAPTCHA_FIELDS,
+  captchaIn,
+  captchaThrottledPage,
+  captchaUnavailablePage,
+} from '../pages/captcha.js'
+import {
   busyPage,
   codesPage,
   enrolmentPage,
@@ -75,16 +81,21 @@ const sendLogin = route(login, 'password', {
     flow: Flow.default(''),
     email: z.string().max(320).default(''),
     password: z.string().max(1024).default(''),
+    ...CAPTCHA_FIELDS,
   }),
   message: (request) => ({
     flow: request.body.flow,
     email: request.body.email,
     password: request.body.password,
+    captcha: captchaIn(request.body),
     visitor: visitorOf(request),
   }),
   replies: {
     signed_in: signedIn,
     wrong: page(200, loginPage),
+    captcha: page(200, loginPage),
+    captcha_unavailable: page(503, captchaUnavailablePage),
+    captcha_throttled: page(429, captchaThrottledPage),
     locked: page(429, loginPage),
     unknown_flow: unknownFlow,
     busy,

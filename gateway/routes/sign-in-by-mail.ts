@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { login } from '../../actors/login/protocol.js'
 import { linkGonePage, linkPage, mailSentPage, otherBrowserPage } from '../pages/credentials.js'
+import { CAPTCHA_FIELDS } from '../pages/captcha.js'
 import { busyPage, loginPage, unknownFlowPage, unknownTenantPage } from '../pages/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../route.js'
 import { visitorOf } from './visitor.js'
@@ -37,6 +38,7 @@ export const mailSignInRoutes: readonly Route[] = [
       email: z.string().max(320).default(''),
       // The form is that of the password: what was typed there is not read.
       password: z.string().max(1024).default(''),
+      ...CAPTCHA_FIELDS,
     }),
     message: (request) => ({
       flow: request.body.flow,

@@ -64,7 +64,7 @@ async function server(t: ExecutionContext, options: MailServerOptions) {
 
 const account = { user: 'svc', pass: 'a secret of the mail server' }
 
-test('a letter goes out over STARTTLS, with an account, as text and as HTML', async (t) => {
+test.serial('a letter goes out over STARTTLS, with an account, as text and as HTML', async (t) => {
   const mail = await server(t, { starttls: true, account })
   const { running } = await inviting(t, mail.environment)
   const letter = await mail.letterTo(ADA)
@@ -80,7 +80,7 @@ test('a letter goes out over STARTTLS, with an account, as text and as HTML', as
   t.deepEqual(await ended(running), [{ status: 'sent', error: null, attempts: 1, sealed: false }])
 })
 
-test('a server that offers no STARTTLS gets nothing where it is insisted on', async (t) => {
+test.serial('a server that offers no STARTTLS gets nothing where it is insisted on', async (t) => {
   const mail = await server(t, {})
   const { running } = await inviting(t, {
     ...mail.environment,
@@ -93,7 +93,7 @@ test('a server that offers no STARTTLS gets nothing where it is insisted on', as
   t.is(mail.received.length, 0)
 })
 
-test('a certificate nobody vouches for is refused', async (t) => {
+test.serial('a certificate nobody vouches for is refused', async (t) => {
   const mail = await server(t, { starttls: true, account })
   const { SVC_EMAIL__SMTP_CA_PEM_PATH: _untrusted, ...environment } = mail.environment
   const { running } = await inviting(t, { ...environment, SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]' })
@@ -102,7 +102,7 @@ test('a certificate nobody vouches for is refused', async (t) => {
   t.is(mail.received.length, 0, 'neither letter nor password went out')
 })
 
-test('a wrong password is tried again: an operator may mend it', async (t) => {
+test.serial('a wrong password is tried again: an operator may mend it', async (t) => {
   const mail = await server(t, { starttls: true, account })
   const { running } = await inviting(t, {
     ...mail.environment,
@@ -117,7 +117,7 @@ test('a wrong password is tried again: an operator may mend it', async (t) => {
 const refusal = (responseCode: number) =>
   Object.assign(new Error(`<${ADA}> refused with a long story`), { responseCode })
 
-test('4xx is tried again, 5xx is not; what the server says is not kept', async (t) => {
+test.serial('4xx is tried again, 5xx is not; what the server says is not kept', async (t) => {
   const busy = await server(t, {
     onMessage: (count) => {
       if (count < 3) throw refusal(451)
@@ -138,59 +138,65 @@ test('4xx is tried again, 5xx is not; what the server says is not kept', async (
   ])
 })
 
-test('a recipient that the server does not know is final, and only for that one', async (t) => {
-  const mail = await server(t, {
-    options: {
-      onRcptTo: ({ address }, _session, done) => done(address === ADA ? refusal(550) : null),
-    },
-  })
-  const { running } = await inviting(t, mail.environment, [ADA, 'bob@harbour.works'])
-  await mail.letterTo('bob@harbour.works')
-  const all = await ended(running)
-  t.deepEqual(
-    all.map(({ status, error }) => [status, error]),
-    [
-      ['failed', 'smtp_550'],
-      ['sent', null],
-    ],
-  )
-})
+test.serial(
+  'a recipient that the server does not know is final, and only for that one',
+  async (t) => {
+    const mail = await server(t, {
+      options: {
+        onRcptTo: ({ address }, _session, done) => done(address === ADA ? refusal(550) : null),
+      },
+    })
+    const { running } = await inviting(t, mail.environment, [ADA, 'bob@harbour.works'])
+    await mail.letterTo('bob@harbour.works')
+    const all = await ended(running)
+    t.deepEqual(
+      all.map(({ status, error }) => [status, error]),
+      [
+        ['failed', 'smtp_550'],
+        ['sent', null],
+      ],
+    )
+  },
+)
 
-test('a server that stalls, drips or is not there ends an attempt, and the letter goes out later', async (t) => {
-  const sockets = new Set<Socket>()
-  const drips = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-    const timer = setInterval(() => socket.write('220-still here\r\n'), 200)
-    socket.on('close', () => clearInterval(timer))
-  })
-  await new Promise<void>((resolve) => drips.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    drips.close()
-  })
-  const { port } = drips.address() as AddressInfo
-  const environment = {
-    SVC_EMAIL__PROVIDER: 'smtp',
-    SVC_EMAIL__SMTP_HOST: 'localhost',
-    SVC_EMAIL__SMTP_STARTTLS: 'false',
-    SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
-    SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]',
-  }
-  const slow = await inviting(t, { ...environment, SVC_EMAIL__SMTP_PORT: String(port) })
-  t.deepEqual(await ended(slow.running), [
-    { status: 'failed', error: 'timeout', attempts: 2, sealed: false },
-  ])
-  const nobody = await inviting(t, {
-    ...environment,
-    SVC_EMAIL__SMTP_PORT: String(await freePort()),
-  })
-  t.deepEqual(await ended(nobody.running), [
-    { status: 'failed', error: 'connection', attempts: 2, sealed: false },
-  ])
-})
+test.serial(
+  'a server that stalls, drips or is not there ends an attempt, and the letter goes out later',
+  async (t) => {
+    const sockets = new Set<Socket>()
+    const drips = createServer((socket) => {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      const timer = setInterval(() => socket.write('220-still here\r\n'), 200)
+      socket.on('close', () => clearInterval(timer))
+    })
+    await new Promise<void>((resolve) => drips.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      for (const socket of sockets) socket.destroy()
+      drips.close()
+    })
+    const { port } = drips.address() as AddressInfo
+    const environment = {
+      SVC_EMAIL__PROVIDER: 'smtp',
+      SVC_EMAIL__SMTP_HOST: 'localhost',
+      SVC_EMAIL__SMTP_STARTTLS: 'false',
+      SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
+      SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]',
+    }
+    const slow = await inviting(t, { ...environment, SVC_EMAIL__SMTP_PORT: String(port) })
+    t.deepEqual(await ended(slow.running), [
+      { status: 'failed', error: 'timeout', attempts: 2, sealed: false },
+    ])
+    const nobody = await inviting(t, {
+      ...environment,
+      SVC_EMAIL__SMTP_PORT: String(await freePort()),
+    })
+    t.deepEqual(await ended(nobody.running), [
+      { status: 'failed', error: 'connection', attempts: 2, sealed: false },
+    ])
+  },
+)
 
-test('a letter whose sender stopped in the middle is sent by another process', async (t) => {
+test.serial('a letter whose sender stopped in the middle is sent by another process', async (t) => {
   let stuck = true
   let release = () => {}
   const held = new Promise<void>((resolve) => (release = resolve))
@@ -226,41 +232,44 @@ test('a letter whose sender stopped in the middle is sent by another process', a
   t.is((await rows(running)).length, 1)
 })
 
-test('mail to reserved domains is never sent, and a full queue drops what comes next', async (t) => {
-  const port = await freePort()
-  const { running } = await inviting(
-    t,
-    {
-      SVC_EMAIL__PROVIDER: 'smtp',
-      SVC_EMAIL__SMTP_HOST: 'localhost',
-      SVC_EMAIL__SMTP_PORT: String(port),
-      SVC_EMAIL__SMTP_STARTTLS: 'false',
-      SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
-      SVC_EMAIL__RETRY_SCHEDULE_SECS: '[3600]',
-      SVC_EMAIL__QUEUE_MAX_PER_TENANT: '2',
-    },
-    ['a@somebody.test', 'b@harbour.works', 'c@harbour.works', 'd@harbour.works', 'e@example.com'],
-  )
-  const found = await rows(running)
-  t.deepEqual(
-    found.map(({ status, sealed }) => [status, sealed]),
-    [
-      ['dropped', false],
-      ['queued', true],
-      ['queued', true],
-      ['dropped', false],
-      ['dropped', false],
-    ],
-  )
-  t.is(found[3]!.error, 'queue_full')
-  const [{ letter }] = (await sql<{ letter: Buffer }>(
-    running.db.database,
-    'select letter_sealed as letter from outgoing_mail where letter_sealed is not null limit 1',
-  )) as [{ letter: Buffer }]
-  t.false(letter.includes('harbour.works'), 'a letter that waits cannot be read in the table')
-})
+test.serial(
+  'mail to reserved domains is never sent, and a full queue drops what comes next',
+  async (t) => {
+    const port = await freePort()
+    const { running } = await inviting(
+      t,
+      {
+        SVC_EMAIL__PROVIDER: 'smtp',
+        SVC_EMAIL__SMTP_HOST: 'localhost',
+        SVC_EMAIL__SMTP_PORT: String(port),
+        SVC_EMAIL__SMTP_STARTTLS: 'false',
+        SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
+        SVC_EMAIL__RETRY_SCHEDULE_SECS: '[3600]',
+        SVC_EMAIL__QUEUE_MAX_PER_TENANT: '2',
+      },
+      ['a@somebody.test', 'b@harbour.works', 'c@harbour.works', 'd@harbour.works', 'e@example.com'],
+    )
+    const found = await rows(running)
+    t.deepEqual(
+      found.map(({ status, sealed }) => [status, sealed]),
+      [
+        ['dropped', false],
+        ['queued', true],
+        ['queued', true],
+        ['dropped', false],
+        ['dropped', false],
+      ],
+    )
+    t.is(found[3]!.error, 'queue_full')
+    const [{ letter }] = (await sql<{ letter: Buffer }>(
+      running.db.database,
+      'select letter_sealed as letter from outgoing_mail where letter_sealed is not null limit 1',
+    )) as [{ letter: Buffer }]
+    t.false(letter.includes('harbour.works'), 'a letter that waits cannot be read in the table')
+  },
+)
 
-test('a letter that has run out is not sent', async (t) => {
+test.serial('a letter that has run out is not sent', async (t) => {
   const port = await freePort()
   const mail = await server(t, {})
   const { running } = await inviting(t, {

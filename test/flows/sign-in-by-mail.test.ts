@@ -58,7 +58,7 @@ function askForMail(browser: TestBrowser, page: Page, email: string): Promise<Pa
 
 const BOTH = { SVC_EMAIL_OTP__ENABLED: 'true', SVC_MAGIC_LINK__ENABLED: 'true' }
 
-test('a code signs in once, in the sign-in that asked for it', async (t) => {
+test.serial('a code signs in once, in the sign-in that asked for it', async (t) => {
   const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
   await at.person('ada@harbour.works')
   const browser = at.browser()
@@ -107,7 +107,7 @@ test('a code signs in once, in the sign-in that asked for it', async (t) => {
   t.is(at.mail.received.length, 1, 'nobody else got anything')
 })
 
-test('of many uses of one code at once, one signs in', async (t) => {
+test.serial('of many uses of one code at once, one signs in', async (t) => {
   const at = await harbour(t, {
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_EMAIL_OTP__MAX_ATTEMPTS: '20',
@@ -125,46 +125,52 @@ test('of many uses of one code at once, one signs in', async (t) => {
   t.is(racers.filter(({ status }) => status === 303).length, 1)
 })
 
-test('a code is worth nothing after five wrong ones, or once another was asked for', async (t) => {
-  const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
-  await at.person('ada@harbour.works')
-  const browser = at.browser()
-  const page = await loginPage(browser, at.slug)
-  const waiting = await browser.follow(await askForMail(browser, page, 'ada@harbour.works'))
-  const first = codeIn(await at.mail.letterTo('ada@harbour.works'))
-  await askForMail(browser, page, 'ada@harbour.works')
-  const second = codeIn(await at.mail.letterTo('ada@harbour.works', /(?:)/, 1))
-  const old = await browser.submit(waiting, { code: first }, '/auth/login/code')
-  t.is(old.status, 200, 'the letter before is void')
-  for (let n = 0; n < 4; n += 1) {
-    await browser.submit(waiting, { code: 'BBBB-BBBB' }, '/auth/login/code')
-  }
-  const late = await browser.submit(waiting, { code: second }, '/auth/login/code')
-  t.is(late.status, 200)
-})
+test.serial(
+  'a code is worth nothing after five wrong ones, or once another was asked for',
+  async (t) => {
+    const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
+    await at.person('ada@harbour.works')
+    const browser = at.browser()
+    const page = await loginPage(browser, at.slug)
+    const waiting = await browser.follow(await askForMail(browser, page, 'ada@harbour.works'))
+    const first = codeIn(await at.mail.letterTo('ada@harbour.works'))
+    await askForMail(browser, page, 'ada@harbour.works')
+    const second = codeIn(await at.mail.letterTo('ada@harbour.works', /(?:)/, 1))
+    const old = await browser.submit(waiting, { code: first }, '/auth/login/code')
+    t.is(old.status, 200, 'the letter before is void')
+    for (let n = 0; n < 4; n += 1) {
+      await browser.submit(waiting, { code: 'BBBB-BBBB' }, '/auth/login/code')
+    }
+    const late = await browser.submit(waiting, { code: second }, '/auth/login/code')
+    t.is(late.status, 200)
+  },
+)
 
-test('a link signs in when it is confirmed where it was asked for; opening it changes nothing', async (t) => {
-  const at = await harbour(t, { SVC_MAGIC_LINK__ENABLED: 'true' })
-  await at.person('ada@harbour.works')
-  const browser = at.browser()
-  await askForMail(browser, await loginPage(browser, at.slug), 'ada@harbour.works')
-  const path = pathIn(await at.mail.letterTo('ada@harbour.works'), '/auth/magic/')
+test.serial(
+  'a link signs in when it is confirmed where it was asked for; opening it changes nothing',
+  async (t) => {
+    const at = await harbour(t, { SVC_MAGIC_LINK__ENABLED: 'true' })
+    await at.person('ada@harbour.works')
+    const browser = at.browser()
+    await askForMail(browser, await loginPage(browser, at.slug), 'ada@harbour.works')
+    const path = pathIn(await at.mail.letterTo('ada@harbour.works'), '/auth/magic/')
 
-  const scanner = at.browser()
-  for (let n = 0; n < 3; n += 1) t.is((await scanner.get(path)).status, 200)
-  const elsewhere = await scanner.submit(await scanner.get(path))
-  t.is(elsewhere.status, 403, 'another browser')
-  const bent = await browser.get(path.replace(/flow=.{4}/, 'flow=AAAA'))
-  t.is(bent.status, 410)
+    const scanner = at.browser()
+    for (let n = 0; n < 3; n += 1) t.is((await scanner.get(path)).status, 200)
+    const elsewhere = await scanner.submit(await scanner.get(path))
+    t.is(elsewhere.status, 403, 'another browser')
+    const bent = await browser.get(path.replace(/flow=.{4}/, 'flow=AAAA'))
+    t.is(bent.status, 410)
 
-  const page = await browser.get(path)
-  const racers = await Promise.all(Array.from({ length: 10 }, () => browser.submit(page)))
-  t.is(racers.filter(({ status }) => status === 303).length, 1)
-  t.is((await browser.get('/auth/account')).status, 200)
-  t.is((await browser.get(path)).status, 410)
-})
+    const page = await browser.get(path)
+    const racers = await Promise.all(Array.from({ length: 10 }, () => browser.submit(page)))
+    t.is(racers.filter(({ status }) => status === 303).length, 1)
+    t.is((await browser.get('/auth/account')).status, 200)
+    t.is((await browser.get(path)).status, 410)
+  },
+)
 
-test('one letter carries both, and the use of one ends the other', async (t) => {
+test.serial('one letter carries both, and the use of one ends the other', async (t) => {
   const at = await harbour(t, BOTH)
   await at.person('ada@harbour.works')
   const browser = at.browser()
@@ -177,7 +183,7 @@ test('one letter carries both, and the use of one ends the other', async (t) => 
   t.is((await browser.get(pathIn(letter, '/auth/magic/'))).status, 410)
 })
 
-test('letters are counted per address whether or not anybody has it', async (t) => {
+test.serial('letters are counted per address whether or not anybody has it', async (t) => {
   const at = await harbour(t, { ...BOTH, SVC_EMAIL__REQUESTS_PER_NAME_MAX: '2' })
   await at.person('ada@harbour.works')
   for (const email of ['ada@harbour.works', 'nobody@harbour.works']) {
@@ -189,7 +195,7 @@ test('letters are counted per address whether or not anybody has it', async (t) 
   }
 })
 
-test('bad input is told and changes nothing; what is off is not there', async (t) => {
+test.serial('bad input is told and changes nothing; what is off is not there', async (t) => {
   const at = await harbour(t, BOTH)
   const browser = at.browser()
   const page = await loginPage(browser, at.slug)

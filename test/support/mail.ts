@@ -38,7 +38,7 @@ export type MailServerOptions = {
   readonly options?: SMTPServerOptions
 }
 
-const WAIT_MS = 30_000
+const WAIT_MS = 90_000
 
 export async function openMailServer(given: MailServerOptions = {}): Promise<MailServer> {
   const { starttls = false, account, onMessage } = given

@@ -42,6 +42,12 @@ export const de: Catalogue = {
   'login.mail.or': 'Oder ohne Passwort anmelden:',
   'login.forgot': 'Passwort vergessen?',
   'login.email.invalid': 'Das ist keine E-Mail-Adresse.',
+  'captcha.wanted':
+    'Bitte zeigen Sie, dass Sie ein Mensch sind, und senden Sie das Formular erneut.',
+  'captcha.script':
+    'Diese Prüfung braucht Skript. Schalten Sie es für diese Seite ein oder versuchen Sie es später erneut.',
+  'error.captcha':
+    'Die Prüfung, ob Sie ein Mensch sind, ist gerade nicht möglich. Versuchen Sie es gleich noch einmal.',
   'mail.title': 'Sehen Sie in Ihre Post',
   'mail.lead':
     'Wenn diese Adresse hier zu einem Konto gehört, ist ein Brief unterwegs. Es kann eine Minute dauern; sehen Sie auch im Spam-Ordner nach.',

@@ -37,6 +37,11 @@ export const en = {
   'login.mail.or': 'Or sign in without a password:',
   'login.forgot': 'Forgot your password?',
   'login.email.invalid': 'This is not an email address.',
+  'captcha.wanted': 'Please show that you are a person, then send the form again.',
+  'captcha.script':
+    'This check needs script. Turn it on for this page, or wait and try again later.',
+  'error.captcha':
+    'The check that you are a person cannot be made at the moment. Try again in a little while.',
   'mail.title': 'Check your mail',
   'mail.lead':
     'If this address belongs to an account here, a letter is on its way. It may take a minute; look into the spam folder too.',

@@ -5,6 +5,7 @@ import { browserSessionsActor } from '../../../actors/browser-sessions/actor.js'
 import { loginActor } from '../../../actors/login/actor.js'
 import { openMailRoom } from '../../../actors/notify/mail-room.js'
 import type { PasswordsProtocol } from '../../../actors/passwords/protocol.js'
+import { NO_CAPTCHA } from '../../../actors/risk/gate.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
@@ -102,6 +103,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       },
       emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
       magicLink: { enabled: true, ttl_secs: 600 },
+      gate: NO_CAPTCHA,
       offers: { passkey: false, code: true, link: true, reset: true },
       issuer: 'https://auth.svc.example',
     },
@@ -127,6 +129,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       flow: page.flow,
       email,
       password: 'wrong',
+      captcha: '',
       visitor,
     })
     t.is(answer.tag, 'wrong')
