@@ -104,7 +104,7 @@ const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
 test('garbage to any route is answered as described, and hurts nobody', async (t) => {
   t.timeout(600_000)
   const running = await testService({
-    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+    environment: { SVC_COMMERCE__ENABLED: 'true', SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
   })
   t.teardown(() => running.end())
   const http = callerOf(running.baseUrl)
