@@ -1,17 +1,12 @@
 /** A server under measurement in a process of its own, pinned to one core where `taskset` is there. */
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { Pool } from 'undici'
 import { type Measured, percentiles } from '../harness.js'
+import { pinned, wrk } from '../wrk.js'
 import type { Answered, Asked, Code, Peer } from './protocol.js'
 
-const run = promisify(execFile)
 const IN_FLIGHT = 32
-const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0
 
 export interface PeerProcess {
   readonly peer: Peer
@@ -31,9 +26,7 @@ export interface PeerProcess {
 /** Starts `script` of this folder and waits until it has said where it listens. */
 export async function startPeer(script: string, args: readonly string[]): Promise<PeerProcess> {
   const file = new URL(`./${script}.js`, import.meta.url).pathname
-  const [command, ...before] = canPin
-    ? ['taskset', '-c', '0', process.execPath, file]
-    : [process.execPath, file]
+  const [command, ...before] = [...pinned(0), process.execPath, file]
   const child = spawn(command!, [...before, ...args], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, NODE_ENV: 'production' },
@@ -55,7 +48,16 @@ export async function startPeer(script: string, args: readonly string[]): Promis
       (await ask(child, { ask: 'refreshTokens', count })).refreshTokens!,
     async hammer(path, fields, ms) {
       const before = await cpu()
-      const measured = await wrk(`http://127.0.0.1:${peer.port}${path}`, fields, ms)
+      const measured = await wrk(
+        `http://127.0.0.1:${peer.port}${path}`,
+        {
+          method: 'POST',
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: new URLSearchParams(fields).toString(),
+        },
+        IN_FLIGHT,
+        ms,
+      )
       return { ...measured, cpuSeconds: (await cpu()) - before }
     },
     async spend(path, forms, seen) {
@@ -104,32 +106,4 @@ async function ask(child: ChildProcess, asked: Asked): Promise<Answered> {
   const answer = once(child, 'message')
   child.send(asked)
   return ((await answer) as [Answered])[0]
-}
-
-/** wrk with a posted form. It needs the form in a Lua file. */
-async function wrk(
-  url: string,
-  fields: Readonly<Record<string, string>>,
-  ms: number,
-): Promise<Measured> {
-  const script = join(tmpdir(), `svc-bench-${process.pid}.lua`)
-  const body = new URLSearchParams(fields).toString()
-  await writeFile(
-    script,
-    `wrk.method = "POST"\nwrk.body = "${body}"\nwrk.headers["content-type"] = "application/x-www-form-urlencoded"\n`,
-    { mode: 0o600 },
-  )
-  try {
-    const pin = canPin ? ['taskset', '-c', '1', 'wrk'] : ['wrk']
-    const seconds = Math.max(1, Math.round(ms / 1000))
-    const args = ['-t1', `-c${IN_FLIGHT}`, `-d${seconds}s`, '--latency', '-s', script, url]
-    const { stdout } = await run(pin[0]!, [...pin.slice(1), ...args])
-    if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url}: ${stdout}`)
-    const [, requests = '0', time = '1'] = /(\d+) requests in ([\d.]+)s/.exec(stdout) ?? []
-    const [, p99 = '0', unit = 'ms'] = /99%\s+([\d.]+)(us|ms|s)/.exec(stdout) ?? []
-    const p99Ms = Number(p99) * { us: 0.001, ms: 1, s: 1000 }[unit as 'us' | 'ms' | 's']
-    return { operations: Number(requests), seconds: Number(time), figures: { p99Ms } }
-  } finally {
-    await rm(script, { force: true })
-  }
 }

@@ -1,0 +1,117 @@
+/** The relays under measurement and the upstream behind them, as processes of their own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LOCALHOST_CERT } from '../flows/loopback-tls.js'
+import { pinned } from '../wrk.js'
+import type { Listening, Spent } from './servers.js'
+
+/** Clock ticks of /proc/<pid>/stat: what Linux has told user space since the nineties. */
+const TICKS_PER_SECOND = 100
+
+export interface Relay extends Listening {
+  spent(): Promise<Spent>
+  stop(): Promise<void>
+}
+
+export async function startServer(core: 0 | 1, ...args: readonly string[]): Promise<Relay> {
+  const file = new URL('./servers.js', import.meta.url).pathname
+  const [command, ...words] = [...pinned(core), process.execPath, file, ...args]
+  const child = spawn(command!, words, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, NODE_ENV: 'production' },
+  })
+  const [listening] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(([status]) => {
+      throw new Error(`${args[0]} ended with ${status} before it listened`)
+    }),
+  ])) as [Listening]
+  return {
+    ...listening,
+    async spent() {
+      const answer = once(child, 'message')
+      child.send({})
+      return ((await answer) as [Spent])[0]
+    },
+    async stop() {
+      const gone = once(child, 'exit')
+      child.disconnect()
+      await gone
+    },
+  }
+}
+
+/** nginx with one worker, no buffering and keep-alive to a verified upstream: its production habit. */
+export async function startNginx(upstreamPort: number): Promise<Relay> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-nginx-'))
+  const port = await freePort()
+  await mkdir(join(folder, 'temp'))
+  await writeFile(join(folder, 'ca.pem'), LOCALHOST_CERT)
+  await writeFile(
+    join(folder, 'nginx.conf'),
+    `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
+user root;
+events { worker_connections 2048; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/temp; proxy_temp_path ${folder}/temp;
+  fastcgi_temp_path ${folder}/temp; uwsgi_temp_path ${folder}/temp; scgi_temp_path ${folder}/temp;
+  keepalive_requests 1000000000;
+  upstream far { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 1000000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass https://far; proxy_http_version 1.1; proxy_set_header connection "";
+      proxy_set_header host localhost; proxy_buffering off; proxy_request_buffering off;
+      proxy_ssl_verify on; proxy_ssl_trusted_certificate ${folder}/ca.pem;
+      proxy_ssl_name localhost; proxy_ssl_session_reuse on;
+    }
+  }
+}
+`,
+  )
+  const [command, ...words] = [...pinned(0), 'nginx', '-p', folder, '-c', `${folder}/nginx.conf`]
+  const child = spawn(command!, words, { stdio: ['ignore', 'inherit', 'inherit'] })
+  const worker = await workerOf(child)
+  return {
+    port,
+    async spent() {
+      const stat = readFileSync(`/proc/${worker}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      const [user = '0', system = '0'] = stat.slice(11, 13)
+      const rss = Number(readFileSync(`/proc/${worker}/statm`, 'utf8').split(' ')[1]) * 4096
+      return { cpuSeconds: (Number(user) + Number(system)) / TICKS_PER_SECOND, rssBytes: rss }
+    },
+    async stop() {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The pid of the one worker, once the master has made it. */
+async function workerOf(master: ChildProcess): Promise<number> {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    await sleep(50)
+    if (master.exitCode !== null) throw new Error('nginx did not start')
+    const children = readFileSync(`/proc/${master.pid}/task/${master.pid}/children`, 'utf8')
+    const [first] = children.trim().split(' ')
+    if (first) return Number(first)
+  }
+  throw new Error('nginx made no worker')
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,63 @@
+/** wrk as a load generator: a closed loop of one request, repeated as fast as it is answered. */
+import { execFile, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Measured } from './harness.js'
+
+const run = promisify(execFile)
+
+/** Whether processes can be held on one core each: servers on 0, generators on 1. */
+export const CAN_PIN = spawnSync('taskset', ['-c', '1', 'true']).status === 0
+
+/** The words before a command that hold it on a core. */
+export function pinned(core: 0 | 1): readonly string[] {
+  return CAN_PIN ? ['taskset', '-c', String(core)] : []
+}
+
+export type Repeated = {
+  readonly method: 'GET' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** @throws at answers that are not 2xx, and at broken connections. */
+export async function wrk(
+  url: string,
+  { method, headers, body = '' }: Repeated,
+  connections: number,
+  ms: number,
+): Promise<Measured> {
+  // A request with a body needs a Lua file.
+  const script = join(tmpdir(), `svc-bench-${randomUUID()}.lua`)
+  const quoted = (text: string) => JSON.stringify(text)
+  const lines = [
+    `wrk.method = ${quoted(method)}`,
+    ...(body === '' ? [] : [`wrk.body = ${quoted(body)}`]),
+    ...Object.entries(headers).map(
+      ([name, value]) => `wrk.headers[${quoted(name)}] = ${quoted(value)}`,
+    ),
+  ]
+  await writeFile(script, `${lines.join('\n')}\n`, { mode: 0o600 })
+  try {
+    const seconds = Math.max(1, Math.round(ms / 1000))
+    const words = [...pinned(1), 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`]
+    const args = ['--timeout', '30s', '--latency', '-s', script, url]
+    const { stdout } = await run(words[0]!, [...words.slice(1), ...args])
+    if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url}: ${stdout}`)
+    const [, requests = '0', time = '1'] = /(\d+) requests in ([\d.]+)s/.exec(stdout) ?? []
+    const millis = (share: string) => {
+      const found = new RegExp(`${share}%\\s+([\\d.]+)(us|ms|s)`).exec(stdout)
+      return Number(found?.[1]) * { us: 0.001, ms: 1, s: 1000 }[found?.[2] as 'us' | 'ms' | 's']
+    }
+    return {
+      operations: Number(requests),
+      seconds: Number(time),
+      figures: { p50Ms: millis('50'), p99Ms: millis('99') },
+    }
+  } finally {
+    await rm(script, { force: true })
+  }
+}
