@@ -34,7 +34,9 @@ export const chainsSettings = sectionList(
     rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()
-      .describe('JSON-RPC node; asked what became of a payment. Often carries a key, so not shown.'),
+      .describe(
+        'JSON-RPC node; asked what became of a payment. Often carries a key, so not shown.',
+      ),
     asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
       'Contract address of the asset.',
     ),

@@ -17,17 +17,16 @@ test(`${KILLS} kills mid-send lose no letter that was acknowledged`, async (t) =
   t.timeout(240_000)
   const folder = mkdtempSync(join(tmpdir(), 'svc-mail-kill-'))
   chmodSync(folder, 0o711)
-  let begun = 0
-  let holding = true
+  const sending = { begun: 0, holding: true }
   // While it holds, a sender is always in the middle of its letter.
   const mail = await openMailServer({
     onMessage: async () => {
-      begun += 1
-      while (holding) await sleep(50)
+      sending.begun += 1
+      while (sending.holding) await sleep(50)
     },
   })
   t.teardown(async () => {
-    holding = false
+    sending.holding = false
     for (const line of processesOf(folder)) process.kill(Number.parseInt(line, 10), 'SIGKILL')
     await mail.close()
     rmSync(folder, { recursive: true, force: true })
@@ -53,7 +52,7 @@ test(`${KILLS} kills mid-send lose no letter that was acknowledged`, async (t) =
   const written: string[] = []
   for (let kill = 0; kill < KILLS; kill += 1) {
     const service = await serve()
-    const before = begun
+    const before = sending.begun
     const { accessToken } = await bootstrap(http)
     const authorization = `Bearer ${accessToken}`
     for (let n = 0; n < LETTERS_EACH; n += 1) {
@@ -62,12 +61,12 @@ test(`${KILLS} kills mid-send lose no letter that was acknowledged`, async (t) =
       written.push(email)
     }
     const endMs = Date.now() + WITHIN_MS
-    while (begun === before && Date.now() < endMs) await sleep(20)
-    t.true(begun > before, 'a letter was in the middle of being sent')
+    while (sending.begun === before && Date.now() < endMs) await sleep(20)
+    t.true(sending.begun > before, 'a letter was in the middle of being sent')
     service.child.kill('SIGKILL')
     t.is(await service.ended(), 'SIGKILL')
   }
-  holding = false
+  sending.holding = false
   const last = await serve()
   const arrived = () => new Set(mail.received.flatMap(({ to }) => to))
   const endMs = Date.now() + WITHIN_MS
