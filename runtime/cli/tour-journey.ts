@@ -8,7 +8,7 @@ import { systemClock } from '../kernel/clock.js'
 const SHOWN_CHARACTERS = 44
 const SECRET_CHARACTERS = 8
 const SECRET_MEMBERS =
-  /(token|code|secret|password|private_key|snippet|env_block|signature|proof|payload|url)$/
+  /(token|code|verifier|secret|password|private_key|snippet|env_block|signature|proof|payload|url)$/
 const AGENT_NAME = 'tour agent'
 
 /** A step that did not go as documented, in words for whoever takes the tour. */

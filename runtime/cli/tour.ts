@@ -1,10 +1,12 @@
 /**
- * `svc tour`: a new agent's first minutes with a running service, over HTTP, each step printed with
- * its request and answer in short. Exits with 1 at the first step that does not go as documented.
+ * `svc tour`: a new agent's first minutes with a running service, and a person's sign-in, over HTTP,
+ * each step printed with its request and answer in short. Exits with 1 at the first step that does not go as documented.
  */
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { createAgentKey } from '../client/agent.js'
+import { openBrowser } from '../client/browser.js'
 import { httpClient, type Request } from '../client/http.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { loadSettings } from '../load-settings.js'
@@ -24,35 +26,48 @@ import {
   type Step,
   TourStopped,
 } from './tour-journey.js'
+import { personSteps, TOUR_CALLBACK } from './tour-person.js'
 import { vaultSteps } from './tour-vault.js'
 
 export function tourCommand(program: Command): void {
   program
     .command('tour')
-    .description('drive a running service as a new agent would')
+    .description('drive a running service as a new agent and a person would')
     .option('--base-url <url>', 'where the service runs; default: as configured')
-    .action(async ({ baseUrl }: { baseUrl?: string }) => {
+    .option('--ca-file <pem>', 'the CA of its certificate, where the system does not know it')
+    .action(async ({ baseUrl, caFile }: { baseUrl?: string; caFile?: string }) => {
       const say = (line: string) => void process.stdout.write(`${line}\n`)
-      process.exitCode = (await runTour(baseUrl ?? configuredBaseUrl(), say)) ? 0 : 1
+      const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
+      process.exitCode = (await runTour(baseUrl ?? configuredBaseUrl(), say, ca)) ? 0 : 1
     })
 }
 
-/** Runs every step; false when one did not go as documented. */
-export async function runTour(baseUrl: string, say: (line: string) => void): Promise<boolean> {
-  const http = httpClient(baseUrl)
+/**
+ * Runs every step; false when one did not go as documented.
+ * @param ca PEM of the CA to trust, where the system does not know it.
+ */
+export async function runTour(
+  baseUrl: string,
+  say: (line: string) => void,
+  ca?: string,
+): Promise<boolean> {
+  const http = httpClient(baseUrl, ca)
+  const browser = openBrowser({ baseUrl, ca, userAgent: 'svc tour' })
   const journey: Journey = { http, say, key: createAgentKey(), facts: {} }
+  const steps = [...STEPS, ...personSteps(browser)]
   try {
-    for (const [index, [title, run]] of STEPS.entries()) {
+    for (const [index, [title, run]] of steps.entries()) {
       say(`\n${index + 1}. ${title}`)
       await run(journey)
     }
-    say(`\nThe tour is over: ${STEPS.length} steps, all as documented.`)
+    say(`\nThe tour is over: ${steps.length} steps, all as documented.`)
     return true
   } catch (error) {
     say(`\nThe tour stopped: ${reasonOf(error, baseUrl)}`)
     return false
   } finally {
     await http.close()
+    await browser.close()
   }
 }
 
@@ -82,7 +97,7 @@ const STEPS: readonly Step[] = [
       const path = '/api/v1/agents/workspace/bootstrap/pow/complete'
       const { body } = await complete(journey, path, 201, {
         organization_name: 'Tour',
-        redirect_uris: ['http://127.0.0.1:3000/callback'],
+        redirect_uris: [TOUR_CALLBACK],
         issue_operator_invite: true,
         framework: 'generic',
       })
@@ -95,6 +110,10 @@ const STEPS: readonly Step[] = [
         clientSecret: 'client_secret',
       })
       journey.facts['agent'] = String(member(member(body, 'agent'), 'id'))
+      keep(journey, member(body, 'fixture_end_user'), {
+        personEmail: 'email',
+        personPassword: 'password',
+      })
     },
   ],
   [

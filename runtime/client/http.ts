@@ -28,10 +28,14 @@ export interface HttpClient {
 
 const TIMEOUT_MS = 60_000
 
-/** HTTP/2 where the service speaks it over TLS, HTTP/1.1 otherwise. */
-export function httpClient(baseUrl: string): HttpClient {
+/**
+ * HTTP/2 where the service speaks it over TLS, HTTP/1.1 otherwise.
+ * @param ca PEM of the CA to trust, where the system does not know it.
+ */
+export function httpClient(baseUrl: string, ca?: string): HttpClient {
   const agent = new Agent({
     allowH2: true,
+    ...(ca === undefined ? {} : { connect: { ca } }),
     headersTimeout: TIMEOUT_MS,
     bodyTimeout: TIMEOUT_MS,
     keepAliveTimeout: 1_000,

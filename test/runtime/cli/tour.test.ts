@@ -1,17 +1,21 @@
 import test from 'ava'
 import { runTour } from '../../../runtime/cli/tour.js'
-import { testService } from '../../support/service.js'
+import { testService, TRANSPORTS } from '../../support/service.js'
 
-test('the tour goes as documented, step by step', async (t) => {
-  const running = await testService()
-  t.teardown(() => running.end())
-  const lines: string[] = []
-  const went = await runTour(running.baseUrl, (line) => lines.push(line))
-  t.true(went, lines.slice(-12).join('\n'))
-  t.regex(lines.at(-1) ?? '', /all as documented/)
-  // What is shown may be seen over a shoulder: no whole token, secret or password.
-  t.notRegex(lines.join('\n'), /eyJ[\w-]{20,}|svcs_[\w-]{10,}|password: [\w-]{9,}/)
-})
+for (const transport of TRANSPORTS) {
+  test(`the tour goes as documented, step by step (${transport})`, async (t) => {
+    const running = await testService({ transport })
+    t.teardown(() => running.end())
+    const lines: string[] = []
+    const went = await runTour(running.baseUrl, (line) => lines.push(line), running.ca)
+    t.true(went, lines.slice(-12).join('\n'))
+    t.regex(lines.at(-1) ?? '', /all as documented/)
+    // What is shown may be seen over a shoulder: no whole token, secret or password.
+    t.notRegex(lines.join('\n'), /eyJ[\w-]{20,}|svcs_[\w-]{10,}|password: [\w-]{9,}/)
+    // A person has signed in, and the API of their application knew them.
+    t.regex(lines.join('\n'), /200 \{ hello: /)
+  })
+}
 
 test('a tour of nothing says so', async (t) => {
   const lines: string[] = []

@@ -1,0 +1,171 @@
+/**
+ * A browser without a screen: keeps cookies, fills in forms as they stand in the HTML, and follows
+ * redirects only when told to, so that every step can be seen.
+ */
+import { Agent, request } from 'undici'
+
+export type Form = {
+  readonly action: string
+  readonly method: string
+  /** Every field that has a name, with the value it would be sent with. */
+  readonly fields: Readonly<Record<string, string>>
+}
+
+export type Page = {
+  readonly path: string
+  readonly status: number
+  /** Set-Cookie apart: there may be several. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly setCookies: readonly string[]
+  readonly html: string
+  readonly forms: readonly Form[]
+  /** Where a redirect leads: a path for our own pages, the whole address otherwise. */
+  readonly location: string | null
+}
+
+export interface Browser {
+  readonly cookies: Map<string, string>
+  get(path: string, headers?: Readonly<Record<string, string>>): Promise<Page>
+  post(
+    path: string,
+    fields: Readonly<Record<string, string>>,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Page>
+  /** Sends a form of a page with these values over its own; the first one, or the one at `action`. */
+  submit(
+    page: Page,
+    fields?: Readonly<Record<string, string>>,
+    action?: string | RegExp,
+  ): Promise<Page>
+  /** Goes where redirects lead as long as they lead to our own pages. */
+  follow(page: Page): Promise<Page>
+  close(): Promise<void>
+}
+
+export function openBrowser({
+  baseUrl,
+  ca,
+  userAgent = 'svc',
+}: {
+  readonly baseUrl: string
+  /** PEM of the CA to trust, where the system does not know it. */
+  readonly ca?: string | undefined
+  readonly userAgent?: string | undefined
+}): Browser {
+  const dispatcher = new Agent({ allowH2: true, ...(ca === undefined ? {} : { connect: { ca } }) })
+  const cookies = new Map<string, string>()
+
+  async function send(
+    method: 'GET' | 'POST',
+    path: string,
+    body: string | null,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Page> {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const answer = await request(new URL(path, baseUrl), {
+      dispatcher,
+      method,
+      body,
+      headers: {
+        accept: 'text/html',
+        'user-agent': userAgent,
+        ...(cookie === '' ? {} : { cookie }),
+        ...(body === null ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...headers,
+      },
+    })
+    const html = await answer.body.text()
+    const setCookies = [answer.headers['set-cookie'] ?? []].flat()
+    for (const line of setCookies) keep(line)
+    const target = answer.headers['location']
+    return {
+      path,
+      status: answer.statusCode,
+      headers: Object.fromEntries(
+        Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      setCookies,
+      html,
+      forms: formsIn(html),
+      location: typeof target === 'string' ? ownPath(target) : null,
+    }
+  }
+
+  function keep(line: string): void {
+    const [pair = '', ...attributes] = line.split(';').map((part) => part.trim())
+    const equals = pair.indexOf('=')
+    const name = pair.slice(0, equals)
+    if (attributes.some((attribute) => attribute.toLowerCase() === 'max-age=0')) {
+      cookies.delete(name)
+    } else cookies.set(name, pair.slice(equals + 1))
+  }
+
+  function ownPath(target: string): string {
+    const url = new URL(target, baseUrl)
+    return url.origin === new URL(baseUrl).origin ? url.pathname + url.search : url.href
+  }
+
+  const browser: Browser = {
+    cookies,
+    get: (path, headers = {}) => send('GET', path, null, headers),
+    post: (path, fields, headers = {}) =>
+      send('POST', path, new URLSearchParams(fields).toString(), headers),
+    submit(page, fields = {}, action) {
+      const form =
+        action === undefined
+          ? page.forms[0]
+          : page.forms.find((one) =>
+              typeof action === 'string' ? one.action === action : action.test(one.action),
+            )
+      if (form === undefined) throw new Error(`no such form on ${page.path}: ${page.html}`)
+      return browser.post(form.action, { ...form.fields, ...fields })
+    },
+    async follow(page) {
+      let at = page
+      for (let hops = 0; hops < 10; hops += 1) {
+        if (at.location === null || !at.location.startsWith('/')) return at
+        at = await browser.get(at.location)
+      }
+      throw new Error(`redirected without end from ${page.path}`)
+    },
+    close: () => dispatcher.close(),
+  }
+  return browser
+}
+
+function formsIn(html: string): Form[] {
+  return [...html.matchAll(/<form\b([^>]*)>(.*?)<\/form>/gs)].map(([, head = '', inside = '']) => {
+    const fields: Record<string, string> = {}
+    for (const [tag] of inside.matchAll(/<(?:input|button)\b[^>]*>/g)) {
+      const name = attribute(tag, 'name')
+      if (name !== null) fields[name] = attribute(tag, 'value') ?? ''
+    }
+    return {
+      action: attribute(head, 'action') ?? '',
+      method: (attribute(head, 'method') ?? 'get').toUpperCase(),
+      fields,
+    }
+  })
+}
+
+/** The value of an attribute, with its entities resolved. */
+export function attribute(tag: string, name: string): string | null {
+  const value = new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1]
+  return value === undefined ? null : unescaped(value)
+}
+
+export function unescaped(text: string): string {
+  return text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+}
+
+/** The value that an element of the page carries in a data attribute. */
+export function dataIn(html: string, name: string): string[] {
+  return [...html.matchAll(new RegExp(`\\sdata-${name}="([^"]*)"`, 'g'))].map(([, value]) =>
+    unescaped(value!),
+  )
+}
