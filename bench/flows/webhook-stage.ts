@@ -1,0 +1,159 @@
+/**
+ * What the webhook benches stand on: a durable PostgreSQL, a tenant, the sender and the delivery
+ * worker of the service, and a receiver on a thread of its own.
+ */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { Registry } from 'prom-client'
+import { deliveryOutcomes } from '../../actors/deliveries/metrics.js'
+import { createSender, type Sender } from '../../actors/deliveries/sender.js'
+import { createDeliveryWorker } from '../../actors/deliveries/worker.js'
+import { runMigrations } from '../../migrations/main.js'
+import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
+import { systemClock as clock } from '../../runtime/kernel/clock.js'
+import { silentLogger as log } from '../../runtime/kernel/log.js'
+import { systemRandom } from '../../runtime/kernel/random.js'
+import { type OpenDatabase, openDatabase } from '../../storage/database.js'
+import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { insertOrganization } from '../../storage/organizations.js'
+import { createSealer } from '../../storage/seal.js'
+import { insertTenant } from '../../storage/tenants.js'
+import { insertWebhook, webhookSecretContext } from '../../storage/webhooks.js'
+import { LOCALHOST_CERT } from './loopback-tls.js'
+
+const SCHEDULE = [0, 5, 300]
+const SUBSCRIPTIONS_MAX = 1_000
+
+export interface WebhookStage {
+  readonly database: OpenDatabase
+  readonly sender: Sender
+  readonly tenantId: string
+  readonly secret: string
+  /** Of the receiver that takes everything. */
+  readonly origin: string
+  /** Posts the bodies that it was sent, with the time of their arrival. */
+  readonly receiver: Worker
+  readonly random: ReturnType<typeof systemRandom>
+  /** A subscription of the tenant to one type of event. */
+  subscribe(url: string, type: string): Promise<void>
+  /** Deliveries are sent from here on. */
+  work(): void
+  end(): Promise<void>
+}
+
+export async function openWebhookStage(): Promise<WebhookStage> {
+  const receiver = new Worker(new URL('./webhook-receiver.js', import.meta.url))
+  const [port] = (await once(receiver, 'message')) as [number]
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-webhooks-'))
+  const caPath = join(dataDir, 'ca.pem')
+  await writeFile(caPath, LOCALHOST_CERT)
+  const postgres = await startEmbeddedPostgres({ dataDir, log })
+  await runMigrations({ url: postgres.url, log })
+  const { url } = postgres
+  const database = await openDatabase({
+    settings: {
+      max_connections: 4,
+      min_connections: 0,
+      identity_max_connections: 1,
+      connect_timeout_secs: 20,
+      idle_timeout_secs: 600,
+      max_lifetime_secs: 1800,
+      statement_cache_capacity: 100,
+      test_before_acquire: true,
+      statement_timeout_secs: 30,
+      background_statement_timeout_secs: 60,
+      idle_in_transaction_timeout_secs: 60,
+      maintenance_statement_timeout_secs: 600,
+      require_ssl: false,
+    },
+    urls: {
+      runtime: url,
+      identity: url,
+      listener: url,
+      auth: url,
+      control: url,
+      async: url,
+      maintenance: url,
+    },
+    plane: 'async',
+    log,
+  })
+  const random = systemRandom(clock)
+  const sealer = createSealer({ database, kms: ephemeralKms({ random }), random, clock })
+  const sender = createSender({
+    clock,
+    settings: {
+      max_age_secs: 300,
+      timeout_secs: 15,
+      allow_private_networks: true,
+      nonStandardPorts: true,
+      ca_pem_path: caPath,
+    },
+  })
+  const tenantId = random.uuid()
+  const organizationId = random.uuid()
+  const createdAt = clock.now()
+  const named = { name: 'bench', slug: 'bench', createdAt }
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  await database.system(async (tx) => {
+    await insertOrganization(tx, { id: organizationId, ...named })
+    await insertTenant(tx, {
+      id: tenantId,
+      organizationId,
+      ...named,
+      environment: 'sandbox',
+      status: 'active',
+      admitAgents: true,
+    } as Parameters<typeof insertTenant>[1])
+  })
+  const working = new AbortController()
+  const worker = createDeliveryWorker({
+    database,
+    listener: database.listener,
+    sealer,
+    sender,
+    clock,
+    random,
+    outcomes: deliveryOutcomes(new Registry()),
+    schedule: SCHEDULE,
+  })
+  return {
+    database,
+    sender,
+    tenantId,
+    secret,
+    origin: `https://localhost:${port}`,
+    receiver,
+    random,
+    async subscribe(url, type) {
+      const id = random.uuid()
+      const sealed = await sealer.seal(tenantId, webhookSecretContext(id), Buffer.from(secret))
+      const row = {
+        id,
+        tenantId,
+        url,
+        eventTypes: [type],
+        description: '',
+        active: true,
+        createdAt,
+      }
+      await database.tenant(tenantId, (tx) =>
+        insertWebhook(tx, { ...row, secret: sealed }, SUBSCRIPTIONS_MAX),
+      )
+    },
+    work: () => worker.start({ signal: working.signal, log }),
+    async end() {
+      working.abort()
+      await worker.settled()
+      await sender.close()
+      await database.close()
+      await postgres.stop()
+      await receiver.terminate()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
