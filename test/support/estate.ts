@@ -1,0 +1,205 @@
+/** A tenant that owns one real object of every kind which an operation can name. */
+import type { Answer, Api, Json, Workspace } from './api.js'
+import { fixtureOf, lend, type Lent, ownToken, type Person, present } from './delegation.js'
+import { openBrowser, type Page } from './browser.js'
+import type { Receiver } from './receiver.js'
+import { PUBLIC } from './shop.js'
+import { CALLBACK } from './relying-party.js'
+import { TOKENS } from './registering.js'
+import { sql } from './identity.js'
+
+/** Ids by the path of an operation up to and with the parameter that they stand for. */
+export type Objects = Readonly<Record<string, string>>
+
+export interface Estate {
+  readonly workspace: Workspace
+  readonly objects: Objects
+  /** A credential of another kind than the one among the objects, which is an SSH authority. */
+  readonly apiKeyId: string
+  readonly person: Person
+  /** Of the person: only people hold delegations. */
+  readonly personToken: string
+  /** Opens the charges of the tenant to the fulfillment lookup. */
+  readonly fulfillmentSecret: string
+  /** Of the application that registered itself. */
+  readonly registrationToken: string
+}
+
+const WITHIN_TURNS = 1_000
+
+export async function estate(api: Api, name: string, receiver: Receiver): Promise<Estate> {
+  const workspace = await api.workspace(name)
+  const { token, tenantId, organizationId, body } = workspace
+  const make = (path: string, json: Json = {}) => made(api, token, path, json)
+  const person = await present(api, fixtureOf(workspace))
+  const personToken = await ownToken(api, workspace, person)
+  const lent = await lend(api, token, person)
+  const { agentId, key } = await api.register(tenantId)
+  const slug = String(body['tenant_slug'])
+  const userId = String((body['fixture_end_user'] as Json)['id'])
+  const registered = await application(api, token)
+  const hook = await webhook(api, token, receiver)
+  const commerce = await trade(api, token)
+  const kept = await vault(make, agentId)
+  const objects: Objects = {
+    ...account(await person.browser.get('/auth/account'), lent, await sessionOf(api, tenantId)),
+    ...kept.objects,
+    ...commerce,
+    '/api/v1/control-plane/organizations/{organization_id}': organizationId,
+    '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
+    '/api/v1/agents/{agent_id}': agentId,
+    '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
+    '/api/v1/applications/{application_id}': String(body['application_id']),
+    '/api/v1/tenant-users/{user_id}': userId,
+    '/api/v1/sandbox/fixture-users/{user_id}': userId,
+    '/api/v1/delegations/{delegation_id}': lent.delegationId,
+    '/api/v1/webhooks/{id}': hook.id,
+    '/api/v1/webhooks/{id}/deliveries/{delivery_id}': hook.deliveryId,
+    '/oauth/register/{client_id}': registered.clientId,
+    '/credential-issuers/{tenant_slug}': slug,
+  }
+  return {
+    workspace,
+    objects,
+    apiKeyId: kept.apiKeyId,
+    person,
+    personToken,
+    fulfillmentSecret: hook.secret,
+    registrationToken: registered.accessToken,
+  }
+}
+
+async function made(api: Api, token: string, path: string, json: Json): Promise<string> {
+  const answer = await api.post(path, token, json)
+  return String(expectStatus(201, answer)['id'])
+}
+
+type Make = (path: string, json?: Json) => Promise<string>
+
+async function sessionOf({ at }: Api, tenantId: string): Promise<string> {
+  const [row] = await sql<{ id: string }>(
+    at.db.database,
+    'select id from browser_sessions where tenant_id = $1 limit 1',
+    [tenantId],
+  )
+  return String(row!.id)
+}
+
+function expectStatus(status: number, answer: Answer): Json {
+  if (answer.status === status) return answer.body
+  throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`)
+}
+
+/** What a person finds on their own page: the forms lead to the objects. */
+function account({ forms }: Pick<Page, 'forms'>, lent: Lent, sessionId: string): Objects {
+  const at = (kind: string) => {
+    const found = forms.find(({ action }) => action.startsWith(`/auth/account/${kind}/`))
+    return found?.action.split('/')[4]
+  }
+  const ids = {
+    factors: at('factors'),
+    consents: at('consents'),
+    sessions: sessionId,
+    delegations: lent.delegationId,
+  }
+  return Object.fromEntries(
+    Object.entries(ids).flatMap(([kind, id]) =>
+      id === undefined ? [] : [[`/auth/account/${kind}/{id}`, id]],
+    ),
+  )
+}
+
+async function application(api: Api, token: string) {
+  const issued = expectStatus(201, await api.post(TOKENS, token, {}))
+  const answer = await api.post('/oauth/register', String(issued['token']), {
+    redirect_uris: [CALLBACK],
+  })
+  const client = expectStatus(201, answer)
+  return {
+    clientId: String(client['client_id']),
+    accessToken: String(client['registration_access_token']),
+  }
+}
+
+/** A subscription to payments with one delivery that has arrived. */
+async function webhook(api: Api, token: string, { origin, until }: Receiver) {
+  const url = `${origin}/${crypto.randomUUID()}`
+  const hook = expectStatus(
+    201,
+    await api.post('/api/v1/webhooks', token, { url, event_types: ['commerce.payment.failed'] }),
+  )
+  const id = String(hook['id'])
+  const test = await api.post(`/api/v1/webhooks/${id}/test`, token)
+  if (test.status >= 300) throw new Error(JSON.stringify(test.body))
+  await until(new URL(url).pathname, 1)
+  const [delivery] = await rowsWhen(api, token, `/api/v1/webhooks/${id}/deliveries`, (rows) =>
+    rows.some(({ status }) => status !== 'pending' && status !== 'retrying'),
+  )
+  return { id, secret: String(hook['secret']), deliveryId: String(delivery!['id']) }
+}
+
+async function vault(make: Make, agentId: string) {
+  const at = '/api/v1/vault'
+  const record = { provider: 'example', label: 'Theirs', non_exportable: false }
+  const authority = await make(`${at}/credentials`, { ...record, credential_type: 'ssh_ca' })
+  const key = { ...record, credential_type: 'api_key', auth_scheme: 'bearer', secret: 'theirs' }
+  const lent = await make(`${at}/credentials`, key)
+  const grantee = { grantee_type: 'agent', grantee_id: agentId }
+  const lending = { recipient_id: agentId, byte_budget: 1 }
+  const objects = {
+    [`${at}/credentials/{credential_id}`]: authority,
+    [`${at}/grants/{grant_id}`]: await make(`${at}/credentials/${authority}/grants`, grantee),
+    [`${at}/leases/{lease_id}`]: await make(`${at}/credentials/${lent}/leases`, lending),
+  }
+  return { objects, apiKeyId: lent }
+}
+
+/** A shop that has sold, sold again and again, and been quarrelled with. */
+async function trade(api: Api, token: string): Promise<Objects> {
+  const at = '/api/v1/commerce'
+  const make = (path: string, json: Json) => made(api, token, `${at}/${path}`, json)
+  const product = await make('products', { name: 'Tea' })
+  const money = { product_id: product, amount_minor: 1999, currency: 'USD' }
+  const price = await make('prices', money)
+  const monthly = await make('prices', { ...money, recurring: { interval: 'month' } })
+  const sale = expectStatus(
+    200,
+    await api.post(`${PUBLIC}/checkout-sessions`, undefined, { price_id: price }),
+  )
+  const browser = openBrowser(api.at)
+  const page = await browser.get(new URL(String(sale['checkout_url'])).pathname)
+  await browser.submit(page, { outcome: 'dispute', customer_email: 'ada@example.com' })
+  await browser.close()
+  const [dispute] = await rowsWhen(api, token, `${at}/disputes`, (rows) => rows.length > 0)
+  const subscription = expectStatus(
+    200,
+    await api.post(`${PUBLIC}/subscription-checkout-sessions`, undefined, {
+      price_id: monthly,
+      customer_email: 'ada@example.com',
+    }),
+  )
+  return {
+    [`${at}/products/{id}`]: product,
+    [`${at}/prices/{id}`]: price,
+    [`${at}/payment-links/{id}`]: await make('payment-links', { price_id: price }),
+    [`${at}/charges/{id}`]: String(sale['charge_id']),
+    [`${PUBLIC}/fulfillment/{charge_id}`]: String(sale['charge_id']),
+    [`${at}/disputes/{id}`]: String(dispute!['id']),
+    [`${at}/subscriptions/{id}`]: String(subscription['subscription_id']),
+  }
+}
+
+/** A list, once it fits. */
+async function rowsWhen(
+  api: Api,
+  token: string,
+  path: string,
+  fits: (rows: readonly Json[]) => boolean,
+): Promise<Json[]> {
+  for (let turn = 0; turn < WITHIN_TURNS; turn += 1) {
+    const { rows } = await api.list(path, token)
+    if (fits(rows)) return rows
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error(`${path} did not become what was expected`)
+}
