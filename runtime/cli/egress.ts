@@ -1,0 +1,132 @@
+/** `svc egress URL`: one call with a credential of the vault, in the manner of curl. */
+import { createReadStream, createWriteStream, statSync } from 'node:fs'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Command, Option } from 'commander'
+import { METHODS } from '../../actors/egress/protocol.js'
+import { httpClient } from '../client/http.js'
+import { tokenFrom } from '../client/token-source.js'
+import { systemClock } from '../kernel/clock.js'
+import { readEnvironment } from '../kernel/config/environment.js'
+import { chooseCredentials, parseNamed } from '../shim/credential-choice.js'
+import { type ServiceAnswer, serviceCalls } from '../shim/service-calls.js'
+import { collected, type ServiceAccess, serviceAccess } from './service-access.js'
+
+/** The service, not the upstream, said no. */
+const EXIT_REFUSED = 1
+/** As curl --fail. */
+const EXIT_FAILED = 22
+
+type EgressOptions = ServiceAccess & {
+  readonly request?: string
+  readonly header: readonly string[]
+  readonly data?: string
+  readonly credential?: string
+  readonly scheme?: string
+  readonly buffer: boolean
+  readonly include?: boolean
+  readonly fail?: boolean
+  readonly output?: string
+}
+
+/** Adds `egress` to the program. */
+export function egressCommand(program: Command): void {
+  serviceAccess(program.command('egress'))
+    .description('call an API with a credential of the vault')
+    .argument('<address>', 'https://…')
+    .addOption(new Option('-X, --request <method>', 'GET, or POST with data').choices(METHODS))
+    .option('-H, --header <line>', 'name: value', collected, [])
+    .option('-d, --data <data>', 'the body; @file reads it from there, @- from stdin')
+    .option('--credential <id>', 'which one; default: the only one of the host')
+    .option('--scheme <scheme>', 'its auth_scheme; default: as listed, or bearer')
+    .option('--no-buffer', 'print the answer as it comes')
+    .option('-i, --include', 'print status and header fields first')
+    .option('-f, --fail', `exit with ${EXIT_FAILED} when the status is 400 or more`)
+    .option('-o, --output <file>', 'write the body there')
+    .action(async (address: string, options: EgressOptions) => {
+      try {
+        process.exitCode = await call(address, options, process.stdout)
+      } catch (error) {
+        process.stderr.write(
+          `svc egress: ${error instanceof Error ? error.message : String(error)}\n`,
+        )
+        process.exitCode = EXIT_REFUSED
+      }
+    })
+}
+
+async function call(address: string, options: EgressOptions, out: Writable): Promise<number> {
+  const token = tokenFrom(options, readEnvironment())
+  const client = httpClient(options.url)
+  const calls = serviceCalls(options.url, token)
+  try {
+    const { hostname } = new URL(address)
+    const { credential: id, scheme } = options
+    const named =
+      id === undefined
+        ? []
+        : [parseNamed(`${hostname}=${id}${scheme === undefined ? '' : `,${scheme}`}`)]
+    const choice = await chooseCredentials({ client, token, named, clock: systemClock })
+    const chosen = await choice.of(hostname)
+    if (chosen.tag === 'none') throw new Error(`there is no credential for ${hostname}`)
+    if (chosen.tag === 'ambiguous') {
+      throw new Error(`say which credential with --credential: ${chosen.ids.join(', ')}`)
+    }
+    const body = options.data === undefined ? null : dataOf(options.data)
+    const answer = await calls.send({
+      method: options.request ?? (body === null ? 'GET' : 'POST'),
+      url: address,
+      headers: options.header.map(headerOf),
+      body: body?.from ?? null,
+      bodyBytes: body?.bytes ?? null,
+      credential: chosen.credential,
+      stream: !options.buffer,
+      signal: new AbortController().signal,
+    })
+    return await show(answer, options, out)
+  } finally {
+    await Promise.all([client.close(), calls.close()])
+  }
+}
+
+async function show(
+  { statusCode, headers, body }: ServiceAnswer,
+  { include, fail, output }: EgressOptions,
+  out: Writable,
+): Promise<number> {
+  const status = String(headers['proxy-status'])
+  if (include === true) {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`)
+    out.write(`${statusCode}\n${lines.join('\n')}\n\n`)
+  }
+  if (output === undefined) {
+    for await (const chunk of body) {
+      if (!out.write(chunk)) await new Promise((resolve) => out.once('drain', resolve))
+    }
+  } else await pipeline(body, createWriteStream(output))
+  if (status.includes('error=')) {
+    process.stderr.write(`svc egress: ${statusCode}, ${status}\n`)
+    return EXIT_REFUSED
+  }
+  return fail === true && statusCode >= 400 ? EXIT_FAILED : 0
+}
+
+function headerOf(line: string): readonly [string, string] {
+  const at = line.indexOf(':')
+  if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
+  return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+}
+
+function dataOf(data: string): {
+  readonly from: Readable | Uint8Array
+  readonly bytes: number | null
+} {
+  if (data === '@-') return { from: process.stdin, bytes: null }
+  if (!data.startsWith('@')) {
+    const bytes = Buffer.from(data)
+    return { from: bytes, bytes: bytes.length }
+  }
+  const path = data.slice(1)
+  const { size } = statSync(path)
+  return { from: createReadStream(path), bytes: size }
+}

@@ -1,0 +1,151 @@
+/**
+ * `svc run -- CMD`: runs a program whose calls to other APIs go through the egress proxy of a service,
+ * with credentials of the vault that the program never sees. Says what it says on stderr only.
+ */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
+import type { Command } from 'commander'
+import { normalizeHostname } from '../../actors/domain/hostnames.js'
+import { httpClient } from '../client/http.js'
+import { tokenFrom } from '../client/token-source.js'
+import { systemClock } from '../kernel/clock.js'
+import { type Environment, readEnvironment } from '../kernel/config/environment.js'
+import { systemRandom } from '../kernel/random.js'
+import { createAuthority } from '../shim/authority.js'
+import { type ChildEnd, codeOfSignal, runChild } from '../shim/child.js'
+import { childEnvironment } from '../shim/child-environment.js'
+import { chooseCredentials, parseNamed } from '../shim/credential-choice.js'
+import { startProgramProxy } from '../shim/program-proxy.js'
+import { createRunFolder } from '../shim/run-folder.js'
+import { serviceCalls } from '../shim/service-calls.js'
+import { collected, type ServiceAccess, serviceAccess } from './service-access.js'
+
+const EXIT_REFUSED = 1
+/** Of this user, for what is kept beside a run. */
+const RUNS_FOLDER = join(homedir(), '.svc', 'run')
+const TAG_BYTES = 9
+
+type RunOptions = ServiceAccess & {
+  readonly credential: readonly string[]
+  readonly passthrough: readonly string[]
+  readonly verbose?: boolean
+}
+
+/** Adds `run` to the program. */
+export function runCommand(program: Command): void {
+  serviceAccess(program.command('run'))
+    .description('run a program whose calls use the vault, without a change to it')
+    .option('--credential <host=id[,scheme]>', 'what a host is called with', collected, [])
+    .option('--passthrough <host>', "let a host through as it is; '*': all others", collected, [])
+    .option('--verbose', 'every call on stderr')
+    .argument('<command>', 'the program')
+    .argument('[args...]', 'its arguments')
+    .passThroughOptions()
+    .action(async (command: string, args: string[], options: RunOptions) => {
+      const say = (line: string) => void process.stderr.write(`svc run: ${line}\n`)
+      try {
+        leaveAs(await run(command, args, options, say), say)
+      } catch (error) {
+        say(error instanceof Error ? error.message : String(error))
+        process.exitCode = EXIT_REFUSED
+      }
+    })
+}
+
+async function run(
+  command: string,
+  args: readonly string[],
+  options: RunOptions,
+  say: (line: string) => void,
+): Promise<ChildEnd> {
+  const environment = readEnvironment()
+  const random = systemRandom(systemClock)
+  const token = tokenFrom(options, environment)
+  const named = options.credential.map(parseNamed)
+  const passthrough = options.passthrough.map(passedHost)
+  const client = httpClient(options.url)
+  const calls = serviceCalls(options.url, token)
+  try {
+    const choice = await chooseCredentials({ client, token, named, clock: systemClock })
+    const authority = await createAuthority(systemClock, random)
+    const tell = once(say)
+    const trace = options.verbose === true ? say : () => {}
+    const proxy = await startProgramProxy({
+      authority,
+      choice,
+      calls,
+      passthrough,
+      random,
+      tell,
+      trace,
+    })
+    const folder = createRunFolder(
+      { parent: RUNS_FOLDER, pid: process.pid, tag: random.token(TAG_BYTES), isAlive },
+      bundleOf(environment, authority.certificatePem),
+    )
+    trace(`credentials for ${choice.hosts().join(', ') || 'no host'}`)
+    try {
+      return await runChild({
+        command,
+        args,
+        environment: childEnvironment(environment, {
+          proxyUrl: proxy.url,
+          bundlePath: folder.bundlePath,
+          preloadUrl: new URL('../shim/node-preload.js', import.meta.url).href,
+          tokenEnv: options.tokenEnv,
+        }),
+        isInteractive: process.stdin.isTTY === true,
+      })
+    } finally {
+      folder.remove()
+      await proxy.close()
+    }
+  } finally {
+    await Promise.all([client.close(), calls.close()])
+  }
+}
+
+/** Ends as the program did. */
+function leaveAs(end: ChildEnd, say: (line: string) => void): void {
+  if (end.tag === 'not_started') say(end.detail)
+  if (end.tag !== 'killed') {
+    process.exitCode = end.code
+    return
+  }
+  process.exitCode = codeOfSignal(end.signal)
+  process.kill(process.pid, end.signal)
+}
+
+/** Says each thing once: a program that tries again and again is told about once. */
+function once(say: (line: string) => void): (line: string) => void {
+  const said = new Set<string>()
+  return (line) => {
+    if (said.size > 1_000) said.clear()
+    if (!said.has(line)) say(line)
+    said.add(line)
+  }
+}
+
+function passedHost(text: string): string {
+  const host = text === '*' ? text : normalizeHostname(text)
+  if (host === null) throw new Error(`--passthrough is a host name or *, not ${text}`)
+  return host
+}
+
+/** What is trusted here already, for hosts that are let through, and the throw-away authority. */
+function bundleOf(environment: Environment, own: string): string {
+  const { SSL_CERT_FILE: all, NODE_EXTRA_CA_CERTS: extra } = environment
+  const known = all === undefined ? rootCertificates.join('\n') : readFileSync(all, 'utf8')
+  return [known, extra === undefined ? '' : readFileSync(extra, 'utf8'), own].join('\n')
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,33 @@
+/** Where a command has its access token from. Never from an argument: everybody on the machine sees those. */
+import { readFileSync } from 'node:fs'
+import type { Environment } from '../kernel/config/environment.js'
+
+/** The token to use now: one that has been renewed in the meantime is noticed. */
+export type TokenSource = () => Promise<string>
+
+export type TokenOptions = {
+  readonly tokenFile?: string | undefined
+  /** Name of a variable. */
+  readonly tokenEnv?: string | undefined
+}
+
+/** @throws when neither is given, or the token is not there now */
+export function tokenFrom(
+  { tokenFile, tokenEnv }: TokenOptions,
+  environment: Environment,
+): TokenSource {
+  if (tokenFile !== undefined) {
+    const read = () => present(readFileSync(tokenFile, 'utf8'), tokenFile)
+    read()
+    return async () => read()
+  }
+  if (tokenEnv === undefined) throw new Error('give --token-file or --token-env')
+  const token = present(environment[tokenEnv] ?? '', `$${tokenEnv}`)
+  return async () => token
+}
+
+function present(text: string, where: string): string {
+  const token = text.trim()
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`there is no token in ${where}`)
+  return token
+}

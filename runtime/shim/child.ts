@@ -1,0 +1,55 @@
+/** Runs a program in the place of this one: same terminal, same signals, same end. */
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import type { Environment } from '../kernel/config/environment.js'
+
+/** As a shell says it. */
+const EXIT_NOT_FOUND = 127
+const EXIT_NOT_RUNNABLE = 126
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGCONT'] as const
+/** A terminal sends these to every process of the group, so that the child has them already. */
+const FROM_TERMINAL = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT'])
+
+export type ChildEnd =
+  | { readonly tag: 'exited'; readonly code: number }
+  | { readonly tag: 'killed'; readonly signal: NodeJS.Signals }
+  | { readonly tag: 'not_started'; readonly code: number; readonly detail: string }
+
+export type ChildJob = {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly environment: Environment
+  /** Whether this process has a terminal. */
+  readonly isInteractive: boolean
+}
+
+export async function runChild({
+  command,
+  args,
+  environment,
+  isInteractive,
+}: ChildJob): Promise<ChildEnd> {
+  const child = spawn(command, args, { stdio: 'inherit', env: { ...environment } })
+  const pass = (signal: NodeJS.Signals) => {
+    if (!isInteractive || !FROM_TERMINAL.has(signal)) child.kill(signal)
+  }
+  for (const signal of SIGNALS) process.on(signal, pass)
+  try {
+    return await new Promise<ChildEnd>((resolve) => {
+      child.once('error', (error: NodeJS.ErrnoException) => {
+        const code = error.code === 'ENOENT' ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE
+        resolve({ tag: 'not_started', code, detail: `${command}: ${error.code ?? error.message}` })
+      })
+      child.once('exit', (code, signal) => {
+        resolve(signal === null ? { tag: 'exited', code: code ?? 0 } : { tag: 'killed', signal })
+      })
+    })
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, pass)
+  }
+}
+
+/** The code that a shell gives to a program that a signal has ended. */
+export function codeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal]
+}
