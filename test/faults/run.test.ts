@@ -47,7 +47,14 @@ test.serial('options after the program are the program’s', async (t) => {
 })
 
 test.serial('the proxy is for the program only', async (t) => {
-  const running = shim.begin(['run', ...access, '--', 'sh', '-c', 'echo $HTTPS_PROXY; sleep 60'])
+  const running = shim.begin([
+    'run',
+    ...access,
+    '--',
+    'sh',
+    '-c',
+    'echo $HTTPS_PROXY; exec sleep 60',
+  ])
   const proxy = new URL((await running.printed(/\n/)).trim())
   t.is(proxy.hostname, '127.0.0.1')
   const authority = `${UPSTREAM_NAME}:443`
