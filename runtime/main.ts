@@ -1,5 +1,6 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
+import { agentCommand } from './cli/agent.js'
 import { auditCommand } from './cli/audit.js'
 import { configCommand } from './cli/config.js'
 import { egressCommand } from './cli/egress.js'
@@ -27,6 +28,7 @@ keysCommand(program)
 auditCommand(program)
 operatorCommand(program)
 webhooksCommand(program)
+agentCommand(program)
 runCommand(program)
 egressCommand(program)
 tourCommand(program)

@@ -1,5 +1,6 @@
 /**
- * The code of a page of docs/, run as it stands: `sh` blocks by bash, `js` blocks by Node. What a
+ * The code of a page of docs/, run as it stands: `sh` blocks by bash, `js` blocks by Node, `ts` blocks
+ * by Node once the compiler has accepted them. What a
  * page calls `$BASE`, `$CLIENT_ID` and so on comes from the environment that the test gives.
  *
  *     const page = docsPage(t, 'device-grant')
@@ -7,7 +8,7 @@
  *     const code = await running.line() // what it has printed so far
  *     await running.ended // all of it, once it has exited with 0
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,10 +16,11 @@ import { createInterface } from 'node:readline'
 import test, { type ExecutionContext } from 'ava'
 import { program } from './programs.js'
 
+const TSC = new URL('../../../node_modules/typescript/bin/tsc', import.meta.url).pathname
 /** What `sh` blocks may use. */
 const COMMANDS = ['bash', 'curl', 'jq', 'openssl', 'basenc']
 
-export type Language = 'sh' | 'js'
+export type Language = 'sh' | 'js' | 'ts'
 
 export interface RunningBlock {
   /** The next line of its output; throws when it has ended without one. */
@@ -53,9 +55,25 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
   function command(language: Language, block: string): [string, string[]] {
     if (language === 'sh') return ['bash', ['-euo', 'pipefail', '-c', block]]
     const file = join(mkdtempSync(join(modules, `${name}-`)), 'page.mjs')
-    writeFileSync(file, block)
     t.teardown(() => rmSync(join(file, '..'), { recursive: true }))
+    if (language === 'js') writeFileSync(file, block)
+    else compile(file.replace(/mjs$/, 'mts'), block)
     return [process.execPath, [file]]
+  }
+
+  /** As strictly as the project itself. @throws with what the compiler says. */
+  function compile(source: string, block: string): void {
+    writeFileSync(source, block)
+    const options = '--strict --target es2023 --module nodenext --types node --skipLibCheck'
+    try {
+      execFileSync(process.execPath, [TSC, '--ignoreConfig', ...options.split(' '), source], {
+        cwd: modules,
+        encoding: 'utf8',
+      })
+    } catch (error) {
+      const { stdout = '' } = error as { stdout?: string }
+      throw new Error(`${name}.md does not compile:\n${stdout}`, { cause: error })
+    }
   }
 
   const page: DocsPage = {

@@ -1,0 +1,39 @@
+/** The client as other programs import it: `import { agentSession } from 'svc/client'`. */
+export { type AgentKey, agentKeyFromJwk, createAgentKey, openAgentKey } from './agent.js'
+export {
+  askForDelegation,
+  awaitDelegation,
+  type DelegatedToken,
+  type DelegationRequest,
+  renewDelegation,
+} from './delegation.js'
+export { type Answer, type HttpClient, httpClient, type Request } from './http.js'
+export {
+  holdingIdentity,
+  readIdentity,
+  type StoredDelegation,
+  type StoredIdentity,
+  type StoredToken,
+  writeIdentity,
+} from './identity-file.js'
+export { type AgentToken, type LoginOptions, logIn } from './login.js'
+export { ServiceRefusal } from './refusal.js'
+export {
+  type AgentRegistrationOptions,
+  type CreatedWorkspace,
+  createWorkspace,
+  readMetadata,
+  type RegisteredAgent,
+  registerAgent,
+  type TenantChoice,
+  type WorkProgress,
+  type WorkspaceOptions,
+} from './registration.js'
+export {
+  type AgentSession,
+  type AgentSessionOptions,
+  agentSession,
+  type DelegateOptions,
+  type Delegation,
+} from './session.js'
+export { solve, type SolveOptions } from './solver.js'

@@ -1,0 +1,201 @@
+/**
+ * An agent's identity in a file: where it is registered, its private key, and the tokens it holds.
+ * Whoever reads the file is the agent; so it is written for its owner alone (0600, in a folder 0700)
+ * and refused when anybody else may read it. Written whole or not at all.
+ */
+import { randomBytes } from 'node:crypto'
+import { constants, type Stats } from 'node:fs'
+import { lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const FILE_MODE = 0o600
+const FOLDER_MODE = 0o700
+const OTHERS = 0o077
+const OTHERS_WRITE = 0o022
+const STICKY = 0o1000
+const VERSION = 1
+const LOCK_POLL_MS = 50
+const LOCK_WAIT_MS = 60_000
+
+export type StoredToken = {
+  /** UUID of the tenant. */
+  readonly tenant_id: string
+  /** As it was asked for; empty for all that may be had. */
+  readonly asked_scope: string
+  readonly scope: string
+  readonly access_token: string
+  /** Unix seconds. */
+  readonly expires_at: number
+}
+
+export type StoredDelegation = {
+  readonly delegation_id: string
+  readonly subject: string
+  readonly scope: string
+  readonly access_token: string
+  /** Unix seconds. */
+  readonly expires_at: number
+  readonly refresh_token: string | null
+}
+
+export type StoredIdentity = {
+  readonly version: typeof VERSION
+  readonly base_url: string
+  readonly issuer: string
+  readonly name: string
+  /** Null until a registration was answered. */
+  readonly agent_id: string | null
+  readonly home_tenant_id: string | null
+  /** The tenant that tokens are for where none is named: the workspace, else the home. */
+  readonly tenant_id: string | null
+  /** PKCS#8 PEM. */
+  readonly private_key: string
+  readonly tokens: readonly StoredToken[]
+  /** Newest first. */
+  readonly delegations: readonly StoredDelegation[]
+}
+
+/** Undefined when there is none. @throws when others may read it, or it is not such a file. */
+export async function readIdentity(path: string): Promise<StoredIdentity | undefined> {
+  await judgeFolder(dirname(path))
+  let file: Awaited<ReturnType<typeof open>>
+  try {
+    // Not through a link, which somebody else may have made.
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    if (codeOf(error) === 'ELOOP') {
+      throw new Error(`${path} is a link: name the file itself`, { cause: error })
+    }
+    throw error
+  }
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new Error(`${path} is not a file`)
+    judgeOwner(path, stats)
+    if ((stats.mode & OTHERS) !== 0) {
+      throw new Error(`${path} holds a private key and others may read it: chmod 600 ${path}`)
+    }
+    return identityOf(path, await file.readFile('utf8'))
+  } finally {
+    await file.close()
+  }
+}
+
+/** Replaces the file in one step, so that no reader and no crash sees half of it. */
+export async function writeIdentity(path: string, identity: StoredIdentity): Promise<void> {
+  const folder = dirname(path)
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
+  await judgeFolder(folder)
+  const draft = `${path}.${randomBytes(6).toString('hex')}.new`
+  try {
+    const file = await open(draft, 'wx', FILE_MODE)
+    try {
+      await file.writeFile(`${JSON.stringify(identity, null, 2)}\n`)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+}
+
+/**
+ * Runs what reads and writes the file while nobody else does: two renewals with one refresh token
+ * would look like a theft. A lock whose holder has died is taken over.
+ * @throws when it stays held for a minute.
+ */
+export async function holdingIdentity<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const lock = `${path}.lock`
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
+  for (let waitedMs = 0; ; waitedMs += LOCK_POLL_MS) {
+    try {
+      const file = await open(lock, 'wx', FILE_MODE)
+      await file.writeFile(String(process.pid))
+      await file.close()
+      break
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+      if (waitedMs >= LOCK_WAIT_MS) {
+        throw new Error(`${lock} is held; remove it if nobody uses it`, { cause: error })
+      }
+      if (await holderDied(lock)) await rm(lock, { force: true })
+      else await sleep(LOCK_POLL_MS)
+    }
+  }
+  try {
+    return await work()
+  } finally {
+    await rm(lock, { force: true })
+  }
+}
+
+async function holderDied(lock: string): Promise<boolean> {
+  const text = await readFile(lock, 'utf8').catch(() => '')
+  // Made, and its holder not yet named in it.
+  if (!/^\d+$/.test(text)) return false
+  try {
+    process.kill(Number(text), 0)
+    return false
+  } catch (error) {
+    return codeOf(error) === 'ESRCH'
+  }
+}
+
+/** Nobody else may put another file in the place of this one. */
+async function judgeFolder(folder: string): Promise<void> {
+  let stats: Stats
+  try {
+    stats = await lstat(folder)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return
+    throw error
+  }
+  if (!stats.isDirectory()) throw new Error(`${folder} is not a folder`)
+  judgeOwner(folder, stats)
+  if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
+    throw new Error(`others may write to ${folder}: chmod 700 ${folder}`)
+  }
+}
+
+function judgeOwner(path: string, { uid }: Stats): void {
+  const own = process.getuid?.()
+  if (own === undefined || uid === own || uid === 0) return
+  throw new Error(`${path} belongs to another user`)
+}
+
+function identityOf(path: string, text: string): StoredIdentity {
+  let read: Partial<StoredIdentity> | null
+  try {
+    read = JSON.parse(text) as Partial<StoredIdentity> | null
+  } catch {
+    throw new Error(`${path} is not JSON`)
+  }
+  if (read?.version !== VERSION || !isText(read.private_key) || !isText(read.base_url)) {
+    throw new Error(`${path} is not a file of svc agent`)
+  }
+  return {
+    version: VERSION,
+    base_url: read.base_url,
+    issuer: read.issuer ?? read.base_url,
+    name: read.name ?? '',
+    agent_id: read.agent_id ?? null,
+    home_tenant_id: read.home_tenant_id ?? null,
+    tenant_id: read.tenant_id ?? null,
+    private_key: read.private_key,
+    tokens: read.tokens ?? [],
+    delegations: read.delegations ?? [],
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

@@ -1,0 +1,112 @@
+/** What a service refused, as an error that says what to do about it. interface.md, Errors. */
+import type { Answer, HttpClient, Request } from './http.js'
+
+export type Members = Readonly<Record<string, unknown>>
+
+/** A refusal of the service: its problem document (RFC 9457) or OAuth error (RFC 6749 section 5.2). */
+export class ServiceRefusal extends Error {
+  override readonly name = 'ServiceRefusal'
+  readonly status: number
+  /** The `error` code, such as `policy_denied`; `unknown` where the answer has none. */
+  readonly code: string
+  /** What the service said about it. */
+  readonly detail: string
+  /** What to do about it; null where the detail says everything. */
+  readonly hint: string | null
+  /** For whoever operates the service; null where the answer has none. */
+  readonly requestId: string | null
+  /** What the service asks to wait, in seconds; null where it says nothing. */
+  readonly retryAfterSecs: number | null
+  readonly body: unknown
+
+  constructor({ status, headers, body }: Answer, request: Pick<Request, 'method' | 'path'>) {
+    const code = text(member(body, 'error')) ?? 'unknown'
+    const detail =
+      text(member(body, 'detail')) ??
+      text(member(body, 'error_description')) ??
+      text(member(body, 'title')) ??
+      `${request.method} ${request.path} was answered with ${status}`
+    super(`${detail} (${status} ${code})`)
+    this.status = status
+    this.code = code
+    this.detail = detail
+    this.hint = hintFor(status, code)
+    this.requestId = headers['x-request-id'] ?? null
+    this.retryAfterSecs = secondsOf(headers['retry-after'])
+    this.body = body
+  }
+}
+
+/** A request that must be answered with a status. @throws ServiceRefusal for any other. */
+export async function expectAnswer(
+  http: HttpClient,
+  status: number,
+  request: Request,
+): Promise<Members> {
+  const answer = await http.request(request)
+  if (answer.status !== status) throw new ServiceRefusal(answer, request)
+  if (typeof answer.body !== 'object' || answer.body === null) {
+    throw new ServiceRefusal({ ...answer, body: null }, request)
+  }
+  return answer.body as Members
+}
+
+/** A member of an answer; undefined where there is none. */
+export function member(body: unknown, name: string): unknown {
+  return typeof body === 'object' && body !== null ? (body as Members)[name] : undefined
+}
+
+/** A member that must be a string. @throws when it is not: the other side is no such service. */
+export function textMember(body: unknown, name: string): string {
+  const value = text(member(body, name))
+  if (value === undefined) throw new TypeError(`the answer of the service has no ${name}`)
+  return value
+}
+
+/** A member that must be a number. @throws when it is not. */
+export function numberMember(body: unknown, name: string): number {
+  const value = member(body, name)
+  if (typeof value !== 'number') throw new TypeError(`the answer of the service has no ${name}`)
+  return value
+}
+
+/** A header in whole seconds; null where it says nothing. */
+export function secondsOf(header: string | undefined): number | null {
+  return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : null
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** By `error`, where the detail of the service does not say what the caller can do. */
+const HINTS: Readonly<Record<string, string>> = {
+  policy_denied:
+    'The tenant does not allow it. Somebody with tenant:manage there may change its settings ' +
+    '(admit_agents, direct_agent_registration); a workspace of your own needs nobody.',
+  conflict: 'It exists already. A key is registered once in a tenant: log in with it.',
+  rate_limited: 'Wait as long as the service says and send it again.',
+  brute_force_locked: 'Wait as long as the service says and send it again.',
+  invalid_grant:
+    'What was shown is spent, has ended or was never valid: the key may be revoked, the agent ' +
+    'suspended, the delegation ended. Log in again, or ask for the delegation again.',
+  invalid_scope: 'Ask for less: svc agent login without --scope shows what the agent may have.',
+  invalid_target: 'audience is the issuer or the audience of an application of the tenant.',
+  insufficient_scope: 'The token does not have the scope. Log in with it, or have it granted.',
+  invalid_token:
+    'The token has ended: the agent, its key or the session was revoked. Log in again.',
+  access_denied: 'The person said no.',
+  expired_token: 'Nobody decided in time. Ask again.',
+  service_unavailable: 'The service or what it stands on is away for a moment: send it again.',
+  too_early: 'The proof came before the minimum duration: send the same again.',
+}
+
+const HINTS_BY_STATUS: Readonly<Record<number, string>> = {
+  403: 'This needs a direct token of an active agent with the scope, for the tenant in question.',
+  404: 'There is none here, or it belongs to another tenant.',
+  501: 'This deployment does not have the agent service.',
+}
+
+function hintFor(status: number, code: string): string | null {
+  return HINTS[code] ?? HINTS_BY_STATUS[status] ?? null
+}

@@ -1,0 +1,154 @@
+/** Registers an agent, alone or with a workspace. interface.md, Agent authentication. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AgentKey } from './agent.js'
+import type { HttpClient } from './http.js'
+import { expectAnswer, type Members, numberMember, ServiceRefusal, textMember } from './refusal.js'
+import { solve } from './solver.js'
+
+const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+const REGISTER = '/api/v1/agents/auth/register'
+
+/** How far the proof of work is. */
+export type WorkProgress = {
+  readonly difficultyBits: number
+  /** Nonces tried so far. */
+  readonly tried: number
+  /** Nonces that it takes on average; a run may take several times as many. */
+  readonly expected: number
+}
+
+/** A tenant by its UUID or its slug; neither is the one the service is set to. */
+export type TenantChoice = { readonly tenantId?: string; readonly tenantSlug?: string }
+
+export type RegistrationOptions = {
+  readonly http: HttpClient
+  readonly key: AgentKey
+  /** 1 to 120 characters, for people to read. */
+  readonly name: string
+  readonly onProgress?: ((progress: WorkProgress) => void) | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Threads of the solver; default one for each processor. */
+  readonly threads?: number | undefined
+}
+
+export type AgentRegistrationOptions = RegistrationOptions & {
+  /**
+   * The tenant by its UUID, which the proof of ownership signs; left out, the control plane. A slug
+   * does not do here: nothing public tells its UUID.
+   */
+  readonly tenantId?: string | undefined
+  /** Without proof of work, where the tenant trusts its context. */
+  readonly direct?: boolean | undefined
+}
+
+export type RegisteredAgent = {
+  readonly agentId: string
+  readonly tenantId: string
+  readonly issuer: string
+  /** The whole answer. */
+  readonly body: Members
+}
+
+export type WorkspaceOptions = RegistrationOptions & {
+  readonly organizationName: string
+  readonly redirectUris?: readonly string[] | undefined
+  readonly framework?: string | undefined
+  readonly issueOperatorInvite?: boolean | undefined
+}
+
+export type CreatedWorkspace = {
+  readonly agentId: string
+  /** The agent is at home in the control plane. */
+  readonly homeTenantId: string
+  readonly organizationId: string
+  /** The new sandbox tenant. */
+  readonly tenantId: string
+  readonly tenantSlug: string
+  readonly issuer: string
+  /** The whole answer: what it shows, it shows once. */
+  readonly body: Members
+}
+
+/** What a proof of ownership must name. Creates nothing. @throws ServiceRefusal. */
+export async function readMetadata(
+  http: HttpClient,
+): Promise<{ issuer: string; controlPlaneTenantId: string }> {
+  const body = await expectAnswer(http, 200, { method: 'GET', path: BOOTSTRAP })
+  return {
+    issuer: textMember(body, 'issuer'),
+    controlPlaneTenantId: textMember(body, 'control_plane_tenant_id'),
+  }
+}
+
+/** @throws ServiceRefusal; the signal's reason when it is aborted. */
+export async function registerAgent(options: AgentRegistrationOptions): Promise<RegisteredAgent> {
+  const { http, key, name, tenantId, direct = false } = options
+  const { issuer, controlPlaneTenantId } = await readMetadata(http)
+  const home = (tenantId ?? controlPlaneTenantId).toLowerCase()
+  const json = { name, tenant_id: home, ...key.registration({ issuer, tenantId: home }) }
+  const body = direct
+    ? await expectAnswer(http, 201, { method: 'POST', path: REGISTER, json })
+    : await work(options, `${REGISTER}/pow`, json, 200, {})
+  return {
+    agentId: textMember(body, 'agent_id'),
+    tenantId: textMember(body, 'tenant_id'),
+    issuer,
+    body,
+  }
+}
+
+/** @throws ServiceRefusal; the signal's reason when it is aborted. */
+export async function createWorkspace(options: WorkspaceOptions): Promise<CreatedWorkspace> {
+  const { http, key, name, organizationName, redirectUris = [] } = options
+  const { issuer, controlPlaneTenantId: homeTenantId } = await readMetadata(http)
+  const start = { name, ...key.registration({ issuer, tenantId: homeTenantId }) }
+  const body = await work(options, `${BOOTSTRAP}/pow`, start, 201, {
+    organization_name: organizationName,
+    redirect_uris: redirectUris,
+    issue_operator_invite: options.issueOperatorInvite ?? false,
+    framework: options.framework ?? 'generic',
+  })
+  return {
+    agentId: textMember(body['agent'], 'id'),
+    homeTenantId,
+    organizationId: textMember(body, 'organization_id'),
+    tenantId: textMember(body, 'tenant_id'),
+    tenantSlug: textMember(body, 'tenant_slug'),
+    issuer,
+    body,
+  }
+}
+
+/** Starts, solves, completes, and waits where the service says that it is too early. */
+async function work(
+  { http, onProgress, signal, threads }: RegistrationOptions,
+  path: string,
+  start: Members,
+  status: number,
+  rest: Members,
+): Promise<Members> {
+  const challenge = await expectAnswer(http, 200, { method: 'POST', path, json: start })
+  const difficultyBits = numberMember(challenge, 'difficulty_bits')
+  const nonce = await solve({
+    challengeToken: textMember(challenge, 'challenge_token'),
+    difficultyBits,
+    threads,
+    signal,
+    onProgress: (tried) => onProgress?.({ difficultyBits, tried, expected: 2 ** difficultyBits }),
+  })
+  const json = { challenge_id: textMember(challenge, 'challenge_id'), nonce, ...rest }
+  for (;;) {
+    try {
+      return await expectAnswer(http, status, { method: 'POST', path: `${path}/complete`, json })
+    } catch (error) {
+      // The challenge and the nonce stay good; everything else is final.
+      if (!(error instanceof ServiceRefusal) || !PASSING.has(error.status)) throw error
+      if (error.retryAfterSecs === null || error.retryAfterSecs > WAIT_SECS_MAX) throw error
+      await sleep(error.retryAfterSecs * 1000, undefined, signal === undefined ? {} : { signal })
+    }
+  }
+}
+
+/** Too early, and password workers busy: the challenge is untouched and a while is named. */
+const PASSING: ReadonlySet<number> = new Set([425, 503])
+const WAIT_SECS_MAX = 60
