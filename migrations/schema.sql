@@ -1719,6 +1719,28 @@ alter table vault_leases enable row level security;
 alter table vault_leases force row level security;
 create policy tenant on vault_leases using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table vault_managed_tokens (
+  tenant_id uuid not null,
+  credential_id uuid not null,
+  token bytea,
+  obtained_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  client_auth text,
+  refresher uuid,
+  refreshing_until timestamp with time zone,
+  failure jsonb,
+  retry_at timestamp with time zone,
+  constraint vault_managed_tokens_pkey PRIMARY KEY (tenant_id, credential_id),
+  constraint vault_managed_tokens_check CHECK (((token IS NULL) = (obtained_at IS NULL))),
+  constraint vault_managed_tokens_check1 CHECK (((refresher IS NULL) = (refreshing_until IS NULL))),
+  constraint vault_managed_tokens_check2 CHECK (((failure IS NULL) = (retry_at IS NULL))),
+  constraint vault_managed_tokens_client_auth_check CHECK ((client_auth = ANY (ARRAY['basic'::text, 'post'::text]))),
+  constraint vault_managed_tokens_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
+);
+alter table vault_managed_tokens enable row level security;
+alter table vault_managed_tokens force row level security;
+create policy tenant on vault_managed_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table webhook_attempts (
   tenant_id uuid not null,
   delivery_id uuid not null,

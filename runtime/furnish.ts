@@ -54,6 +54,9 @@ import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
+import { createVaultExports } from '../actors/vault/exports.js'
+import { vaultMetrics } from '../actors/vault/metrics.js'
+import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import { reconciliationActor } from '../actors/reconciliation/actor.js'
 import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
@@ -119,7 +122,17 @@ export function furnishings(house: House): readonly Furnishing[] {
     })),
     furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
     furnish(tokensActor, ({ ref, onStop }) => {
+      const vault = createVaultExports({
+        database,
+        sealer,
+        endpoint: createTokenEndpoint({ settings: settings.vault, clock }),
+        clock,
+        random,
+        log: house.log,
+        metrics: vaultMetrics(registry),
+      })
       onStop(() => documents.close())
+      onStop(() => vault.close())
       return {
         keys: ref(keys),
         database,
@@ -132,6 +145,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         issuer,
         jwt,
         dpop,
+        vault,
       }
     }),
     furnish(discoveryActor, ({ ref }) => ({

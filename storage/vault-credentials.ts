@@ -169,6 +169,21 @@ export async function replaceCredentialSecret(
   return rows[0]!
 }
 
+/** The same secret in another form: nobody changed the credential. The row must be locked. */
+export async function keepRenewedSecret(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  secret: Uint8Array,
+): Promise<void> {
+  await tx.query({
+    name: 'vault_credential.keep_renewed_secret',
+    text: `update vault_credentials set secret = $3
+           where tenant_id = $1 and id = $2 and status = 'active'`,
+    values: [tenantId, id, secret],
+  })
+}
+
 /** Ends the credential for good; its secret is gone. */
 export async function revokeVaultCredential(
   tx: Transaction,

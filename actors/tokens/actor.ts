@@ -9,6 +9,7 @@ import type { Standing } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { Documents } from '../egress/documents.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
+import type { VaultExports } from '../vault/exports.js'
 import { grantAgent } from './agent-login.js'
 import { grantCode } from './authorization-code.js'
 import { grantBackchannel } from './backchannel-grant.js'
@@ -29,6 +30,7 @@ import {
   type Issued,
   type OAuthRefused,
   type ProofRefused,
+  type SecretIssued,
   TOKEN_EXCHANGE,
   type TokenRequest,
   type TokensProtocol,
@@ -61,6 +63,8 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** What the vault hands out for a token. */
+  readonly vault: Pick<VaultExports, 'export'>
 }
 
 type Grant = (
@@ -68,7 +72,8 @@ type Grant = (
   form: OAuthForm,
   jkt: string | null,
   turn: Turn,
-) => Promise<Issued | OAuthRefused | ProofRefused>
+  address: string,
+) => Promise<Issued | SecretIssued | OAuthRefused | ProofRefused>
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
@@ -126,7 +131,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           { jkt, refusal: proofs.missing },
           turn,
         ),
-      [TOKEN_EXCHANGE]: (client, form, jkt, turn) => exchangeToken(client, form, jkt, turn),
+      [TOKEN_EXCHANGE]: (...asked) => exchangeToken(...asked),
       [DEVICE_CODE]: (client, form, jkt, turn) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
     }
@@ -136,8 +141,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       form: OAuthForm,
       jkt: string | null,
       turn: Turn,
-    ): Promise<Issued | OAuthRefused | ProofRefused> {
-      const proof = { jkt, refusal: proofs.missing }
+      address: string,
+    ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
+      const proof = { jkt, refusal: proofs.missing, address }
       return grantExchange({ ...issuing, bearer }, client, form, proof, turn)
     }
 
@@ -197,9 +203,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if (client !== null && 'tag' in client) return client
         const proof = await keyOf(request, client)
         if ('tag' in proof) return proof
+        const address = request.address ?? ''
         return client === null
-          ? exchangeToken(null, form, proof.jkt, turn)
-          : grants[grantType](client, form, proof.jkt, turn)
+          ? exchangeToken(null, form, proof.jkt, turn, address)
+          : grants[grantType](client, form, proof.jkt, turn, address)
       },
 
       async identifyClient(request) {

@@ -13,7 +13,7 @@ export type TokensProtocol = {
   /** Redeems an approved delegation, once. Whoever asks has authenticated the agent. */
   grantDelegated: Ask<GrantDelegated, DelegatedGranted | { readonly tag: 'gone' }>
   /** Runs one request of the token endpoint, whatever its grant. */
-  exchange: Ask<TokenRequest, Issued | ProofRefused | OAuthRefused>
+  exchange: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
   /** Authenticates a client for another endpoint that takes client authentication. */
   identifyClient: Ask<TokenRequest, ClientIdentified | ProofRefused | OAuthRefused>
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
@@ -142,6 +142,8 @@ export type TokenRequest = {
   readonly dpopProof: string | null
   readonly httpMethod: string
   readonly httpUrl: string
+  /** Of the client, for the audit log. */
+  readonly address?: string | undefined
 }
 export type Issued = {
   readonly tag: 'issued'
@@ -156,6 +158,17 @@ export type Issued = {
   /** Of a token exchange (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string | undefined
 }
+/** What the vault gives for a token (decisions.md 4, export; RFC 8693 section 2.2.1). */
+export type SecretIssued = {
+  readonly tag: 'secret_issued'
+  /** The secret, or the access token of an upstream. */
+  readonly accessToken: string
+  readonly issuedTokenType: string
+  readonly tokenType: 'N_A' | 'Bearer'
+  /** Null: not known. */
+  readonly expiresInSecs: number | null
+  readonly scope: string | null
+}
 /** A refusal in the words of RFC 6749 section 5.2; the status is in the error map of decisions.md 7.3. */
 export type OAuthRefused = {
   readonly tag: 'oauth_refused'
@@ -165,6 +178,8 @@ export type OAuthRefused = {
   readonly basicTried: boolean
   /** Of a poll that is to be repeated: the interval now in force. */
   readonly retryIntervalSecs?: number | undefined
+  /** Of something that is away for now. */
+  readonly retryAfterSecs?: number | undefined
 }
 export type OAuthError =
   | 'invalid_request'
@@ -180,6 +195,9 @@ export type OAuthError =
   | 'access_denied'
   | 'expired_token'
   | 'consent_required'
+  | 'policy_denied'
+  | 'server_error'
+  | 'temporarily_unavailable'
 
 export type ClientIdentified = {
   readonly tag: 'identified'

@@ -13,6 +13,7 @@ import { activeDelegations, type DelegationRow } from '../../storage/delegations
 import type { Database } from '../../storage/sql.js'
 import { agentBelongs } from '../../storage/vault-grants.js'
 import { isUuid } from '../domain/ids.js'
+import type { VaultExports } from '../vault/exports.js'
 import type { AccessGrant, ReadToken } from './access-token.js'
 import { readAskedAudience, tokenAudience } from './audience.js'
 import type { Bearer } from './bearer.js'
@@ -28,11 +29,18 @@ import {
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
-import { type Issued, type OAuthRefused, type ProofRefused, TOKEN_EXCHANGE } from './protocol.js'
+import {
+  type Issued,
+  type OAuthRefused,
+  type ProofRefused,
+  type SecretIssued,
+  TOKEN_EXCHANGE,
+} from './protocol.js'
 import { refuse } from './refusals.js'
 import type { JwtSettings } from './settings.js'
 import type { TenantCommits } from './tenant-commits.js'
 import type { TokenSigner } from './token-signer.js'
+import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
 
 export type ExchangeNeeds = {
   readonly database: Database
@@ -44,12 +52,15 @@ export type ExchangeNeeds = {
   readonly random: Random
   readonly issuer: string
   readonly jwt: JwtSettings
+  readonly vault: Pick<VaultExports, 'export'>
 }
 
 /** What the proof of the request showed, or how its absence is refused. */
 export type ExchangeProof = {
   readonly jkt: string | null
   readonly refusal: (description: string) => Promise<ProofRefused>
+  /** Of the client, for the audit log. */
+  readonly address: string
 }
 
 /** The tokens of a request that were found to be good, and who asks. */
@@ -68,12 +79,15 @@ export async function grantExchange(
   form: OAuthForm,
   proof: ExchangeProof,
   turn: Turn,
-): Promise<Issued | OAuthRefused | ProofRefused> {
+): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
   const requested = form.get('requested_token_type') ?? ACCESS_TOKEN_URN
-  if (requested !== ACCESS_TOKEN_URN)
+  if (requested !== ACCESS_TOKEN_URN && requested !== VAULT_SECRET_URN)
     return refuse('invalid_request', 'this requested_token_type is not supported')
+  const fromVault = readVaultTarget(form, requested)
+  if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
   const presented = await present(needs, client, form, proof, turn)
   if ('tag' in presented) return presented
+  if (fromVault !== null) return exportCredential(needs, presented, fromVault, proof.address, turn)
   return issue(needs, presented, form, proof.jkt, turn)
 }
 

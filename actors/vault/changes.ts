@@ -1,6 +1,7 @@
 /** Changes to what is in the vault, and its ends: each takes effect with the commit. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendAudit } from '../../storage/audit.js'
+import { forgetManagedToken } from '../../storage/managed-tokens.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
 import {
@@ -71,6 +72,7 @@ export async function endCredential(
   const { tenantId, id } = row
   const now = clock.now()
   const revoked = await revokeVaultCredential(tx, tenantId, id, now)
+  await forgetManagedToken(tx, tenantId, id)
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
   const telling = { caller, random, now, requestId }

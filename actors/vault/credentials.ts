@@ -2,6 +2,7 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendAudit } from '../../storage/audit.js'
 import { idempotently } from '../../storage/idempotency.js'
+import { forgetManagedToken } from '../../storage/managed-tokens.js'
 import { appendEvents } from '../../storage/outbox.js'
 import {
   credentialSecretContext,
@@ -174,6 +175,8 @@ export async function rotateSecret(
         sealed.caPublicKey,
         now,
       )
+      // Access tokens of the secret before are not this one's.
+      await forgetManagedToken(tx, tenantId, credentialId)
       const telling = { caller, random, now, requestId: turn.requestId }
       await appendAudit(tx, [
         noted('vault.credential.rotated', credentialResource(credentialId), telling),

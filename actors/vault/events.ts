@@ -24,10 +24,13 @@ export function credentialCreated(row: VaultCredentialRow, telling: Telling): Ne
   })
 }
 
-export function secretAccessed(row: VaultCredentialRow, telling: Telling): NewEvent {
-  return told('vault.credential.accessed', credentialResource(row.id), telling, {
-    access: 'secret_read',
-  })
+/** `access`: read by the owner, or handed to an agent by token exchange. */
+export function secretAccessed(
+  row: VaultCredentialRow,
+  telling: Telling,
+  access: 'secret_read' | 'export' | 'managed_token' = 'secret_read',
+): NewEvent {
+  return told('vault.credential.accessed', credentialResource(row.id), telling, { access })
 }
 
 export function grantRevoked(row: VaultGrantRow, telling: Telling): NewEvent {

@@ -103,7 +103,9 @@ export async function createLease(
     if (row.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()
     // A budget of bytes is one of calls through the egress proxy.
-    if (row.credentialType === 'ssh_ca') return invalid('', 'An ssh_ca cannot be leased.')
+    if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
+      return invalid('', `An ${row.credentialType} cannot be leased.`)
+    }
     const fault = expiryFault(expiresAt, now)
     if (fault !== undefined) return fault
     if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {

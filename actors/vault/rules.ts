@@ -159,7 +159,9 @@ export function grantFault(
 ): VaultInvalid | undefined {
   const limited = [methods, pathPrefixes, maxRequests, maxBytes].some((limit) => limit !== null)
   // The limits are of calls through the egress proxy: elsewhere they would promise what nobody holds.
-  if (limited && type === 'ssh_ca') return invalid('', 'An ssh_ca has no limits of calls.')
+  if (limited && (type === 'ssh_ca' || type === 'oauth2')) {
+    return invalid('', `An ${type} has no limits of calls.`)
+  }
   if (methods?.length === 0) return invalid('/methods', 'At least one method.')
   if (pathPrefixes !== null) {
     if (pathPrefixes.length === 0 || pathPrefixes.length > PATHS_MAX) {

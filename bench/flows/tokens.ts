@@ -86,6 +86,7 @@ async function run(url: string): Promise<void> {
     coordination: postgresCoordination(database),
     sealer,
     documents: { fetch: async () => ({ tag: 'failed', fault: 'not here' }) },
+    vault: { export: async () => ({ tag: 'unknown_credential' }) },
     clock,
     random,
     registry: new Registry(),

@@ -58,6 +58,21 @@ const TokenResponse = z
   })
   .meta({ id: 'TokenResponse' })
 
+const SecretResponse = z
+  .object({
+    access_token: z.string().meta({
+      description: 'The secret of a vault credential, or the access token its upstream gave.',
+    }),
+    issued_token_type: z.string(),
+    token_type: z.enum(['N_A', 'Bearer']),
+    expires_in: z.int().min(1).optional(),
+    scope: z.string().optional(),
+  })
+  .meta({ id: 'VaultTokenResponse' })
+
+/** What `issued_token_type` says decides which of the two it is. */
+const TokenAnswer = z.union([TokenResponse, SecretResponse])
+
 const IntrospectionForm = z
   .object({
     token: z.string().max(16_384),
@@ -115,6 +130,11 @@ const describePoll = ({ description, retryIntervalSecs }: OAuthRefused) => ({
     ? {}
     : { headers: { 'retry-interval': String(retryIntervalSecs) } }),
 })
+/** When something that is away for now may be back (RFC 9110 section 10.2.3). */
+const describeOutage = ({ description, retryAfterSecs }: OAuthRefused) => ({
+  description,
+  ...(retryAfterSecs === undefined ? {} : { headers: { 'retry-after': String(retryAfterSecs) } }),
+})
 const describe = ({ description }: { description: string }) => ({ description })
 const describeProof = (refused: ProofRefused) => ({
   description: refused.description,
@@ -147,6 +167,9 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   expired_token: oauthError(400, 'expired_token', describe),
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   consent_required: oauthError(403, 'consent_required', describe),
+  policy_denied: oauthError(403, 'policy_denied', describe),
+  server_error: oauthError(502, 'server_error', describe),
+  temporarily_unavailable: oauthError(503, 'temporarily_unavailable', describeOutage),
   insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
     description,
     headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
@@ -190,6 +213,8 @@ export const oauthRoutes: readonly Route[] = [
       'oauth.client_credentials',
       'oauth.refresh_token',
       'oauth.token_exchange',
+      'vault.export',
+      'vault.managed_oauth',
       'oauth.dpop',
     ],
     throttle: [
@@ -200,9 +225,20 @@ export const oauthRoutes: readonly Route[] = [
       },
     ],
     body: formFields(TokenForm),
-    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    message: ({ body, credentials, clientAddress }) => ({
+      form: body,
+      ...credentials,
+      address: clientAddress,
+    }),
     replies: {
-      issued: reply(200, TokenResponse, (issued) => ({
+      secret_issued: reply(200, TokenAnswer, (issued) => ({
+        access_token: issued.accessToken,
+        issued_token_type: issued.issuedTokenType,
+        token_type: issued.tokenType,
+        ...(issued.expiresInSecs === null ? {} : { expires_in: issued.expiresInSecs }),
+        ...(issued.scope === null ? {} : { scope: issued.scope }),
+      })),
+      issued: reply(200, TokenAnswer, (issued) => ({
         access_token: issued.accessToken,
         token_type: issued.tokenType,
         expires_in: issued.expiresInSecs,

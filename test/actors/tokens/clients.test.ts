@@ -144,7 +144,7 @@ for (const [title, attempt, expected] of matrix) {
       'exchange',
       request({ ...GRANT, ...fields }, { authorization }),
     )
-    t.is(outcome.tag === 'issued' ? outcome.tag : outcome.error, expected as never)
+    t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
     if (outcome.tag === 'oauth_refused' && expected === 'invalid_client')
       t.is(outcome.basicTried, authorization !== null)
   })
@@ -182,7 +182,7 @@ for (const [title, change, head, expected] of assertions) {
     )
     const signed = await town.assertion(app.clientId, app.privateKey, moved, head)
     const outcome = await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(signed) }))
-    t.is(outcome.tag === 'issued' ? outcome.tag : outcome.error, expected as never)
+    t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
   })
 }
 

@@ -72,6 +72,7 @@ export async function buildTown() {
         coordination,
         sealer,
         documents: { fetch: async () => ({ tag: 'failed', fault: 'not here' }) },
+        vault: { export: async () => ({ tag: 'unknown_credential' }) },
         clock,
         random,
         registry,

@@ -1,0 +1,37 @@
+/** The secret of an oauth2 credential: a JSON document (decisions.md 22, oauth2 credentials). */
+
+export type OAuthSecret = {
+  readonly tokenUrl: string
+  readonly clientId: string
+  readonly clientSecret: string | null
+  readonly refreshToken: string | null
+  readonly scope: string | null
+}
+
+type Stored = {
+  token_url: string
+  client_id: string
+  client_secret?: string
+  refresh_token?: string
+  scope?: string
+}
+
+/** Of a document that was judged when it was put in. */
+export function readOAuthSecret(bytes: Uint8Array): OAuthSecret {
+  const stored = JSON.parse(Buffer.from(bytes).toString('utf8')) as Stored
+  return {
+    tokenUrl: stored.token_url,
+    clientId: stored.client_id,
+    clientSecret: stored.client_secret ?? null,
+    refreshToken: stored.refresh_token ?? null,
+    scope: stored.scope ?? null,
+  }
+}
+
+/** The document with another refresh token in it. */
+export function withRefreshToken(bytes: Uint8Array, refreshToken: string): Uint8Array {
+  const stored = JSON.parse(Buffer.from(bytes).toString('utf8')) as Stored
+  return new Uint8Array(
+    Buffer.from(JSON.stringify({ ...stored, refresh_token: refreshToken }), 'utf8'),
+  )
+}

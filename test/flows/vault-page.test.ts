@@ -1,0 +1,47 @@
+/** docs/vault.md promises that its commands run as they stand. */
+import test from 'ava'
+import type { Json } from '../support/api.js'
+import { docsPage } from '../support/docs-page.js'
+import { CREDENTIALS, egressHouse, SECRET, settingOf } from '../support/egress.js'
+import { tokenUpstream } from '../support/token-upstream.js'
+
+test('the commands of docs/vault.md put credentials in, grant them and take them out', async (t) => {
+  const house = await egressHouse()
+  const upstream = await tokenUpstream()
+  t.teardown(async () => {
+    await upstream.close()
+    await house.end()
+  })
+  const setting = await settingOf(house, { non_exportable: false })
+  const { api } = house
+  const { operator, agentId } = setting
+  const oauth = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'oauth2',
+    label: 'Account',
+    allowed_hosts: [],
+    non_exportable: false,
+    secret: JSON.stringify({ token_url: upstream.url, client_id: 'c', refresh_token: 'rt-0' }),
+  })
+  const oauthId = String(oauth.body['id'])
+  const grant = { grantee_type: 'agent', grantee_id: agentId }
+  await api.post(`${CREDENTIALS}/${oauthId}/grants`, operator, grant)
+  const page = docsPage(t, 'vault')
+  const env = {
+    BASE: house.running.baseUrl,
+    TOKEN: operator,
+    AGENT: agentId,
+    AGENT_TOKEN: setting.direct,
+    DELEGATED_TOKEN: setting.delegated,
+    CREDENTIAL: setting.credentialId,
+    OAUTH_CREDENTIAL: oauthId,
+  }
+  const blocks = page.blocks('sh')
+  const said: Json[] = []
+  for (const index of blocks.keys()) said.push(JSON.parse(await page.run('sh', index, env)) as Json)
+  t.like(said[0], { provider: 'stripe', status: 'active' })
+  t.like(said[1], { grantee_id: agentId, capabilities: ['list', 'use'] })
+  t.like(said[2], { access_token: SECRET, token_type: 'N_A' })
+  t.like(said[3], { access_token: 'at-1', token_type: 'Bearer' })
+  t.is(said.length, 4)
+})
