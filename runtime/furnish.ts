@@ -54,9 +54,6 @@ import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
-import { createVaultExports } from '../actors/vault/exports.js'
-import { vaultMetrics } from '../actors/vault/metrics.js'
-import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import { reconciliationActor } from '../actors/reconciliation/actor.js'
 import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
@@ -73,6 +70,7 @@ import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailWorkerOf } from './furnish-mail.js'
+import { vaultExportsOf } from './furnish-vault.js'
 import type { Settings } from './settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
@@ -122,15 +120,7 @@ export function furnishings(house: House): readonly Furnishing[] {
     })),
     furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
     furnish(tokensActor, ({ ref, onStop }) => {
-      const vault = createVaultExports({
-        database,
-        sealer,
-        endpoint: createTokenEndpoint({ settings: settings.vault, clock }),
-        clock,
-        random,
-        log: house.log,
-        metrics: vaultMetrics(registry),
-      })
+      const vault = vaultExportsOf(house)
       onStop(() => documents.close())
       onStop(() => vault.close())
       return {

@@ -5,13 +5,13 @@
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../storage/managed-tokens.js'
-import type { EgressSettings } from '../egress/actor.js'
 import { createDialer } from '../egress/dialer.js'
 import { proxyErrorOf } from '../egress/failures.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
 import { parseStrictJson } from '../tokens/strict-json.js'
 import type { OAuthSecret } from './oauth-secret.js'
+import type { VaultSettings } from './settings.js'
 import { type EndpointAnswer, judgeEndpointAnswer, type TokenAnswer } from './token-answer.js'
 
 /** Both ways to show the client's secret are tried within this. */
@@ -31,7 +31,13 @@ export interface TokenEndpoint {
 }
 
 export type TokenEndpointOptions = {
-  readonly settings: EgressSettings
+  readonly settings: Pick<
+    VaultSettings,
+    | 'egress_allow_private_networks'
+    | 'egress_allow_non_standard_ports'
+    | 'egress_ca_pem_path'
+    | 'egress_dns_overrides'
+  >
   readonly clock: Clock
 }
 
