@@ -4,12 +4,14 @@
  * When the backend gives no answer, `registration` is refused (an unlimited registration is what
  * the quota exists against) and every other policy is counted by this process alone until the
  * backend is back: a dead cache must not end sign-ins. A backend that has just failed is left alone
- * for a moment, so that its time-out is not paid by every request.
+ * for a moment, so that its time-out is not paid by every request. So is one that has just refused:
+ * whoever floods from one address is refused from memory, and costs the backend next to nothing.
  */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { LocalCounts } from './local-counts.js'
+import { recentRefusals } from './recent-refusals.js'
 import {
   type LocalCount,
   POLICIES,
@@ -60,6 +62,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
   lane: { take: () => undefined, settle: () => 'settle' },
   create: ({ coordination, clock, log }) => {
     const local = new LocalCounts(clock)
+    const refusals = recentRefusals(clock)
     let restUntilMs = 0
 
     /** Undefined when the backend gives no answer. */
@@ -90,6 +93,8 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
 
     return {
       async take({ quotas }) {
+        const remembered = refusals.of(quotas)
+        if (remembered !== undefined) return remembered
         const took = await Promise.all(quotas.flatMap(windowsOf).map(take))
         const known = took.filter((one) => one !== undefined)
         const windows = known.map(({ state }) => state)
@@ -99,12 +104,12 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
         const given = known.filter(({ allowed }) => allowed)
         await Promise.all(given.map(({ asked }) => shared(asked, -1)))
         if (known.length < took.length) return { tag: 'unknown' }
-        return {
+        return refusals.remember(quotas, {
           tag: 'exceeded',
           windows,
           violated: refused.map(({ state }) => state.name),
           retryAfterSecs: Math.max(...refused.map(({ state }) => state.resetSecs)),
-        }
+        })
       },
 
       async settle({ counts }) {

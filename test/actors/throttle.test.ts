@@ -129,3 +129,22 @@ test('a local count begins afresh with its window', (t) => {
   clock.advance(999)
   t.like(local.take('k', window), { allowed: true, remaining: window.limit - 1 })
 })
+
+test('who was just refused is refused again without asking, and asked about a second later', async (t) => {
+  const { ref, clock, used, asked, stop } = spawn()
+  used.set('registration:192.0.2.1', 10)
+  const refused = await ref.ask('take', registration)
+  t.is(refused.tag, 'exceeded')
+  const before = asked()
+  for (let turn = 0; turn < 100; turn += 1) {
+    t.deepEqual(await ref.ask('take', registration), refused)
+  }
+  t.is(asked(), before)
+  // Nobody else is meant.
+  const other = { quotas: [{ policy: 'registration', key: '192.0.2.2' }] } as const
+  t.is((await ref.ask('take', other)).tag, 'taken')
+  used.set('registration:192.0.2.1', 0)
+  clock.advance(1_000)
+  t.is((await ref.ask('take', registration)).tag, 'taken')
+  await stop()
+})
