@@ -114,6 +114,26 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'chain.ownership.changed': chain,
   'chain.reputation.updated': chain,
   'chain.metadata.changed': chain,
+  'sso.configured': {
+    change: [text.optional(), 'created'],
+    name: [text.optional(), 'Example ID'],
+    issuer: [text.optional(), 'https://id.example.org'],
+    active: [z.boolean().optional(), true],
+  },
+  'sso.login.success': {
+    provider: [text, EXAMPLE_OTHER],
+    issuer: [text, 'https://id.example.org'],
+  },
+  'sso.login.failed': {
+    provider: [text, EXAMPLE_OTHER],
+    reason: [text, 'unverified_email'],
+    detail: [text, 'unverified_email'],
+    ip,
+  },
+  'sso.user.provisioned': {
+    provider: [text, EXAMPLE_OTHER],
+    email: [text.optional(), email[1]],
+  },
   'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
   'org.member.added': {
     member: [Party, { type: 'agent', id: EXAMPLE_ID }],

@@ -9,6 +9,7 @@ import { delegationRoutes } from './routes/delegation.js'
 import { checkoutRoutes } from './routes/checkout.js'
 import { commerceRoutes } from './routes/commerce.js'
 import { discoveryRoutes } from './routes/discovery.js'
+import { federationRoutes } from './routes/federation.js'
 import { healthRoutes } from './routes/health.js'
 import { inviteRoutes } from './routes/invites.js'
 import { credentialRoutes } from './routes/credentials.js'
@@ -25,6 +26,7 @@ import { userRoutes } from './routes/users.js'
 import { userinfoRoutes } from './routes/userinfo.js'
 import { egressRoutes } from './routes/egress.js'
 import { settlementRoutes } from './routes/settlement.js'
+import { ssoRoutes } from './routes/sso.js'
 import { sshcaRoutes } from './routes/sshca.js'
 import { vaultRoutes } from './routes/vault.js'
 import { x402Routes } from './routes/x402.js'
@@ -52,6 +54,8 @@ export const routes: readonly Route[] = [
   ...mailSignInRoutes,
   ...credentialRoutes,
   ...passkeyRoutes,
+  ...ssoRoutes,
+  ...federationRoutes,
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,

@@ -598,6 +598,8 @@ create table browser_sessions (
   expires_at timestamp with time zone not null,
   ended_at timestamp with time zone,
   ended_reason text,
+  confined boolean default false not null,
+  provider text,
   constraint browser_sessions_pkey PRIMARY KEY (tenant_id, id),
   constraint browser_sessions_token_sha256_key UNIQUE (token_sha256),
   constraint browser_sessions_check CHECK (((ended_at IS NULL) = (ended_reason IS NULL))),
@@ -825,6 +827,18 @@ CREATE INDEX disputes_listed ON public.disputes USING btree (tenant_id, created_
 alter table disputes enable row level security;
 alter table disputes force row level security;
 create policy tenant on disputes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table domain_owners (
+  domain text not null,
+  organization_id uuid not null,
+  verified_at timestamp with time zone not null,
+  constraint domain_owners_pkey PRIMARY KEY (domain),
+  constraint domain_owners_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX domain_owners_of_organization ON public.domain_owners USING btree (organization_id);
+alter table domain_owners enable row level security;
+alter table domain_owners force row level security;
+create policy crossing on domain_owners using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
 create table event_sequences (
   tenant_id uuid not null,
@@ -1484,6 +1498,34 @@ alter table ssh_certificates enable row level security;
 alter table ssh_certificates force row level security;
 create policy tenant on ssh_certificates using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table sso_providers (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  issuer text not null,
+  client_id text not null,
+  client_secret_sealed bytea,
+  token_endpoint_auth_method text not null,
+  scopes text[] not null,
+  authorization_endpoint text,
+  token_endpoint text,
+  userinfo_endpoint text,
+  jwks_uri text,
+  trusted_acr_values text[] not null,
+  provision boolean not null,
+  active boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint sso_providers_pkey PRIMARY KEY (tenant_id, id),
+  constraint sso_providers_check CHECK (((token_endpoint_auth_method = 'none'::text) = (client_secret_sealed IS NULL))),
+  constraint sso_providers_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['client_secret_basic'::text, 'client_secret_post'::text, 'none'::text]))),
+  constraint sso_providers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX sso_providers_listed ON public.sso_providers USING btree (tenant_id, created_at DESC, id DESC);
+alter table sso_providers enable row level security;
+alter table sso_providers force row level security;
+create policy tenant on sso_providers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table statements (
   tenant_id uuid not null,
   id uuid not null,
@@ -1632,6 +1674,47 @@ alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+create table upstream_identities (
+  account_id uuid not null,
+  id uuid not null,
+  provider text not null,
+  tenant_id uuid,
+  issuer text not null,
+  subject text not null,
+  email text,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone not null,
+  constraint upstream_identities_pkey PRIMARY KEY (account_id, id),
+  constraint upstream_identities_provider_issuer_subject_key UNIQUE (provider, issuer, subject),
+  constraint upstream_identities_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint upstream_identities_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX upstream_identities_of_tenant ON public.upstream_identities USING btree (tenant_id) WHERE (tenant_id IS NOT NULL);
+alter table upstream_identities enable row level security;
+alter table upstream_identities force row level security;
+create policy crossing on upstream_identities using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table upstream_sign_ins (
+  tenant_id uuid not null,
+  state_sha256 bytea not null,
+  browser_sha256 bytea not null,
+  provider text not null,
+  linking_session_id uuid,
+  sealed bytea not null,
+  fresh boolean not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint upstream_sign_ins_pkey PRIMARY KEY (tenant_id, state_sha256),
+  constraint upstream_sign_ins_state_sha256_key UNIQUE (state_sha256),
+  constraint upstream_sign_ins_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint upstream_sign_ins_state_sha256_check CHECK ((length(state_sha256) = 32)),
+  constraint upstream_sign_ins_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX upstream_sign_ins_expired ON public.upstream_sign_ins USING btree (expires_at);
+alter table upstream_sign_ins enable row level security;
+alter table upstream_sign_ins force row level security;
+create policy tenant on upstream_sign_ins using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table vault_credentials (
   tenant_id uuid not null,
   id uuid not null,
@@ -1740,6 +1823,26 @@ create table vault_managed_tokens (
 alter table vault_managed_tokens enable row level security;
 alter table vault_managed_tokens force row level security;
 create policy tenant on vault_managed_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table verified_domains (
+  tenant_id uuid not null,
+  id uuid not null,
+  domain text not null,
+  proof text not null,
+  sso_provider_id uuid,
+  auto_join boolean not null,
+  created_at timestamp with time zone not null,
+  verified_at timestamp with time zone,
+  constraint verified_domains_pkey PRIMARY KEY (tenant_id, id),
+  constraint verified_domains_tenant_id_domain_key UNIQUE (tenant_id, domain),
+  constraint verified_domains_domain_check CHECK ((domain = lower(domain))),
+  constraint verified_domains_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint verified_domains_tenant_id_sso_provider_id_fkey FOREIGN KEY (tenant_id, sso_provider_id) REFERENCES sso_providers(tenant_id, id) ON DELETE SET NULL (sso_provider_id)
+);
+CREATE INDEX verified_domains_listed ON public.verified_domains USING btree (tenant_id, created_at DESC, id DESC);
+alter table verified_domains enable row level security;
+alter table verified_domains force row level security;
+create policy tenant on verified_domains using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table webhook_attempts (
   tenant_id uuid not null,

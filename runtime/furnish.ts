@@ -44,6 +44,7 @@ import { rosterActor } from '../actors/roster/actor.js'
 import { sshcaActor, sshcaPool } from '../actors/sshca/actor.js'
 import { sshcaMetrics } from '../actors/sshca/metrics.js'
 import { sshca } from '../actors/sshca/protocol.js'
+import { sso } from '../actors/sso/protocol.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { throttleActor } from '../actors/throttle/actor.js'
@@ -71,6 +72,7 @@ import type { Random } from './kernel/random.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailWorkerOf } from './furnish-mail.js'
 import { vaultExportsOf } from './furnish-vault.js'
+import { ssoFurnishings } from './furnish-sso.js'
 import type { Settings } from './settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
@@ -193,6 +195,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
     })),
     furnish(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
+    ...ssoFurnishings(house),
     furnish(loginActor, ({ ref, onStop }) => {
       onStop(async () => captcha?.close())
       return {
@@ -204,6 +207,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         passwords: ref(passwords),
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
+        sso: ref(sso),
         settings: auth,
         cookies: settings.session_cookie,
         alwaysTwo,
@@ -225,6 +229,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       login: ref(login),
       browserSessions: ref(browserSessions),
+      sso: ref(sso),
       settings: auth,
       cookies: settings.session_cookie,
       passkeys: settings.passkey.enabled,
@@ -292,6 +297,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
+      sso: ref(sso),
     })),
     furnish(applicationsActor, ({ ref }) => ({
       database,

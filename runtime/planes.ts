@@ -17,6 +17,7 @@ import { settlementActor } from '../actors/settlement/actor.js'
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
+import { federationActor } from '../actors/federation/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { egressActor } from '../actors/egress/actor.js'
 import { healthActor } from '../actors/health/actor.js'
@@ -30,6 +31,7 @@ import { powActor } from '../actors/pow/actor.js'
 import { registrationActor } from '../actors/registration/actor.js'
 import { rosterActor } from '../actors/roster/actor.js'
 import { sshcaActor } from '../actors/sshca/actor.js'
+import { ssoActor } from '../actors/sso/actor.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { throttleActor } from '../actors/throttle/actor.js'
 import { tokensActor } from '../actors/tokens/actor.js'
@@ -71,6 +73,7 @@ export const seats = [
   seat(agentsActor,       inline,                                                   A      ),
   seat(workspacesActor,   inline,                                                   A      ),
   seat(browserSessionsActor, inline,                                                A      ),
+  seat(ssoActor,          inline,                                                   A      ),
   seat(loginActor,        inline,                                                   A      ),
   seat(credentialsActor,  inline,                                                   A      ),
   seat(passkeysActor,     inline,                                                   A      ),
@@ -81,6 +84,7 @@ export const seats = [
   seat(registrationActor, inline,                                                   A, C   ),
   seat(applicationsActor, inline,                                                      C   ),
   seat(organizationsActor, inline,                                                     C   ),
+  seat(federationActor,   inline,                                                      C   ),
   seat(auditActor,        inline,                                                      C   ),
   seat(rosterActor,       inline,                                                      C   ),
   seat(webhooksActor,     inline,                                                      C   ),

@@ -16,6 +16,12 @@ import { passkeySettings } from '../actors/passkeys/settings.js'
 import { authSettings } from '../actors/passwords/settings.js'
 import { challengeSettings } from '../actors/pow/settings.js'
 import { scimSettings } from '../actors/scim/settings.js'
+import {
+  enterpriseSsoSettings,
+  genericOauthSettings,
+  socialSettings,
+  verifiedDomainsSettings,
+} from '../actors/sso/settings.js'
 import { tenantSettings } from '../actors/tenants/settings.js'
 import { dpopSettings, jwtSettings, oidcSettings } from '../actors/tokens/settings.js'
 import { vaultSettings } from '../actors/vault/settings.js'
@@ -48,6 +54,10 @@ const sections = [
   invitationsSettings,
   userSelfServiceSettings,
   passkeySettings,
+  socialSettings,
+  genericOauthSettings,
+  enterpriseSsoSettings,
+  verifiedDomainsSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

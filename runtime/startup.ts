@@ -186,6 +186,20 @@ async function seatActors(site: Site): Promise<Undo> {
   return (withinMs) => system.drain(withinMs)
 }
 
+/** What settings switch on beside the routes (decisions.md 18: each addition is listed). */
+function signInCapabilities(settings: Site['loaded']['settings']): readonly string[] {
+  const { social, generic_oauth, enterprise_sso, verified_domains } = settings
+  const names = {
+    'sso.social': social.enabled,
+    'sso.generic': generic_oauth.enabled,
+    'sso.enterprise': enterprise_sso.enabled,
+    'sso.verified_domains': verified_domains.enabled,
+  }
+  return Object.entries(names)
+    .filter(([, isOn]) => isOn)
+    .map(([name]) => name)
+}
+
 async function openListener(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = site
   const { server, openapi, oidc, session_cookie, vault } = loaded.settings
@@ -202,6 +216,7 @@ async function openListener(site: Site): Promise<Undo> {
     server,
     openapi,
     issuer: oidc.issuer_url,
+    capabilities: signInCapabilities(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     routes: withEgressSizes(routes, {
       jsonBytes: vault.egress_json_max_bytes,

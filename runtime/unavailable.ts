@@ -2,7 +2,6 @@
  * Features that interface.md has settings for and this build does not have. Turning one on stops
  * the start; it is never silently ignored. Whoever builds a feature deletes its row here.
  */
-import { z } from 'zod'
 import { flag } from './kernel/config/kinds.js'
 import { type Section, type SectionRule, section } from './kernel/config/section.js'
 
@@ -25,8 +24,6 @@ export const unavailableSections = [
   named('anonymous', 'Anonymous users.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
-  named('enterprise_sso', 'Sign-in through an enterprise identity provider.'),
-  named('generic_oauth', 'Sign-in through any OAuth provider.'),
   named('i18n', 'Languages of the hosted pages.'),
   named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
@@ -34,28 +31,12 @@ export const unavailableSections = [
   named('refresh_family_cache', 'Cache of refresh token families.'),
   named('siwe', 'Sign-in with Ethereum.'),
   named('sms', 'Text messages.'),
-  section(
-    'social',
-    {
-      enabled: flag(false).describe('Not available in this build.'),
-      account_linking: z.object({
-        enabled: flag(false).describe('Not available in this build.'),
-      }),
-    },
-    { about: 'Sign-in through a social provider.' },
-  ),
   named('telemetry', 'Traces to a collector.'),
-  named('verified_domains', 'Domains that an organization proved to own.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const
 
 /** Switches of sections declared elsewhere whose feature this build does not have. */
-const unavailableSwitches = [
-  'phone.enabled',
-  'scim.enabled',
-  'social.account_linking.enabled',
-  'tenant_assets.enabled',
-] as const
+const unavailableSwitches = ['phone.enabled', 'scim.enabled', 'tenant_assets.enabled'] as const
 
 const switches = [
   ...unavailableSections.map(({ name }) => `${name}.enabled`),

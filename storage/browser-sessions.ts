@@ -8,15 +8,21 @@ export type NewBrowserSession = {
   tokenSha256: Uint8Array
   level: 1 | 2 | 3
   pending: boolean
+  /** Changes nothing of the account that counts in other tenants. */
+  confined: boolean
+  /** The provider that vouched for the person; null: none. */
+  provider: string | null
   amr: readonly string[]
+  /** When the person proved who they are; another provider may have seen it earlier. */
   authTime: Date
+  createdAt: Date
   idleSecs: number
   userAgent: string
   address: string
   expiresAt: Date
 }
 
-/** Opens a session, right after its first step. */
+/** Opens a session, right after a sign-in. */
 export async function insertBrowserSession(
   tx: Transaction,
   session: NewBrowserSession,
@@ -24,23 +30,27 @@ export async function insertBrowserSession(
   const s = session
   await tx.query({
     name: 'browser_session.insert',
-    text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
-             auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at,
-             expires_at)
-           values ($1, $2, $3, $4, $12, $5, $6, $7, $7, $8, $9, $10, $7, $7, $11)`,
+    text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
+             confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+             last_seen_at, expires_at, provider)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $10, $10,
+             $14, $15)`,
     values: [
       s.tenantId,
       s.id,
       s.accountId,
       Buffer.from(s.tokenSha256),
+      s.level,
       s.pending,
+      s.confined,
       s.amr,
       s.authTime,
+      s.createdAt,
       s.idleSecs,
       s.userAgent,
       s.address,
       s.expiresAt,
-      s.level,
+      s.provider,
     ],
   })
 }
@@ -61,6 +71,7 @@ export type BrowserSessionRow = {
   readonly organizationRole: 'owner' | 'admin' | 'member' | null
   readonly level: 1 | 2 | 3
   readonly pending: boolean
+  readonly confined: boolean
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly passwordAt: Date
@@ -84,7 +95,7 @@ export async function findBrowserSession(
     text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
              s.account_id as "accountId", u.id as "tenantUserId", u.sub, a.email,
              a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
-             m.role as "organizationRole", s.level, s.pending, s.amr, s.auth_time as "authTime",
+             m.role as "organizationRole", s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
              s.password_at as "passwordAt", s.created_at as "createdAt",
              s.last_seen_at as "lastSeenAt", s.expires_at as "expiresAt"
            from browser_sessions s

@@ -21,6 +21,7 @@ import {
 import { delegation, type DelegationProtocol } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
+import { sso, type SsoProtocol } from '../sso/protocol.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
 
 /** How fresh the evidence is for taking protection away. */
@@ -37,11 +38,12 @@ export type AccountNeeds = {
   readonly selfService: boolean
   /** `passkey.enabled`. */
   readonly passkeys: boolean
+  readonly sso: ActorRef<SsoProtocol>
 }
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions, authorization, delegation },
+  asks: { browserSessions, authorization, delegation, sso },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     read: () => undefined,
@@ -51,8 +53,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     withdrawConsent: () => undefined,
   },
   create: (needs) => {
-    const { database, clock, random, browserSessions, authorization, delegation, selfService } =
-      needs
+    const { database, clock, random, browserSessions, authorization, delegation, sso } = needs
+    const { selfService } = needs
     const demanded = (
       session: BrowserSession,
       token: string,
@@ -79,6 +81,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const { consents } = await authorization.ask('listConsents', person, turn)
         const lent = { tenantId, sub: session.sub }
         const { delegations } = await delegation.ask('ofPerson', lent, turn)
+        const { identities, upstreams } = await sso.ask('identities', { session }, turn)
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
@@ -108,6 +111,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             consents,
             delegations,
             selfService,
+            identities,
+            upstreams,
           }
         }, turn)
       },

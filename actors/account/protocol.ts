@@ -6,6 +6,7 @@ import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
 import type { DelegationRecord } from '../delegation/protocol.js'
+import type { IdentitySeen, Upstream } from '../sso/protocol.js'
 import type { PageTenant } from '../login/protocol.js'
 
 export type AccountProtocol = {
@@ -48,6 +49,10 @@ export type AccountSeen = {
   readonly selfService: boolean
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
+  /** Who the person is at other providers. */
+  readonly identities: readonly IdentitySeen[]
+  /** Providers that can be linked. */
+  readonly upstreams: readonly Upstream[]
 }
 
 export type PasskeySeen = {

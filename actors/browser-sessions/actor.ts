@@ -78,7 +78,8 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       const row = await seen(tx, message.token)
       const reach = row === undefined ? 1 : reachOf(await accountFactors(tx, row.accountId))
       const order = { ...message, demand: levelled(message.demand, reach, alwaysTwo) }
-      const step = nextStep(storedDemand(order), row, reach, now)
+      const { reason } = message.flow
+      const step = nextStep({ ...storedDemand(order), reason }, row, reach, now)
       if (step === 'done') return { tag: 'met', session: sessionRecord(row!) } as const
       const flow = await beginFlow(tx, order, random, now)
       return { tag: 'sign_in', location: pathOf(step, flow, message.flow.returnTo) } as const

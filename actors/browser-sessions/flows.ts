@@ -88,13 +88,15 @@ export function reachOf({ totp, passkey, deviceBound }: AccountFactors): Assuran
 
 /** Which page a browser needs next, given its session, pending ones included. */
 export function nextStep(
-  demand: StoredDemand,
+  demand: StoredDemand & { readonly reason: unknown },
   session: BrowserSessionRow | undefined,
   reach: AssuranceLevel,
   now: Date,
 ): Step {
   if (session === undefined || session.tenantId !== demand.tenantId) return 'login'
   if (demand.sub !== null && demand.sub !== session.sub) return 'login'
+  // What protects the account counts in every tenant.
+  if (session.confined && isSensitive(demand.reason)) return 'login'
   const missing = unmetDemand(
     session,
     {
@@ -109,9 +111,14 @@ export function nextStep(
   if (missing === null) return 'done'
   // What a stronger factor is set up with is the strongest there is.
   if (reach >= demand.level || session.level < reach) return 'mfa'
+  // A factor counts in every tenant: one tenant's provider does not suffice to set one up.
+  if (session.confined) return 'login'
   const isFresh = now.getTime() - session.passwordAt.getTime() <= PASSWORD_FRESH_MS
   return isFresh ? 'enroll' : 'login'
 }
+
+const isSensitive = (reason: unknown) =>
+  (reason as { readonly tag?: unknown } | null)?.tag === 'sensitive'
 
 const PAGES = { login: '/auth/login', mfa: '/auth/mfa', enroll: '/auth/mfa/enroll' } as const
 

@@ -53,6 +53,16 @@ export function judgeTarget(text: string, rules: TargetRules): TargetVerdict {
   return { tag: 'target', url }
 }
 
+/** What is wrong with an address, for whoever wrote it. */
+export const URL_FAULTS: Readonly<Record<UrlFault, string>> = {
+  url_syntax: 'Not a well-formed absolute URL.',
+  url_scheme: 'Must be an https URL.',
+  url_userinfo: 'Must not carry credentials.',
+  url_fragment: 'Must not have a fragment.',
+  url_port: 'Must use port 443.',
+  url_host: 'Must name a host of the public internet.',
+}
+
 /** A fully qualified name of the public name space; never an address. */
 export function isPublicName(hostname: string): boolean {
   if (hostname.length === 0 || hostname.length > NAME_CHARS_MAX) return false

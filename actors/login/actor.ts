@@ -6,6 +6,7 @@ import { sha256 } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
+import { sso } from '../sso/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import type { LoginNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
@@ -26,7 +27,7 @@ export type LoginActorNeeds = LoginNeeds & {
 
 export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
   address: login,
-  asks: { passwords, tenants, browserSessions },
+  asks: { passwords, tenants, browserSessions, sso },
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
     start: () => undefined,

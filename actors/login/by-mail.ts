@@ -23,7 +23,7 @@ import { isEmail } from '../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../domain/user-code.js'
 import type { MailRoom } from '../notify/mail-room.js'
 import { faceOf } from './face.js'
-import { flowPage, type LoginTools, onward, readProgress } from './flow.js'
+import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
 import { openAlong } from './opening.js'
 import type {
@@ -73,7 +73,15 @@ export function byMailStep(tools: ByMailTools) {
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const shown = { ...flowPage(token, flow), email, again: false, offers, captcha: null }
+      const upstreams = await upstreamsOf(tools, flow, turn)
+      const shown = {
+        ...flowPage(token, flow),
+        email,
+        again: false,
+        offers,
+        upstreams,
+        captcha: null,
+      }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
         const asked = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)

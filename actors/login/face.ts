@@ -39,6 +39,18 @@ export function lifetimesOf(
   }
 }
 
+/** What a tenant says of sign-in through the providers of the deployment: yes, to those it knows. */
+export function socialOf(settings: Readonly<Record<string, unknown>>): {
+  readonly enabled: boolean
+  readonly provision: boolean
+} {
+  const social = memberOf(settings, 'social')
+  return {
+    enabled: memberOf(social, 'enabled') !== false,
+    provision: memberOf(social, 'provision') === true,
+  }
+}
+
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null
     ? (value as Record<string, unknown>)[name]

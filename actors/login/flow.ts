@@ -13,6 +13,7 @@ import { nextStep, pathOf, reachOf, sha256, type Step } from '../browser-session
 import type { FlowReason } from '../browser-sessions/protocol.js'
 import type { SessionCookieSettings } from '../browser-sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { SsoProtocol, Upstream } from '../sso/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { faceOf } from './face.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
@@ -26,6 +27,7 @@ export type LoginNeeds = {
   random: Random
   passwords: ActorRef<PasswordsProtocol>
   tenants: ActorRef<TenantsProtocol>
+  sso: ActorRef<SsoProtocol>
   settings: LockoutSettings
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
   /** `two_factor.enabled`. */
@@ -80,6 +82,16 @@ async function progressOf(
 /** On to wherever the browser belongs instead of the page it asked for. */
 export function onward({ step, token, flow }: Progress): Onward {
   return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
+}
+
+/** The other providers that the sign-in page of a flow offers. */
+export async function upstreamsOf(
+  { sso }: Pick<LoginNeeds, 'sso'>,
+  { tenantId, tenantSettings }: SignInFlowFound,
+  turn: Turn,
+): Promise<readonly Upstream[]> {
+  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, turn)
+  return upstreams
 }
 
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {

@@ -45,7 +45,7 @@ export async function openAlong(
         ? {
             ...doing,
             type: 'auth.mfa.challenge',
-            fields: { methods: await methodsOf(tx, accountId) },
+            fields: { methods: await challengeMethods(tx, accountId) },
           }
         : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
@@ -61,7 +61,8 @@ export async function openAlong(
   return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
 }
 
-async function methodsOf(tx: Transaction, accountId: string): Promise<string[]> {
+/** What a second factor that is owed may be paid with, for the event that asks for it. */
+export async function challengeMethods(tx: Transaction, accountId: string): Promise<string[]> {
   const { totp, passkey } = await accountFactors(tx, accountId)
   return [...(passkey ? ['passkey'] : []), ...(totp ? ['totp'] : []), 'recovery_code']
 }

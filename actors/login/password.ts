@@ -9,7 +9,7 @@ import { findSignIn, rehashPassword } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
-import { flowPage, type LoginTools, onward, readProgress } from './flow.js'
+import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
@@ -46,7 +46,16 @@ export function passwordStep(tools: PasswordTools) {
       const { session } = progress
       const again = session !== undefined && !session.pending
       const email = progress.flow.loginHint ?? (again ? session.email : '')
-      return { tag: 'page', ...flowPage(token, progress.flow), email, again, offers, captcha: null }
+      const upstreams = await upstreamsOf(tools, progress.flow, turn)
+      return {
+        tag: 'page',
+        ...flowPage(token, progress.flow),
+        email,
+        again,
+        offers,
+        upstreams,
+        captcha: null,
+      }
     },
 
     async password(
@@ -58,7 +67,15 @@ export function passwordStep(tools: PasswordTools) {
       const progress = await readProgress(tools, token, visitor.token, turn)
       if (progress === undefined) return UNKNOWN_FLOW
       const { flow } = progress
-      const shown = { ...flowPage(token, flow), email, again: false, offers, captcha: null }
+      const upstreams = await upstreamsOf(tools, flow, turn)
+      const shown = {
+        ...flowPage(token, flow),
+        email,
+        again: false,
+        offers,
+        upstreams,
+        captcha: null,
+      }
       try {
         const name = `login:${flow.tenantId}:${email.toLowerCase()}`
         if (await gate.isDue(await lockout.used(name), visitor.address)) {

@@ -5,6 +5,7 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { TenantId } from '../domain/ids.js'
 import type { TenantSelector } from '../domain/tenancy.js'
+import type { Upstream } from '../sso/protocol.js'
 import type { FlowReason } from '../browser-sessions/protocol.js'
 
 export type LoginProtocol = {
@@ -178,6 +179,8 @@ export type LoginShown = FlowPage & {
   /** The person is signed in and is asked again: more assurance, or fresher. */
   readonly again: boolean
   readonly offers: SignInOffers
+  /** Other providers that the person may sign in through. */
+  readonly upstreams: readonly Upstream[]
   /** Null: none is asked for. */
   readonly captcha: CaptchaWidget | null
 }

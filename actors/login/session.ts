@@ -18,13 +18,23 @@ export type OpenSession = {
   readonly level?: 1 | 2 | 3 | undefined
   /** RFC 8176. */
   readonly amr: readonly string[]
+  /** What another provider showed. Default: one factor, now. */
+  readonly elsewhere?: Elsewhere | undefined
 }
 
-/** Opens a session right after the first factor. The transaction crosses tenants: the old session may lie elsewhere. */
+export type Elsewhere = {
+  readonly provider: string
+  readonly level: 1 | 2
+  readonly authTime: Date
+  /** Of a tenant's own provider, for an account with other keys: good for that tenant alone. */
+  readonly confined: boolean
+}
+
+/** Opens a session right after a sign-in. The transaction crosses tenants: the old session may lie elsewhere. */
 export async function openSession(
   tx: Transaction,
   { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
-  { tenantId, tenantSettings, accountId, pending, level = 1, amr }: OpenSession,
+  { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere }: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
@@ -37,10 +47,10 @@ export async function openSession(
     id,
     accountId,
     tokenSha256: sha256(token),
-    level,
     pending,
     amr,
-    authTime: now,
+    ...(elsewhere ?? { level, authTime: now, confined: false, provider: null }),
+    createdAt: now,
     idleSecs,
     userAgent: visitor.userAgent,
     address: visitor.address,

@@ -10,6 +10,7 @@ import { type Ceremonies, ceremonies } from './ceremonies.js'
 import { type PasskeyStep, passkeyMetrics } from './metrics.js'
 import { ownPasskeys } from './own.js'
 import { passkeys, type PasskeysProtocol } from './protocol.js'
+import { sso } from '../sso/protocol.js'
 import { secondFactorStep } from './second-factor.js'
 import type { RelyingParty } from './settings.js'
 import { signInStep } from './sign-in.js'
@@ -31,7 +32,7 @@ export type PasskeyTools = PasskeysNeeds &
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
-  asks: { login, browserSessions },
+  asks: { login, browserSessions, sso },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     signInOptions: () => undefined,

@@ -7,7 +7,7 @@ import { findAccountSignIn, recordSignIn } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { pathOf } from '../browser-sessions/flows.js'
 import { acrOf } from '../domain/assurance.js'
-import { flowPage, type Progress, readProgress } from '../login/flow.js'
+import { flowPage, type Progress, readProgress, upstreamsOf } from '../login/flow.js'
 import type { LoginShown } from '../login/protocol.js'
 import { openSession } from '../login/session.js'
 import type { PasskeyTools } from './actor.js'
@@ -43,6 +43,7 @@ export function signInStep(tools: PasskeyTools) {
         email,
         again: false,
         offers: tools.offers,
+        upstreams: await upstreamsOf(tools, progress.flow, turn),
         captcha: null,
       }
       try {

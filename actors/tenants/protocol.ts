@@ -35,6 +35,7 @@ export type TenantSettingsRecord = {
   readonly checkoutRedirectHosts: readonly string[]
   readonly branding: Branding
   readonly session: SessionLifetimes
+  readonly social: SocialSignIn
 }
 /** How a tenant's pages look; what is absent is ours. */
 export type Branding = {
@@ -49,9 +50,15 @@ export type SessionLifetimes = {
   readonly idleSecs?: number | undefined
   readonly absoluteSecs?: number | undefined
 }
+/** Sign-in through the providers of the deployment; what is absent is yes, and nobody new. */
+export type SocialSignIn = {
+  readonly enabled?: boolean | undefined
+  /** People whom a provider vouches for become users of the tenant. */
+  readonly provision?: boolean | undefined
+}
 export type ChangeSettings = {
   readonly caller: Caller
-  /** What is left out stays; `branding` and `session` are replaced as a whole. */
+  /** What is left out stays; `branding`, `session` and `social` are replaced as a whole. */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }

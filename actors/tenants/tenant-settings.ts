@@ -15,6 +15,7 @@ import type {
   ChangeSettings,
   NoEnvironment,
   SettingsFound,
+  SocialSignIn,
   TenantSettingsRecord,
 } from './protocol.js'
 
@@ -84,7 +85,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 
 function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
-  const { branding, session, checkout_redirect_hosts: hosts } = settings as StoredSettings
+  const { branding, session, social, checkout_redirect_hosts: hosts } = settings as StoredSettings
   return {
     admitAgents,
     directAgentRegistration,
@@ -92,6 +93,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     checkoutRedirectHosts: hosts ?? [],
     branding: { name: branding?.name, color: branding?.color, logo: branding?.logo },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
+    social: { enabled: social?.enabled, provision: social?.provision },
   }
 }
 
@@ -99,6 +101,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly branding?: Branding
+  readonly social?: SocialSignIn
   readonly session?: {
     readonly idle_secs?: number | undefined
     readonly absolute_secs?: number | undefined
@@ -106,10 +109,11 @@ type StoredSettings = {
 }
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
-  const { branding, session, checkoutRedirectHosts: hosts } = change
+  const { branding, session, social, checkoutRedirectHosts: hosts } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(branding === undefined ? {} : { branding }),
+    ...(social === undefined ? {} : { social }),
     ...(session === undefined
       ? {}
       : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
@@ -128,5 +132,9 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     // The picture itself is too large for a record; that there is one is not.
     branding: { name: name ?? null, color: color ?? null, logo: logo !== undefined },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
+    social: {
+      enabled: settings.social.enabled ?? null,
+      provision: settings.social.provision ?? null,
+    },
   }
 }

@@ -26,6 +26,7 @@ import { removeEndedAuthorizationRequests } from '../../storage/authorization-re
 import { removeEndedRegistrationTokens } from '../../storage/registration.js'
 import { removeEndedRevocations } from '../../storage/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../storage/sign-in-flows.js'
+import { removeExpiredUpstreamSignIns } from '../../storage/upstream-sign-ins.js'
 import { removeExpiredSessions } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import { sweepX402Verifications } from '../../storage/x402-payments.js'
@@ -97,6 +98,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
+  upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),

@@ -2,8 +2,7 @@
 import type { Random } from '../../runtime/kernel/random.js'
 import { EVENT_FILTERS_MAX, isEventFilter } from '../domain/event-filters.js'
 import { SECRET_BYTES_MAX, SECRET_BYTES_MIN } from '../deliveries/signer.js'
-import type { UrlFault } from '../egress/protocol.js'
-import { judgeTarget, type TargetRules } from '../egress/targets.js'
+import { judgeTarget, type TargetRules, URL_FAULTS } from '../egress/targets.js'
 import type { WebhookDraft, WebhookInvalid } from './protocol.js'
 
 export const URL_CHARS_MAX = 2048
@@ -29,15 +28,6 @@ export function draftFault(draft: WebhookDraft, rules: TargetRules): WebhookInva
     )
   }
   return null
-}
-
-const URL_FAULTS: Readonly<Record<UrlFault, string>> = {
-  url_syntax: 'Not a well-formed absolute URL.',
-  url_scheme: 'Must be an https URL.',
-  url_userinfo: 'Must not carry credentials.',
-  url_fragment: 'Must not have a fragment.',
-  url_port: 'Must use port 443.',
-  url_host: 'Must name a host of the public internet.',
 }
 
 /** Null when the secret may be used. */

@@ -5,9 +5,10 @@ import { failurePage } from './error.js'
 import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
-export function accountPage(seen: AccountSeen, { browser }: ReplyContext): PageAnswer {
-  const { tenant, sessions, factors, passkeys, consents, delegations } = seen
-  const { recoveryCodesLeft, selfService, session } = seen
+export function accountPage(
+  { tenant, session, sessions, ...seen }: AccountSeen,
+  { browser }: ReplyContext,
+): PageAnswer {
   const frame = {
     titleKey: 'account.title',
     branding: tenant,
@@ -20,12 +21,7 @@ export function accountPage(seen: AccountSeen, { browser }: ReplyContext): PageA
       browser: browserName(one.userAgent),
       own: one.id === session.id,
     })),
-    factors,
-    passkeys,
-    consents,
-    delegations,
-    recoveryCodesLeft,
-    selfService,
+    ...seen,
     csrf: browser.csrfToken,
   })
   return { html }

@@ -41,6 +41,7 @@ export function loginPage(
       offers: shown.offers,
       passkeys: shown.offers.passkey,
       captcha: shownCaptcha,
+      upstreams: shown.upstreams,
       why: whyOf(shown, language),
     },
     scripted: shown.offers.passkey,

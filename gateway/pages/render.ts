@@ -36,6 +36,8 @@ export type Frame = {
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
   /** The page takes passkeys. */
   readonly scripted?: boolean | undefined
+  /** Where the browser goes on by itself at once: an own path or an https address. */
+  readonly onward?: string | undefined
   readonly errorValues?: Readonly<Record<string, string | number>> | undefined
 }
 

@@ -39,6 +39,15 @@ const SessionLifetimes = z
   )
   .meta({ id: 'SessionLifetimes', description: 'How long people stay signed in, in seconds.' })
 
+const SocialSignIn = z
+  .object({ enabled: z.boolean().optional(), provision: z.boolean().optional() })
+  .meta({
+    id: 'SocialSignIn',
+    description:
+      'Sign-in through the providers of the deployment: whether it is offered (default true), and ' +
+      'whether people who are not users yet become some by it (default false).',
+  })
+
 const members = {
   admit_agents: z.boolean().meta({ description: 'Agents may register by proof of work' }),
   direct_agent_registration: z
@@ -60,6 +69,7 @@ const members = {
     .meta({ description: 'Where checkouts may lead buyers back to.' }),
   branding: Branding,
   session: SessionLifetimes,
+  social: SocialSignIn,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
@@ -80,6 +90,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
     idle_secs: settings.session.idleSecs,
     absolute_secs: settings.session.absoluteSecs,
   },
+  social: settings.social,
 }))
 
 export const tenantRoutes: readonly Route[] = [
@@ -112,6 +123,7 @@ export const tenantRoutes: readonly Route[] = [
         credentialIssuerEnabled: body.credential_issuer_enabled,
         checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
         branding: body.branding,
+        social: body.social,
         session:
           body.session === undefined
             ? undefined

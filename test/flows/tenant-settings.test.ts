@@ -15,6 +15,7 @@ const SANDBOX = {
   checkout_redirect_hosts: [],
   branding: {},
   session: {},
+  social: {},
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 

@@ -99,6 +99,34 @@ export const de: Catalogue = {
   'account.email.open': 'Ihre E-Mail-Adresse {email} ist nicht bestätigt.',
   'account.email.confirmed': 'Ihre E-Mail-Adresse {email} ist bestätigt.',
   'account.email.confirm': 'Brief zum Bestätigen senden',
+  'login.upstreams': 'Ein anderer Weg',
+  'login.upstream': 'Weiter mit {name}',
+
+  'sso.away.title': 'Einen Augenblick',
+  'sso.away': 'Zur Anmeldung geht es weiter zu {name}.',
+  'sso.back.title': 'Einen Augenblick',
+  'sso.back': 'Das hat geklappt. Es geht zurück dorthin, wo Sie herkamen.',
+  'sso.unknown_state':
+    'Dieser Rückweg vom Anbieter wurde schon benutzt, ist abgelaufen oder gehört zu einem anderen Browser. Beginnen Sie die Anmeldung neu.',
+  'sso.unknown_provider': 'Mit diesem Anbieter kann man sich hier nicht anmelden.',
+  'sso.unavailable':
+    'Der Anbieter antwortet gerade nicht. Versuchen Sie es noch einmal oder melden Sie sich anders an.',
+  'sso.invalid_answer':
+    'Der Anbieter hat etwas geantwortet, dem nicht zu trauen ist. Sie sind nicht angemeldet. Sagen Sie es denen, die Ihre Anmeldung betreuen.',
+  'sso.denied': 'Der Anbieter hat Sie nicht angemeldet.',
+  'sso.unverified_email':
+    'Der Anbieter bestätigt nicht, dass die E-Mail-Adresse Ihre ist. Bestätigen Sie sie dort oder melden Sie sich anders an.',
+  'sso.link_first':
+    'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf der Seite Ihres Kontos.',
+  'sso.not_member': 'Sie gehören hier noch nicht dazu. Bitten Sie die Betreuung um eine Einladung.',
+  'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an die Betreuung.',
+  'sso.identity_taken': 'Diese Anmeldung ist schon mit einem anderen Konto verbunden.',
+  'sso.session_gone':
+    'Sie wurden inzwischen abgemeldet. Melden Sie sich wieder an und verbinden Sie den Anbieter dann.',
+  'sso.not_fresh':
+    'Hier ist eine neue Anmeldung nötig, und der Anbieter hat keine bestätigt. Melden Sie sich anders an.',
+  'sso.last_way_in':
+    'Dies ist der einzige Weg zu Ihrem Konto. Richten Sie einen anderen ein, bevor Sie ihn beenden.',
 
   'mfa.title': 'Zweiter Schritt',
   'mfa.lead': 'Geben Sie die sechs Ziffern ein, die Ihre Authenticator-App jetzt zeigt.',
@@ -142,6 +170,12 @@ export const de: Catalogue = {
   'account.factor.none': 'Sie haben keinen zweiten Schritt eingerichtet.',
   'account.factor.add': 'Zweiten Schritt einrichten',
   'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
+  'account.identities': 'Anmeldung über andere',
+  'account.identity.none': 'Sie haben keinen anderen Anbieter verbunden.',
+  'account.identity.linked': 'verbunden {time}',
+  'account.identity.used': 'zuletzt benutzt {time}',
+  'account.identity.unlink': 'Verbindung beenden',
+  'account.identity.link': '{name} verbinden',
   'account.consents': 'Anwendungen, denen Sie Zugriff gegeben haben',
   'account.consent.none': 'Sie haben keiner Anwendung Zugriff gegeben.',
   'account.consent.since': 'seit {time}',

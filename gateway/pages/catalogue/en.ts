@@ -91,6 +91,33 @@ export const en = {
   'account.email.open': 'Your email address {email} is not confirmed.',
   'account.email.confirmed': 'Your email address {email} is confirmed.',
   'account.email.confirm': 'Send me a letter to confirm it',
+  'login.upstreams': 'Another way to sign in',
+  'login.upstream': 'Continue with {name}',
+
+  'sso.away.title': 'One moment',
+  'sso.away': 'You are taken to {name} to sign in there.',
+  'sso.back.title': 'One moment',
+  'sso.back': 'That worked. You are taken back to where you came from.',
+  'sso.unknown_state':
+    'This way back from the provider was used before, has run out, or belongs to another browser. Start the sign-in again.',
+  'sso.unknown_provider': 'This provider cannot be used to sign in here.',
+  'sso.unavailable':
+    'The provider does not answer at the moment. Try again, or sign in another way.',
+  'sso.invalid_answer':
+    'The provider gave an answer that cannot be trusted. You are not signed in. Tell whoever looks after your sign-in.',
+  'sso.denied': 'The provider did not sign you in.',
+  'sso.unverified_email':
+    'The provider does not confirm that your email address is yours. Confirm it there, or sign in another way.',
+  'sso.link_first':
+    'There is an account with your email address already. Sign in to it the way you did before, then link this provider on the page of your account.',
+  'sso.not_member': 'You are not a member here yet. Ask whoever looks after it to invite you.',
+  'sso.suspended': 'Your access has been suspended. Ask whoever looks after it.',
+  'sso.identity_taken': 'This sign-in is linked to another account already.',
+  'sso.session_gone': 'You have been signed out meanwhile. Sign in again, then link the provider.',
+  'sso.not_fresh':
+    'A new sign-in is needed here, and the provider did not confirm one. Sign in another way.',
+  'sso.last_way_in':
+    'This is the only way to sign in to your account. Set up another one before you end it.',
 
   'mfa.title': 'Second step',
   'mfa.lead': 'Enter the six digits that your authenticator app shows now.',
@@ -132,6 +159,12 @@ export const en = {
   'account.factor.none': 'You have not set up a second step.',
   'account.factor.add': 'Set up a second step',
   'account.factor.codes': 'Recovery codes left: {count}',
+  'account.identities': 'Sign-in through others',
+  'account.identity.none': 'You have not linked another provider.',
+  'account.identity.linked': 'linked {time}',
+  'account.identity.used': 'last used {time}',
+  'account.identity.unlink': 'End link',
+  'account.identity.link': 'Link {name}',
   'account.consents': 'Applications you have let in',
   'account.consent.none': 'You have not let any application in.',
   'account.consent.since': 'since {time}',

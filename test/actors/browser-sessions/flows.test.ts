@@ -28,6 +28,7 @@ const session: BrowserSessionRow = {
   organizationRole: null,
   level: 1,
   pending: false,
+  confined: false,
   amr: ['pwd'],
   authTime: at(900),
   passwordAt: at(900),
@@ -35,11 +36,12 @@ const session: BrowserSessionRow = {
   lastSeenAt: at(900),
   expiresAt: at(90_000),
 }
+const reason = { tag: 'account' }
 const demand: StoredDemand = { tenantId: 't1', level: 1, maxAgeSecs: null, since: null, sub: null }
 
 type Case = [
   title: string,
-  demand: Partial<StoredDemand>,
+  demand: Partial<StoredDemand> & { readonly reason?: { readonly tag: string } },
   session: Partial<BrowserSessionRow> | null,
   reach: AssuranceLevel,
   step: Step,
@@ -66,6 +68,23 @@ const cases: Case[] = [
     1,
     'login',
   ],
+  [
+    'a factor is to be set up, and one tenant’s provider vouched',
+    { level: 2 },
+    { confined: true },
+    1,
+    'login',
+  ],
+  ['a factor there is, whoever vouched', { level: 2 }, { confined: true }, 2, 'mfa'],
+  ['one tenant’s provider vouched, for the tenant', {}, { confined: true }, 1, 'done'],
+  [
+    'one tenant’s provider vouched, for what counts everywhere',
+    { reason: { tag: 'sensitive' } },
+    { confined: true, level: 3 },
+    3,
+    'login',
+  ],
+  ['what counts everywhere is wanted', { reason: { tag: 'sensitive' } }, {}, 1, 'done'],
   ['level 2 is there', { level: 2 }, { level: 2 }, 2, 'done'],
   ['level 3 is wanted of somebody whose passkey reaches it', { level: 3 }, { level: 2 }, 3, 'mfa'],
   ['level 3 is wanted of somebody who reaches 2', { level: 3 }, { level: 2 }, 2, 'enroll'],
@@ -81,7 +100,7 @@ const cases: Case[] = [
 for (const [title, wanted, change, reach, step] of cases) {
   test(`the next page when ${title} is ${step}`, (t) => {
     const row = change === null ? undefined : { ...session, ...change }
-    t.is(nextStep({ ...demand, ...wanted }, row, reach, NOW), step)
+    t.is(nextStep({ ...demand, reason, ...wanted }, row, reach, NOW), step)
   })
 }
 
@@ -89,8 +108,8 @@ test('max_age=0 is met by a sign-in that was made for the request, however long 
   const order = { tenantId: 't1', demand: { level: 1, maxAgeSecs: 0, asOf: at(890) } } as const
   const stored = storedDemand(order)
   t.deepEqual(stored, { ...demand, since: at(890) })
-  t.is(nextStep(stored, { ...session, authTime: at(889) }, 1, NOW), 'login')
-  t.is(nextStep(stored, session, 1, NOW), 'done')
+  t.is(nextStep({ ...stored, reason }, { ...session, authTime: at(889) }, 1, NOW), 'login')
+  t.is(nextStep({ ...stored, reason }, session, 1, NOW), 'done')
 })
 
 test('only paths of our own lead back', (t) => {

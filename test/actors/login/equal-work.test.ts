@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../actors/browser-sessions/actor.js'
 import { loginActor } from '../../../actors/login/actor.js'
 import { openMailRoom } from '../../../actors/notify/mail-room.js'
+import type { SsoProtocol } from '../../../actors/sso/protocol.js'
 import type { PasswordsProtocol } from '../../../actors/passwords/protocol.js'
 import { NO_CAPTCHA } from '../../../actors/risk/gate.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
@@ -64,6 +65,11 @@ const sealer = {
   },
   open: () => Promise.reject(new Error('nothing is opened here')),
 }
+const sso = {
+  name: 'sso',
+  ask: async () => ({ tag: 'offered', upstreams: [] }),
+  tell: () => undefined,
+} as unknown as ActorRef<SsoProtocol>
 
 test('a wrong password and an unknown address cost the same work', async (t) => {
   const clock = systemClock
@@ -85,6 +91,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       passwords,
       tenants: house.tenants,
       browserSessions: sessions.ref,
+      sso,
       registry: new Registry(),
       settings: {
         brute_force_max_attempts: 10,

@@ -1,0 +1,24 @@
+/** TXT records, by the system's resolvers or by those of [verified_domains]. */
+import { Resolver } from 'node:dns/promises'
+
+const TIMEOUT_MS = 2_000
+const TRIES = 2
+const RECORDS_MAX = 100
+
+/** The texts at a name, their parts joined; null when no resolver gives an answer. */
+export type TxtLookup = (name: string) => Promise<readonly string[] | null>
+
+const NOTHING_THERE = new Set(['ENOTFOUND', 'ENODATA'])
+
+export function txtLookup(servers: readonly string[]): TxtLookup {
+  return async (name) => {
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+    if (servers.length > 0) resolver.setServers(servers)
+    try {
+      const records = await resolver.resolveTxt(name)
+      return records.slice(0, RECORDS_MAX).map((parts) => parts.join(''))
+    } catch (error) {
+      return NOTHING_THERE.has(String((error as { code?: unknown }).code)) ? [] : null
+    }
+  }
+}

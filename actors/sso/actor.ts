@@ -1,0 +1,132 @@
+/** Sign-in through other providers: the handlers, put together from their parts. */
+import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendAudit } from '../../storage/audit.js'
+import type { Sealer } from '../../storage/sealer.js'
+import { findTenantFace } from '../../storage/sign-in-flows.js'
+import type { Database } from '../../storage/sql.js'
+import { listIdentities, removeIdentity } from '../../storage/upstream-identities.js'
+import { findDomainRoute } from '../../storage/verified-domains.js'
+import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
+import { personDid } from '../credentials/records.js'
+import { isUuid } from '../domain/ids.js'
+import { socialOf } from '../login/face.js'
+import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import type { UpstreamClient } from './client.js'
+import type { SsoMetrics } from './metrics.js'
+import { sso, type SsoProtocol } from './protocol.js'
+import { type Providers, type ProviderSettings, providersOf } from './providers.js'
+import { domainOf } from './rules.js'
+import { sensitive, signInSteps } from './sign-in.js'
+
+export type SsoNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly client: UpstreamClient
+  readonly metrics: SsoMetrics
+  readonly issuer: string
+  readonly settings: ProviderSettings
+  /** `verified_domains.enabled`. */
+  readonly verifiedDomains: boolean
+  /** `social.account_linking.enabled`. */
+  readonly linking: boolean
+  readonly cookies: { readonly idle_secs: number; readonly absolute_secs: number }
+  /** `two_factor.enabled`. */
+  readonly alwaysTwo: boolean
+}
+
+/** The needs with the providers read from the settings. */
+export type SsoTools = SsoNeeds & { readonly providers: Providers }
+
+const anyOrder = () => undefined
+
+export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
+  address: sso,
+  asks: { tenants, browserSessions },
+  // Returns wait for providers, which may be slow: there is room for the others.
+  mailbox: { capacity: 1024, inflightMax: 256 },
+  lane: {
+    offered: anyOrder,
+    start: anyOrder,
+    link: anyOrder,
+    callback: anyOrder,
+    identities: anyOrder,
+    unlink: ({ session }) => session.accountId,
+    check: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, sealer, clock, random, settings, issuer } = needs
+    const tools: SsoTools = { ...needs, providers: providersOf(settings, database, sealer) }
+    const { providers } = tools
+    const steps = signInSteps(tools)
+
+    return {
+      ...steps,
+
+      async offered({ tenantId, tenantSettings }, turn) {
+        const tenant = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
+        return { tag: 'offered', upstreams: await providers.offered(tenant, turn) }
+      },
+
+      async identities({ session }, turn) {
+        const { tenantId, accountId } = session
+        const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), turn)
+        const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+        const deployment = socialOf(face?.tenantSettings ?? {}).enabled
+        const upstreams = await providers.offered({ id: tenantId, deployment }, turn)
+        const names = new Map(upstreams.map(({ id, name }) => [id, name]))
+        return {
+          tag: 'listed',
+          identities: rows.map((row) => ({
+            id: row.id,
+            name: names.get(row.provider) ?? row.issuer,
+            email: row.email,
+            linkedAt: row.createdAt,
+            lastUsedAt: row.lastUsedAt,
+          })),
+          upstreams,
+        }
+      },
+
+      async unlink({ session, token, identityId, address }, turn) {
+        if (!isUuid(identityId)) return { tag: 'unknown_identity' }
+        const needed = sensitive(session, token)
+        const demanded = await needs.browserSessions.ask('demand', needed, turn)
+        if (demanded.tag === 'sign_in') return demanded
+        const { tenantId, accountId, sub } = session
+        const now = clock.now()
+        const outcome = await database.system(async (tx) => {
+          const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
+          if (removed !== 'removed') return removed
+          const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
+          await appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
+          return removed
+        }, turn)
+        if (outcome === 'last') return { tag: 'last_way_in' }
+        return { tag: outcome === 'removed' ? 'unlinked' : 'unknown_identity' }
+      },
+
+      async check({ email, tenant: selector }, turn) {
+        const resolved = await needs.tenants.ask('resolve', selector, turn)
+        if (resolved.tag !== 'resolved') return resolved
+        const { id: tenantId } = resolved.tenant
+        const domain = domainOf(email)
+        const isOn = settings.enterprise.enabled && needs.verifiedDomains
+        if (!isOn || domain === undefined) return { tag: 'not_routed' }
+        const route = await database.system((tx) => findDomainRoute(tx, tenantId, domain), turn)
+        if (route === undefined) return { tag: 'not_routed' }
+        const url = new URL('/auth/sso/start', issuer)
+        const query = { tenant_id: tenantId, provider: route.providerId, login_hint: email }
+        url.search = new URLSearchParams(query).toString()
+        const { organizationId, organizationName } = route
+        return { tag: 'routed', organizationId, organizationName, authorizeUrl: url.href }
+      },
+    }
+  },
+})

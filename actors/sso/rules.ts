@@ -1,0 +1,135 @@
+/**
+ * Who somebody is who comes back from a provider. Pure. An identity is a provider, its issuer and a
+ * subject; an address only ever leads to an account that nobody else can have a key to.
+ */
+import { domainToASCII } from 'node:url'
+import { isPublicName } from '../egress/targets.js'
+import type { SsoFault } from './protocol.js'
+
+export type Candidate = {
+  readonly id: string
+  readonly active: boolean
+  readonly emailVerified: boolean
+  readonly hasCredentials: boolean
+  readonly knownToProvider: boolean
+}
+
+export type Arrival = {
+  /** The account that the identity is linked to. */
+  readonly linked: string | undefined
+  /** The account that has the address. */
+  readonly candidate: Candidate | undefined
+  readonly email: string | null
+  /** `email_verified` is true, nothing less. */
+  readonly emailVerified: boolean
+  /** The provider said outright that the address is not verified. */
+  readonly emailDisowned: boolean
+  /** For a provider of a tenant: the domain is proved and led to it. Else: linking is switched on. */
+  readonly mayLink: boolean
+  /** Whether whoever is nobody here yet may become somebody. */
+  readonly mayCreate: boolean
+  /** The domain of the address is proved to be the organization's and led to this provider. */
+  readonly ownsDomain: boolean
+}
+
+export type Decision =
+  | { readonly tag: 'use'; readonly accountId: string }
+  | { readonly tag: 'link'; readonly accountId: string }
+  | { readonly tag: 'create'; readonly email: string }
+  | { readonly tag: 'refuse'; readonly fault: SsoFault }
+
+export function decide(arrival: Arrival): Decision {
+  const { linked, candidate, email, emailVerified, mayLink, mayCreate, ownsDomain } = arrival
+  if (linked !== undefined) return { tag: 'use', accountId: linked }
+  if (email === null) return refuse('unverified_email')
+  if (candidate !== undefined) {
+    if (!emailVerified) return refuse('unverified_email')
+    if (!mayLink) return refuse('link_first')
+    // Another subject of the same provider: an address that was given to somebody else.
+    if (candidate.knownToProvider) return refuse('link_first')
+    // Somebody may have put a password to an address that is not theirs, and waits.
+    if (!candidate.emailVerified && candidate.hasCredentials) return refuse('link_first')
+    return { tag: 'link', accountId: candidate.id }
+  }
+  const believed = emailVerified || (ownsDomain && !arrival.emailDisowned)
+  if (!believed) return refuse('unverified_email')
+  return mayCreate ? { tag: 'create', email } : refuse('not_member')
+}
+
+export type Membership = {
+  readonly accountActive: boolean
+  readonly status: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
+}
+
+/** Whether an account may come in, comes in as a new user of the tenant, or stays outside. */
+export function admission(
+  { accountActive, status }: Membership,
+  mayJoin: boolean,
+): 'admit' | 'join' | 'suspended' | 'not_member' {
+  if (!accountActive || status === 'suspended') return 'suspended'
+  if (status === 'removed') return 'not_member'
+  if (status === null) return mayJoin ? 'join' : 'not_member'
+  return 'admit'
+}
+
+const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })
+
+const EMAIL_LENGTH_MAX = 254
+
+/** An address that an account may have; undefined for anything else. */
+export function readEmail(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > EMAIL_LENGTH_MAX) return undefined
+  return /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[^\s@]+$/u.test(value) && domainOf(value) !== undefined
+    ? value
+    : undefined
+}
+
+/** The domain of an address as domains are kept; undefined when it has none of the public names. */
+export function domainOf(email: string): string | undefined {
+  const at = email.lastIndexOf('@')
+  return at < 1 ? undefined : readDomain(email.slice(at + 1))
+}
+
+/** Lower case, A-labels, no trailing dot. */
+export function readDomain(text: string): string | undefined {
+  const trimmed = text.trim().replace(/\.$/, '')
+  if (trimmed === '' || /[^\p{L}\p{M}\p{N}.-]/u.test(trimmed)) return undefined
+  const ascii = domainToASCII(trimmed).toLowerCase()
+  return isPublicName(ascii) ? ascii : undefined
+}
+
+/** Names of RFC 8176: what else a provider says is its own business. */
+const AMR_KNOWN = new Set([
+  'face',
+  'fpt',
+  'geo',
+  'hwk',
+  'iris',
+  'kba',
+  'mca',
+  'mfa',
+  'otp',
+  'pin',
+  'pop',
+  'pwd',
+  'rba',
+  'retina',
+  'sc',
+  'sms',
+  'swk',
+  'tel',
+  'user',
+  'vbm',
+  'wia',
+])
+
+/** What a sign-in elsewhere is worth here: two factors only where the policy trusts the `acr`. */
+export function evidenceOf(
+  acr: unknown,
+  amr: unknown,
+  trustedAcrValues: readonly string[],
+): { readonly level: 1 | 2; readonly amr: readonly string[] } {
+  if (typeof acr !== 'string' || !trustedAcrValues.includes(acr)) return { level: 1, amr: ['fed'] }
+  const said = Array.isArray(amr) ? amr.filter((one): one is string => AMR_KNOWN.has(one)) : []
+  return { level: 2, amr: [...new Set(['fed', ...said, 'mfa'])] }
+}

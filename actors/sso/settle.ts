@@ -1,0 +1,208 @@
+/**
+ * Somebody has come back and the provider has said who they are: finds, links or makes the account,
+ * takes it into the tenant, and opens the session, all in one transaction.
+ */
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { insertAccount } from '../../storage/accounts.js'
+import { appendEvents, type NewEvent } from '../../storage/outbox.js'
+import { recordSignIn } from '../../storage/sign-ins.js'
+import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
+import type { Transaction } from '../../storage/sql.js'
+import { insertTenantUser } from '../../storage/tenant-users.js'
+import {
+  acceptInvitation,
+  findLinkCandidate,
+  findReturning,
+  type IdentityKey,
+  insertIdentity,
+  joinOrganization,
+  lockIdentity,
+  useIdentity,
+} from '../../storage/upstream-identities.js'
+import { type DomainRoute, findDomainRoute } from '../../storage/verified-domains.js'
+import { type Doing, personEvent } from '../browser-sessions/events.js'
+import { acrOf } from '../domain/assurance.js'
+import { eventData } from '../domain/events.js'
+import { socialOf } from '../login/face.js'
+import { challengeMethods } from '../login/opening.js'
+import { openSession } from '../login/session.js'
+import type { Visitor } from '../login/protocol.js'
+import type { SsoTools } from './actor.js'
+import type { Said } from './client.js'
+import type { SsoFault } from './protocol.js'
+import type { Provider } from './providers.js'
+import { admission, type Arrival, decide, domainOf, evidenceOf, readEmail } from './rules.js'
+
+const SUBJECT_BYTES = 24
+/** A provider that does not say when it saw the person may have done so long before. */
+const UNSTATED_AGE_MS = 3_600_000
+const ATTEMPTS = 3
+
+export type Settlement = {
+  readonly provider: Provider
+  readonly said: Said
+  readonly flow: SignInFlowFound
+  readonly visitor: Visitor
+  /** When the browser was sent out, if it had to prove itself there and then. */
+  readonly freshSince: Date | null
+}
+export type Settled =
+  | { readonly tag: 'signed_in'; readonly token: string }
+  | { readonly tag: 'refused'; readonly fault: SsoFault }
+
+/** Somebody else made the account of that address in the same moment: look again. */
+class Overtaken extends Error {
+  override readonly name = 'Overtaken'
+}
+
+export async function settle(tools: SsoTools, asked: Settlement, turn: Turn): Promise<Settled> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      // Accounts and identities belong to no tenant.
+      return await tools.database.system((tx) => settleIn(tx, tools, asked, turn), turn)
+    } catch (error) {
+      if (!(error instanceof Overtaken) || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+async function settleIn(
+  tx: Transaction,
+  tools: SsoTools,
+  { provider, said, flow, visitor, freshSince }: Settlement,
+  turn: Turn,
+): Promise<Settled> {
+  const { random, clock } = tools
+  const now = clock.now()
+  const { tenantId } = flow
+  const key: IdentityKey = { provider: provider.id, issuer: said.issuer, subject: said.subject }
+  await lockIdentity(tx, key)
+  const email = readEmail(said.email) ?? null
+  const route = await routeOf(tx, tools, provider, tenantId, email)
+  const mayJoin =
+    provider.tenantId === null
+      ? socialOf(flow.tenantSettings).provision
+      : provider.provision && isTrue(route)
+  const linked = await useIdentity(tx, key, email, now)
+  const candidate =
+    linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
+  const arrival: Arrival = {
+    linked,
+    candidate,
+    email,
+    emailVerified: said.emailVerified === true,
+    emailDisowned: said.emailVerified !== undefined && said.emailVerified !== true,
+    mayLink: provider.tenantId === null ? tools.linking : isTrue(route),
+    mayCreate: mayJoin,
+    ownsDomain: isTrue(route),
+  }
+  const decision = decide(arrival)
+  if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
+  const account = await accountOf(tx, tools, decision, said, arrival.emailVerified, now)
+
+  const returning = await findReturning(tx, tenantId, account, provider.id)
+  if (returning === undefined) throw new Overtaken()
+  const verdict = admission(returning, mayJoin)
+  if (verdict === 'suspended' || verdict === 'not_member') return { tag: 'refused', fault: verdict }
+  if (decision.tag !== 'use') {
+    const identity = { ...key, id: random.uuid(), accountId: account, email, createdAt: now }
+    const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
+    if (!isNew) throw new Overtaken()
+  }
+
+  const told: NewEvent[] = []
+  let { tenantUserId, sub } = returning
+  if (tenantUserId === null || sub === null) {
+    tenantUserId = random.uuid()
+    sub = random.token(SUBJECT_BYTES)
+    await insertTenantUser(tx, {
+      tenantId,
+      id: tenantUserId,
+      accountId: account,
+      sub,
+      status: 'active',
+      roles: [],
+      fixture: false,
+      createdAt: now,
+    })
+    const who = { type: 'human', id: sub }
+    const resource = { type: 'tenant_user', id: tenantUserId }
+    const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
+    const data = eventData({ actor: who, resource, requestId: turn.requestId }, fields)
+    told.push({ id: random.uuid(), tenantId, type: 'sso.user.provisioned', occurredAt: now, data })
+  }
+  const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+  const accepted =
+    returning.status === 'invited' && (await acceptInvitation(tx, tenantId, tenantUserId, now))
+
+  const { level, amr } = evidenceOf(said.acr, said.amr, provider.trustedAcrValues)
+  const pending = returning.hasFactor && level < 2
+  const authTime = authTimeOf(said.authTime, freshSince, now)
+  const { tenantSettings } = flow
+  const confined = provider.tenantId !== null && returning.hasOtherKeys
+  const elsewhere = { provider: provider.id, level, authTime, confined }
+  const opened = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
+  const session = await openSession(tx, tools, opened, visitor, now)
+
+  const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
+  const tell = (one: Omit<Doing, keyof typeof doing>) =>
+    told.push(personEvent(random, { ...doing, ...one }, now))
+  if (activated || accepted) tell({ type: 'tenant_user.activated' })
+  if (route?.autoJoin === true) {
+    const { organizationId } = route
+    if (await joinOrganization(tx, organizationId, account, now)) {
+      const who = { type: 'human', id: sub }
+      const resource = { type: 'organization', id: organizationId }
+      const subject = { actor: who, resource, requestId: turn.requestId }
+      const data = eventData(subject, { member: who, role: 'member' })
+      told.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
+    }
+  }
+  tell({ type: 'sso.login.success', fields: { provider: provider.id, issuer: said.issuer } })
+  if (pending) {
+    const methods = await challengeMethods(tx, account)
+    tell({ type: 'auth.mfa.challenge', fields: { methods } })
+  } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
+  await appendEvents(tx, told)
+  return { tag: 'signed_in', token: session.token }
+}
+
+/** The account that a decision means; a new one has no password and belongs to whoever this is. */
+async function accountOf(
+  tx: Transaction,
+  { random }: SsoTools,
+  decision: Exclude<ReturnType<typeof decide>, { tag: 'refuse' }>,
+  { name }: Said,
+  emailVerified: boolean,
+  now: Date,
+): Promise<string> {
+  if (decision.tag !== 'create') return decision.accountId
+  const id = random.uuid()
+  const account = { id, email: decision.email, emailVerified, displayName: name }
+  const isNew = await insertAccount(tx, { ...account, passwordHash: null, createdAt: now })
+  if (!isNew) throw new Overtaken()
+  return id
+}
+
+/** The domain of the address, if it is proved and led to this very provider. */
+async function routeOf(
+  tx: Transaction,
+  { verifiedDomains }: SsoTools,
+  provider: Provider,
+  tenantId: string,
+  email: string | null,
+): Promise<DomainRoute | undefined> {
+  const domain = email === null ? undefined : domainOf(email)
+  if (!verifiedDomains || provider.tenantId === null || domain === undefined) return undefined
+  const route = await findDomainRoute(tx, tenantId, domain)
+  return route?.providerId === provider.id ? route : undefined
+}
+
+const isTrue = (route: DomainRoute | undefined): boolean => route !== undefined
+
+/** When the person proved who they are: as said, within what can be; long ago when nothing was said. */
+export function authTimeOf(stated: Date | null, freshSince: Date | null, now: Date): Date {
+  const said = stated ?? new Date(now.getTime() - UNSTATED_AGE_MS)
+  if (said > now) return now
+  return freshSince !== null && said < freshSince ? freshSince : said
+}
