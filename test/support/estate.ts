@@ -45,6 +45,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     ...account(await person.browser.get('/auth/account'), lent, await sessionOf(api, tenantId)),
     ...kept.objects,
     ...commerce,
+    ...(await signInElsewhere(api, workspace, make)),
     '/api/v1/control-plane/organizations/{organization_id}': organizationId,
     '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
     '/api/v1/agents/{agent_id}': agentId,
@@ -136,6 +137,32 @@ async function webhook(api: Api, token: string, { origin, until }: Receiver) {
     rows.some(({ status }) => status !== 'pending' && status !== 'retrying'),
   )
   return { id, secret: String(hook['secret']), deliveryId: String(delivery!['id']) }
+}
+
+/** A provider, a domain, and somebody of the tenant who is known to the provider. */
+async function signInElsewhere({ at }: Api, { tenantId }: Workspace, make: Make): Promise<Objects> {
+  const provider = await make('/api/v1/sso/providers', {
+    name: 'Elsewhere',
+    issuer: 'https://id.example.org',
+    client_id: 'rp',
+    client_secret: 'theirs',
+  })
+  const [identity] = await sql<{ id: string }>(
+    at.db.database,
+    `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject,
+       created_at, last_used_at)
+     select account_id, gen_random_uuid(), $2, $1, 'https://id.example.org', 'somebody', now(),
+       now()
+     from tenant_users where tenant_id = $1 limit 1 returning id`,
+    [tenantId, provider],
+  )
+  return {
+    '/api/v1/sso/providers/{id}': provider,
+    '/api/v1/organization/domains/{id}': await make('/api/v1/organization/domains', {
+      domain: 'theirs.example.org',
+    }),
+    '/auth/account/identities/{id}': identity!.id,
+  }
 }
 
 async function vault(make: Make, agentId: string) {
