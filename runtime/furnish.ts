@@ -152,9 +152,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         documentation,
       },
     })),
-    furnish(powActor, (site) => ({
-      compute: pooled(site, house, powPool(processors(site))),
-    })),
+    furnish(powActor, (site) => ({ compute: pooled(site, house, powPool(processors(site))) })),
     furnish(passwordsActor, async (site) => {
       const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
       await checkPasswordEngine(compute)
