@@ -1,57 +1,46 @@
-/** docs/authorize.md promises that its code runs as it stands. */
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { promisify } from 'node:util'
-import test from 'ava'
+/** docs/authorize.md, pushed-requests.md and sign-out.md promise that their code runs as it stands. */
+import test, { type ExecutionContext } from 'ava'
+import type { NewApplication } from '../../storage/applications.js'
 import { openBrowser } from '../support/browser.js'
-import { bootstrapped } from '../support/person.js'
-import { program } from '../support/programs.js'
-import { authorized, CALLBACK, callbackOf, relyingParty } from '../support/relying-party.js'
-import { freePort, testService } from '../support/service.js'
+import { docsPage, testCommands } from '../support/docs-page.js'
+import { bootstrapped, type Workspace } from '../support/person.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  relyingParty,
+  signedIn,
+} from '../support/relying-party.js'
+import { freePort, testService, type TestService } from '../support/service.js'
 
-const PAGE = readFileSync(new URL('../../../docs/authorize.md', import.meta.url), 'utf8')
-const blocks = (language: string) =>
-  [...PAGE.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(
-    ([, text]) => text!,
-  )
+const BYE = 'https://app.example/bye'
+
+let running: TestService
+let person: Workspace
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+})
+test.after.always(() => running?.end())
+
+async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
+  const party = await relyingParty(running, person, more)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const env = { BASE: running.baseUrl, CLIENT_ID: party.clientId, CLIENT_SECRET: party.secret }
+  return { party, browser, env }
+}
 
 test('the application of docs/authorize.md signs a person in and out', async (t) => {
-  const running = await testService()
-  t.teardown(() => running.end())
-  const person = await bootstrapped(running)
   const port = await freePort()
   const home = `http://localhost:${port}`
-  const party = await relyingParty(running, person, {
+  const { browser, env } = await opened(t, {
     redirectUris: [`${home}/callback`],
     postLogoutRedirectUris: [`${home}/bye`],
   })
-  // Below the project, where its packages are found.
-  const folder = new URL('../../pages/', import.meta.url)
-  mkdirSync(folder, { recursive: true })
-  const file = new URL(`authorize-${port}.mjs`, folder)
-  const [code] = blocks('js')
-  writeFileSync(file, code!)
-  const { PATH } = process.env
-  const env = {
-    ...(PATH === undefined ? {} : { PATH }),
-    BASE: running.baseUrl,
-    PORT: String(port),
-    CLIENT_ID: party.clientId,
-    CLIENT_SECRET: party.secret,
-  }
-  const app = spawn(process.execPath, [file.pathname], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  t.teardown(() => {
-    app.kill()
-    rmSync(file)
-  })
-  await once(app.stdout, 'data')
+  const app = docsPage(t, 'authorize').begin('js', 0, { ...env, PORT: String(port) })
+  t.is(await app.line(), 'ready')
 
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
   const begun = await fetch(`${home}/login`, { redirect: 'manual' })
   const asked = new URL(begun.headers.get('location')!)
   const answer = await authorized(browser, person, asked)
@@ -66,34 +55,49 @@ test('the application of docs/authorize.md signs a person in and out', async (t)
   t.is(await (await fetch(bye.location!)).text(), 'Goodbye.')
 })
 
-const absent = ['bash', 'curl', 'jq', 'openssl', 'basenc'].filter(
-  (name) => program(name) === undefined,
-)
-const TITLE = 'the commands of docs/authorize.md push a request and redeem its code'
-if (absent.length > 0) test.skip(`${TITLE} (${absent.join(', ')} not installed)`, () => undefined)
-else
-  test(TITLE, async (t) => {
-    const running = await testService()
-    t.teardown(() => running.end())
-    const person = await bootstrapped(running)
-    const party = await relyingParty(running, person)
-    const run = async (script: string, more: Record<string, string> = {}) => {
-      const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
-        env: {
-          PATH: process.env['PATH'],
-          BASE: running.baseUrl,
-          CLIENT_ID: party.clientId,
-          CLIENT_SECRET: party.secret,
-          REDIRECT_URI: CALLBACK,
-          ...more,
-        },
-      })
-      return stdout.trim()
-    }
-    const [push, redeem] = blocks('sh')
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
-    const answer = callbackOf(await authorized(browser, person, new URL(await run(push!))))
-    t.is(answer.searchParams.get('state'), 'my-state')
-    t.is(await run(redeem!, { CODE: answer.searchParams.get('code')! }), person.email)
+for (const name of ['authorize', 'pushed-requests']) {
+  testCommands(
+    `the commands of docs/${name}.md make a request whose code is redeemed`,
+    async (t) => {
+      const { browser, env } = await opened(t)
+      const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
+      const answer = callbackOf(await authorized(browser, person, new URL(made)))
+      t.is(answer.searchParams.get('state'), 'my-state')
+      const CODE = answer.searchParams.get('code')!
+      const redeemed = { ...env, REDIRECT_URI: CALLBACK, CODE }
+      t.is(await docsPage(t, 'authorize').run('sh', 1, redeemed), person.email)
+    },
+  )
+}
+
+test('the program of docs/pushed-requests.md signs its person in', async (t) => {
+  const PORT = String(await freePort())
+  const { browser, env } = await opened(t, {
+    clientType: 'public',
+    redirectUris: [`http://127.0.0.1:${PORT}/callback`],
   })
+  const program = docsPage(t, 'pushed-requests').begin('js', 0, { ...env, PORT })
+  const [, url] = /^Open (\S+)$/.exec(await program.line())!
+  t.deepEqual([...new URL(url!).searchParams.keys()].toSorted(), ['client_id', 'request_uri'])
+  const answer = await authorized(browser, person, new URL(url!))
+  await fetch(answer.location!)
+  t.is((await program.ended).split('\n').at(-1), `Signed in as ${person.email}`)
+})
+
+test('the address of docs/sign-out.md, made by openid-client, signs a person out', (t) =>
+  signsOut(t, 'js'))
+
+testCommands('the commands of docs/sign-out.md sign a person out', (t) => signsOut(t, 'sh'))
+
+async function signsOut(t: ExecutionContext, language: 'js' | 'sh') {
+  const { party, env } = await opened(t)
+  const { browser, tokens } = await signedIn(running, party, person)
+  t.teardown(() => browser.close())
+  const page = docsPage(t, 'sign-out')
+  const at = { ...env, ID_TOKEN: tokens.id_token!, BYE }
+  const url = new URL(await page.run(language, 0, at))
+  t.is((await browser.get(url.pathname + url.search)).location, `${BYE}?state=my-state`)
+  if (language === 'js') return
+  const left = { ...env, TOKEN: tokens.access_token, REFRESH_TOKEN: tokens.refresh_token! }
+  t.is(await page.run('sh', 1, left), 'token_revoked\ninvalid_grant')
+}

@@ -31,12 +31,16 @@ export interface RunningBlock {
 
 export interface DocsPage {
   readonly text: string
+  /** Where its blocks run, and what they have written is. */
+  readonly folder: string
   /** The blocks of a language in the order of the page. */
   blocks(language: Language): readonly string[]
   /** Starts a block; it is killed with the test. Blocks of one page share a folder. */
   begin(language: Language, index: number, env: Readonly<Record<string, string>>): RunningBlock
   /** Runs a block to its end. */
   run(language: Language, index: number, env: Readonly<Record<string, string>>): Promise<string>
+  /** Runs all `sh` blocks one after another in one shell. */
+  runCommands(env: Readonly<Record<string, string>>): Promise<string>
 }
 
 export function docsPage(t: ExecutionContext, name: string): DocsPage {
@@ -76,45 +80,55 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
     }
   }
 
+  function start(
+    language: Language,
+    block: string,
+    env: Readonly<Record<string, string>>,
+  ): RunningBlock {
+    const { PATH = '' } = process.env
+    const child = spawn(...command(language, block), { cwd: folder, env: { PATH, ...env } })
+    t.teardown(() => child.kill('SIGKILL'))
+    let faults = ''
+    child.stderr.setEncoding('utf8').on('data', (words: string) => (faults += words))
+    const seen: string[] = []
+    const lines = createInterface({ input: child.stdout })
+    lines.on('line', (line) => seen.push(line))
+    const ended = new Promise<string>((resolve, reject) => {
+      child.on('error', reject)
+      child.on('close', (code) => {
+        if (code === 0) resolve(seen.join('\n'))
+        else reject(new Error(`${name}.md, ${language}: exit ${code}\n${block}\n${faults}`))
+      })
+    })
+    // Whoever waits for a line is told by it; nobody else need handle it.
+    ended.catch(() => undefined)
+    let read = 0
+    return {
+      ended,
+      async line() {
+        const come = async () => {
+          while (seen.length <= read) await new Promise((resolve) => lines.once('line', resolve))
+        }
+        await Promise.race([come(), ended])
+        const line = seen[read]
+        read += 1
+        if (line === undefined) throw new Error(`${name}.md ended without another line`)
+        return line
+      },
+    }
+  }
+
   const page: DocsPage = {
     text,
+    folder,
     blocks,
     begin(language, index, env) {
       const block = blocks(language)[index]
       if (block === undefined) throw new Error(`${name}.md has no ${language} block ${index}`)
-      const { PATH = '' } = process.env
-      const child = spawn(...command(language, block), { cwd: folder, env: { PATH, ...env } })
-      t.teardown(() => child.kill('SIGKILL'))
-      let faults = ''
-      child.stderr.setEncoding('utf8').on('data', (words: string) => (faults += words))
-      const seen: string[] = []
-      const lines = createInterface({ input: child.stdout })
-      lines.on('line', (line) => seen.push(line))
-      const ended = new Promise<string>((resolve, reject) => {
-        child.on('error', reject)
-        child.on('close', (code) => {
-          if (code === 0) resolve(seen.join('\n'))
-          else reject(new Error(`${name}.md, ${language} ${index}: exit ${code}\n${faults}`))
-        })
-      })
-      // Whoever waits for a line is told by it; nobody else need handle it.
-      ended.catch(() => undefined)
-      let read = 0
-      return {
-        ended,
-        async line() {
-          const come = async () => {
-            while (seen.length <= read) await new Promise((resolve) => lines.once('line', resolve))
-          }
-          await Promise.race([come(), ended])
-          const line = seen[read]
-          read += 1
-          if (line === undefined) throw new Error(`${name}.md ended without another line`)
-          return line
-        },
-      }
+      return start(language, block, env)
     },
     run: (language, index, env) => page.begin(language, index, env).ended,
+    runCommands: (env) => start('sh', blocks('sh').join('\n'), env).ended,
   }
   return page
 }
