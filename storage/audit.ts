@@ -41,10 +41,17 @@ export async function appendAudit(
   if (events.length === 0) return
   await tx.query({
     name: 'audit.append',
-    // As one text: canonical JSON has no line feeds, and to quote it as an array costs more than it.
     text: 'select svc_append_audit(string_to_array($1, chr(10)))',
-    values: [events.map((event) => canonicalEvent(written(event))).join('\n')],
+    values: [auditLines(events)],
   })
+}
+
+/**
+ * What is hashed of events, one to a line. As one text: canonical JSON has no line feeds, and to
+ * quote it as an array costs more than it.
+ */
+export function auditLines(events: readonly NewAuditEvent[]): string {
+  return events.map((event) => canonicalEvent(written(event))).join('\n')
 }
 
 function written(event: NewAuditEvent): Parameters<typeof canonicalEvent>[0] {

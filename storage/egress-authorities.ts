@@ -50,20 +50,6 @@ export async function findEgressAuthorities(
   return rows
 }
 
-/** Holds credentials as they are until the transaction ends: one that revokes them waits for it. */
-export async function lockForUse(
-  tx: Transaction,
-  tenantId: string,
-  credentialIds: readonly string[],
-): Promise<void> {
-  await tx.query({
-    name: 'egress_authority.lock_credentials',
-    text: `select from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
-           order by id for no key update`,
-    values: [tenantId, credentialIds],
-  })
-}
-
 export type Taking = {
   /** 1 for a new call, 0 for more bytes of a running one. */
   readonly requests: 0 | 1

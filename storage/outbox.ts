@@ -2,7 +2,7 @@
  * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
-import { appendAudit, type NewAuditEvent } from './audit.js'
+import { auditLines, type NewAuditEvent } from './audit.js'
 import type { Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -33,32 +33,9 @@ export interface EventRow extends NewEvent {
  */
 export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  const { rows } = await tx.query<{ count: number }>({
+  const { rows } = await tx.query<{ waiting: number }>({
     name: 'outbox.append',
-    // The sequences are taken in the order of the tenants, so that two transactions which write
-    // for the same two tenants cannot wait for each other. What no subscription of its tenant can
-    // be waiting for is dispatched as it is written: most tenants listen to nothing.
-    text: `with given as (
-             select * from unnest($1::uuid[], $2::uuid[], $3::text[],
-                 string_to_array($4, chr(10))::jsonb[], $5::timestamptz[])
-               with ordinality as g (tenant_id, id, type, data, occurred_at, place)
-           ), taken as (
-             insert into event_sequences as s (tenant_id, last)
-             select tenant_id, count(*) from given group by tenant_id order by tenant_id
-             on conflict (tenant_id) do update set last = s.last + excluded.last
-             returning tenant_id, last
-           ), written as (
-             insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
-             select g.tenant_id,
-                    t.last - count(*) over (partition by g.tenant_id)
-                           + row_number() over (partition by g.tenant_id order by g.place),
-                    g.id, g.type, g.data, g.occurred_at,
-                    case when not exists (select from webhooks w
-                      where w.tenant_id = g.tenant_id and w.active) then statement_timestamp() end
-             from given g join taken t using (tenant_id)
-             returning dispatched_at
-           )
-           select count(*) from written where dispatched_at is null`,
+    text: 'select svc_append_events($1, $2, $3, $4, $5, $6) as waiting',
     values: [
       events.map(({ tenantId }) => tenantId),
       events.map(({ id }) => id),
@@ -66,10 +43,10 @@ export async function appendEvents(tx: Transaction, events: readonly NewEvent[])
       // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
       events.map(({ data }) => JSON.stringify(data)).join('\n'),
       events.map(({ occurredAt }) => occurredAt),
+      auditLines(events.map(auditOf)),
     ],
   })
-  await appendAudit(tx, events.map(auditOf))
-  if (rows[0]!.count > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/

@@ -104,6 +104,23 @@ export async function findVaultCredential(
   return rows[0]
 }
 
+/** Holds credentials as they are until the transaction ends: one that revokes them waits for it. */
+export async function holdVaultCredentials(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<SecretCredentialRow[]> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.hold',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.id = any($2::uuid[])
+           order by c.id for no key update of c`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
 /** Locks the credential until the transaction ends: whoever changes it takes turns. */
 export async function lockVaultCredential(
   tx: Transaction,
@@ -205,17 +222,17 @@ export async function revokeVaultCredential(
 }
 
 /** Notes a use; a clock that lags behind never turns it back. */
-export async function touchVaultCredential(
+export async function touchVaultCredentials(
   tx: Transaction,
   tenantId: string,
-  id: string,
+  ids: readonly string[],
   now: Date,
 ): Promise<void> {
   await tx.query({
     name: 'vault_credential.touch',
     text: `update vault_credentials set last_used_at = greatest(last_used_at, $3)
-           where tenant_id = $1 and id = $2`,
-    values: [tenantId, id, now],
+           where tenant_id = $1 and id = any($2::uuid[])`,
+    values: [tenantId, ids, now],
   })
 }
 

@@ -12,17 +12,16 @@ import type { Random } from '../../runtime/kernel/random.js'
 import {
   type AuthorityRow,
   findEgressAuthorities,
-  lockForUse,
   returnToAuthority,
   takeFromAuthority,
 } from '../../storage/egress-authorities.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import {
-  findVaultCredential,
   type Grantee,
+  holdVaultCredentials,
   type SecretCredentialRow,
-  touchVaultCredential,
+  touchVaultCredentials,
 } from '../../storage/vault-credentials.js'
 import type { Caller } from '../domain/audit.js'
 import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
@@ -206,12 +205,13 @@ class TenantBook {
       ...admissions.map(({ credentialId }) => credentialId),
       ...endings.flatMap(({ facts, leftBytes }) => (leftBytes > 0 ? facts.credentialId : [])),
     ]
-    if (touched.length > 0) await lockForUse(tx, tenantId, [...new Set(touched)])
+    const held =
+      touched.length === 0 ? [] : await holdVaultCredentials(tx, tenantId, [...new Set(touched)])
     for (const { facts, report, leftBytes } of endings) {
       if (leftBytes > 0) await returnToAuthority(tx, tenantId, facts.authority, leftBytes)
       events.push(streamClosed(facts, report, random, now))
     }
-    const read = reader(tx, tenantId)
+    const read = reader(tx, tenantId, held)
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
     for (const admission of admissions) {
@@ -222,7 +222,7 @@ class TenantBook {
       }
       outcomes.push(outcome)
     }
-    for (const id of used) await touchVaultCredential(tx, tenantId, id, now)
+    if (used.size > 0) await touchVaultCredentials(tx, tenantId, [...used].sort(), now)
     await appendEvents(tx, events)
     return outcomes
   }
@@ -274,27 +274,22 @@ class TenantBook {
 type Found = { row: SecretCredentialRow | undefined; authorities: readonly AuthorityRow[] }
 type Reader = (credentialId: string, grantee: Grantee) => Promise<Found>
 
-/** What a batch has read, so that calls with one credential read it once. */
-function reader(tx: Transaction, tenantId: string): Reader {
+/** What a batch has read, so that calls of one caller with one credential read it once. */
+function reader(tx: Transaction, tenantId: string, held: readonly SecretCredentialRow[]): Reader {
+  const rows = new Map(held.map((row) => [row.id, row]))
   const known = new Map<string, Promise<Found>>()
   return (credentialId, grantee) => {
+    const row = rows.get(credentialId)
+    if (row === undefined) return Promise.resolve({ row, authorities: [] })
     const key = `${credentialId} ${grantee.agentId} ${grantee.delegationId}`
     let found = known.get(key)
     if (found === undefined) {
-      found = read(tx, tenantId, credentialId, grantee)
+      found = findEgressAuthorities(tx, tenantId, credentialId, grantee).then((authorities) => ({
+        row,
+        authorities,
+      }))
       known.set(key, found)
     }
     return found
   }
-}
-
-async function read(
-  tx: Transaction,
-  tenantId: string,
-  credentialId: string,
-  grantee: Grantee,
-): Promise<Found> {
-  const row = await findVaultCredential(tx, tenantId, credentialId)
-  if (row === undefined) return { row, authorities: [] }
-  return { row, authorities: await findEgressAuthorities(tx, tenantId, credentialId, grantee) }
 }

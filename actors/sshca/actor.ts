@@ -21,7 +21,7 @@ import {
   findVaultCredential,
   lockVaultCredential,
   type SecretCredentialRow,
-  touchVaultCredential,
+  touchVaultCredentials,
 } from '../../storage/vault-credentials.js'
 import { findAgentGrants, type VaultGrantRow } from '../../storage/vault-grants.js'
 import { actorOf, audited, doneBy } from '../domain/audit.js'
@@ -165,7 +165,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
           const locked = await lockVaultCredential(tx, tenantId, row.id)
           if (locked?.status !== 'active') return false
           if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
-          await touchVaultCredential(tx, tenantId, row.id, issuedAt)
+          await touchVaultCredentials(tx, tenantId, [row.id], issuedAt)
           await insertSshCertificate(tx, {
             tenantId,
             credentialId: row.id,

@@ -10,7 +10,7 @@ import {
   insertVaultCredential,
   lockVaultCredential,
   replaceCredentialSecret,
-  touchVaultCredential,
+  touchVaultCredentials,
 } from '../../storage/vault-credentials.js'
 import { isUuid } from '../domain/ids.js'
 import { metadataSources } from '../domain/networks.js'
@@ -211,7 +211,7 @@ export async function readSecret(
         return { tag: 'step_up', maxAgeSecs: FRESH_SECS } as const
       }
       const now = clock.now()
-      await touchVaultCredential(tx, tenantId, row.id, now)
+      await touchVaultCredentials(tx, tenantId, [row.id], now)
       const telling = { caller, random, now, requestId: turn.requestId }
       await appendEvents(tx, [secretAccessed(row, telling)])
       return { tag: 'row', type: row.credentialType, secret: row.secret } as const

@@ -9,7 +9,7 @@ import type { Transaction } from '../../storage/sql.js'
 import {
   credentialSecretContext,
   findVaultCredential,
-  touchVaultCredential,
+  touchVaultCredentials,
 } from '../../storage/vault-credentials.js'
 import type { Caller } from '../domain/audit.js'
 import { granteeOf } from '../domain/grantee.js'
@@ -70,7 +70,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
         const now = clock.now()
         const verdict = await judge(tx, asked, now)
         if (verdict.tag !== 'allowed') return verdict
-        await touchVaultCredential(tx, tenantId, credentialId, now)
+        await touchVaultCredentials(tx, tenantId, [credentialId], now)
         const telling = { caller, random, now, requestId }
         const access = kind === 'secret' ? 'export' : 'managed_token'
         const event = secretAccessed(verdict.row, telling, access)

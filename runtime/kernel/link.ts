@@ -111,13 +111,17 @@ export class Link implements Carrier {
   send(record: readonly unknown[]): void {
     if (this.#closed) return
     this.#writer.add(record)
-    if (this.#scheduled) return
+    this.expect()
+  }
+
+  expect(): void {
+    if (this.#scheduled || this.#closed) return
     this.#scheduled = true
     setImmediate(this.#flush)
   }
 
-  attach(bytes: Uint8Array): number {
-    return this.#writer.attach(bytes)
+  attach(chunks: readonly Uint8Array[], bytes: number): number {
+    return this.#writer.attach(chunks, bytes)
   }
 
   /** The other side is gone or not wanted any more. Answers with the asks that are left unanswered. */
@@ -134,8 +138,9 @@ export class Link implements Carrier {
   }
 
   readonly #flush = (): void => {
-    this.#scheduled = false
     if (this.#closed) return
+    this.#streams.gather()
+    this.#scheduled = false
     const { posted, transfer } = this.#writer.take()
     this.#port.postMessage(posted, transfer)
   }

@@ -13,7 +13,10 @@ import {
 } from './stream.js'
 import type { StreamTable } from './wire.js'
 
-/** Larger chunks are sent in pieces: the most by which a window can be exceeded. */
+/**
+ * Larger chunks are sent in pieces: the most by which a window can be exceeded. Smaller ones that
+ * come in one turn are joined up to this.
+ */
 const PIECE_BYTES = 64 * 1024
 /** From here on a piece travels as a transferred buffer of its own. */
 const ATTACH_BYTES = 8 * 1024
@@ -32,7 +35,10 @@ export const StreamRecord = {
 /** What the crossing needs of its link. */
 export interface Carrier {
   send(record: readonly unknown[]): void
-  attach(bytes: Uint8Array): number
+  /** Adds bytes beside the frame, copied out of their chunks. */
+  attach(chunks: readonly Uint8Array[], bytes: number): number
+  /** Has `gather` called before the next frame goes. */
+  expect(): void
 }
 
 type Incoming = { writer: ByteWriter; owedBytes: number }
@@ -41,6 +47,8 @@ export class StreamCrossing implements StreamTable {
   readonly #carrier: Carrier
   readonly #outgoing = new Map<number, Outgoing>()
   readonly #incoming = new Map<number, Incoming>()
+  /** Those with pieces that wait for the end of the turn. */
+  readonly #gathering = new Map<number, Outgoing>()
   #sequence = 0
   #bytes = 0
 
@@ -125,6 +133,12 @@ export class StreamCrossing implements StreamTable {
     this.#incoming.clear()
   }
 
+  /** Puts what streams have brought in this turn into the frame. */
+  gather(): void {
+    for (const [id, outgoing] of this.#gathering) this.#sendGathered(id, outgoing)
+    this.#gathering.clear()
+  }
+
   #arrived(id: number, bytes: Uint8Array): void {
     this.#bytes += bytes.byteLength
     this.#incoming.get(id)?.writer.push(bytes)
@@ -146,9 +160,11 @@ export class StreamCrossing implements StreamTable {
         if (chunk === undefined) break
         if (!(await this.#sendChunk(id, outgoing, chunk))) return
       }
+      this.#sendGathered(id, outgoing)
       this.#carrier.send([StreamRecord.end, id])
     } catch (error) {
       if (outgoing.closed) return
+      this.#sendGathered(id, outgoing)
       const reason = error instanceof StreamAborted ? error.reason : String(error)
       this.#carrier.send([StreamRecord.abort, id, reason])
     } finally {
@@ -163,16 +179,36 @@ export class StreamCrossing implements StreamTable {
       const piece = chunk.subarray(from, from + PIECE_BYTES)
       outgoing.spend(piece.byteLength)
       this.#bytes += piece.byteLength
-      if (piece.byteLength < ATTACH_BYTES) this.#carrier.send([StreamRecord.piece, id, piece])
-      else this.#carrier.send([StreamRecord.attached, id, this.#carrier.attach(piece)])
+      if (outgoing.gatheredBytes + piece.byteLength > PIECE_BYTES) this.#sendGathered(id, outgoing)
+      outgoing.gathered.push(piece)
+      outgoing.gatheredBytes += piece.byteLength
+      this.#gathering.set(id, outgoing)
+      this.#carrier.expect()
     }
     return true
+  }
+
+  #sendGathered(id: number, outgoing: Outgoing): void {
+    const { gathered, gatheredBytes } = outgoing
+    if (gatheredBytes === 0 || outgoing.closed) return
+    outgoing.gathered = []
+    outgoing.gatheredBytes = 0
+    if (gatheredBytes >= ATTACH_BYTES) {
+      const place = this.#carrier.attach(gathered, gatheredBytes)
+      this.#carrier.send([StreamRecord.attached, id, place])
+    } else {
+      const piece = gathered.length === 1 ? gathered[0]! : Buffer.concat(gathered, gatheredBytes)
+      this.#carrier.send([StreamRecord.piece, id, piece])
+    }
   }
 }
 
 class Outgoing {
   readonly source: ByteSource
   closed = false
+  /** What goes with the next frame. */
+  gathered: Uint8Array[] = []
+  gatheredBytes = 0
   #creditBytes = WINDOW_BYTES
   #proceed: (() => void) | undefined = undefined
 
@@ -193,6 +229,8 @@ class Outgoing {
   close(reason: string): void {
     if (this.closed) return
     this.closed = true
+    this.gathered = []
+    this.gatheredBytes = 0
     this.source.cancel(reason)
     this.#wake()
   }

@@ -119,13 +119,13 @@ export class FrameWriter {
   }
 
   /** Adds bytes beside the frame, for what is too large to be packed; the number names them in it. */
-  attach(bytes: Uint8Array): number {
-    return this.#attachments.push(rightSized(bytes)) - 1
+  attach(chunks: readonly Uint8Array[], bytes: number): number {
+    return this.#attachments.push(rightSized(chunks, bytes)) - 1
   }
 
   /** What has been added, ready for `postMessage`. */
   take(): { posted: PostedFrame; transfer: ArrayBuffer[] } {
-    const frame = rightSized(this.#staging.subarray(0, this.#length))
+    const frame = rightSized([this.#staging.subarray(0, this.#length)], this.#length)
     const definitions = this.#definitions
     const attachments = this.#attachments
     this.#length = 0
@@ -185,8 +185,13 @@ function readerOf(definitions: Definitions): Unpackr {
   })
 }
 
-function rightSized(bytes: Uint8Array): ArrayBuffer {
-  const copy = new Uint8Array(bytes.byteLength)
-  copy.set(bytes)
-  return copy.buffer
+/** A buffer of their own for chunks, written once: zeroes under them would be written for nothing. */
+function rightSized(chunks: readonly Uint8Array[], bytes: number): ArrayBuffer {
+  const copy = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const chunk of chunks) {
+    copy.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return copy.buffer as ArrayBuffer
 }
