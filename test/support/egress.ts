@@ -32,20 +32,36 @@ export type SendOptions = {
   readonly signal?: AbortSignal
 }
 
-export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
+/** An upstream on loopback, and what a service has to be told to reach it. */
+export async function reachableUpstream(): Promise<{
+  readonly upstream: Upstream
+  readonly environment: Readonly<Record<string, string>>
+  end(): Promise<void>
+}> {
   const upstream = await startUpstream({ tls: true })
   const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
   const caPath = join(folder, 'ca.pem')
   await writeFile(caPath, UPSTREAM_CERT)
-  const running = await testService({
-    ...options,
+  return {
+    upstream,
     environment: {
       SVC_CONFIG_FILE: await configFile(folder),
       SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
       SVC_VAULT__EGRESS_CA_PEM_PATH: caPath,
-      ...options.environment,
     },
+    async end() {
+      await upstream.close()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
+  const { upstream, environment, end } = await reachableUpstream()
+  const running = await testService({
+    ...options,
+    environment: { ...environment, ...options.environment },
   })
   const agent = new Agent({
     allowH2: running.ca !== undefined,
@@ -68,8 +84,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
     async end() {
       await agent.destroy()
       await running.end()
-      await upstream.close()
-      await rm(folder, { recursive: true })
+      await end()
     },
   }
 }
@@ -146,7 +161,7 @@ export async function delegatedToken(
 
 /** Header fields of a call with a raw body. */
 export function bodyCall(
-  { credentialId }: Setting,
+  { credentialId }: Pick<Setting, 'credentialId'>,
   url: string,
   more: Record<string, string> = {},
 ): Record<string, string> {
