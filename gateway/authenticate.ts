@@ -95,10 +95,25 @@ function refusal(verdict: Unauthenticated, metadata: string): Problem {
   }
 }
 
+type TokenDemands = Omit<Extract<Security, { scheme: 'bearer' }>, 'scheme'>
+
+/** What a route asks of the tokens that it is called with; null when nothing. */
+export function demandsOf(security: Security): TokenDemands | null {
+  switch (security.scheme) {
+    case 'bearer':
+      return security
+    case 'person':
+      return { scopes: security.scopes, subjects: ['human'], direct: 'required' }
+    default:
+      return null
+  }
+}
+
 /** What the route demands of a valid token; null when it is met. */
 export function refuseAuthority(security: Security, principal: Principal): Problem | null {
-  if (security.scheme !== 'bearer') return null
-  const { scopes = [], subjects, direct = 'either' } = security
+  const demanded = demandsOf(security)
+  if (demanded === null) return null
+  const { scopes = [], subjects, direct = 'either' } = demanded
   if (scopes.length > 0 && !scopes.some((scope) => principal.scopes.includes(scope))) {
     const needed = scopes.join(' ')
     return {

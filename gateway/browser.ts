@@ -132,6 +132,22 @@ export function isOwnForm(
 }
 
 /**
+ * Whether a browser says by itself that a script of a page of ours made the request: there is no form
+ * token in it. Reading needs no such word, but none that says otherwise.
+ */
+export function isOwnCall({
+  method,
+  headers,
+  host,
+}: Pick<Exchange, 'method' | 'headers' | 'host'>): boolean {
+  if (!comesFromHere(headers, host)) return false
+  if (method === 'GET' || method === 'HEAD') return true
+  const origin = headers.get('origin')
+  const named = origin !== undefined && origin !== 'null'
+  return named || headers.get('sec-fetch-site') === 'same-origin'
+}
+
+/**
  * What the browser says of the page that sent the form. Our pages send no referrer, so browsers
  * hide their origin too (`Origin: null`, Fetch section 3.2) and say where a form comes from in
  * Sec-Fetch-Site; those that say neither are left to the token.

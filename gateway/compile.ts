@@ -72,7 +72,7 @@ export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): Co
 }
 
 /** Schemes under which a caller has a token to be counted by. */
-const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics'])
+const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person'])
 
 function throttlingOf({ throttle, security }: Route): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }

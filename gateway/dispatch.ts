@@ -16,7 +16,7 @@ import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './hosts.js'
 import { clientIdOf, type InputReader } from './input.js'
-import { FOREIGN_FORM, type PageDoor } from './page-door.js'
+import { FOREIGN_CALL, FOREIGN_FORM, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
@@ -195,6 +195,14 @@ export class Pipeline {
     }
     const authorization = visit.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
+    if (authorization === undefined && security.scheme === 'person') {
+      const call = await this.needs.pages.openCall(visit)
+      if (call === 'open') return true
+      if (call === 'foreign') {
+        answers.problem(visit, FOREIGN_CALL)
+        return false
+      }
+    }
     if (security.scheme === 'metrics' && authorization !== undefined) {
       if (metricsToken?.(authorization) === true) return true
     }

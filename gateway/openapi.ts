@@ -6,6 +6,7 @@ import {
   type ZodOpenApiResponseObject,
 } from 'zod-openapi'
 import { POLICIES } from '../actors/throttle/protocol.js'
+import { demandsOf } from './authenticate.js'
 import { INTERFACE_VERSION } from './capabilities.js'
 import { eventDocuments } from './event-documents.js'
 import {
@@ -171,8 +172,9 @@ const IDEMPOTENCY_PARAMETER = {
 function descriptionOf(route: Route): string {
   const { security } = route
   const notes = [route.description]
-  if (security.scheme === 'bearer') {
-    const { scopes = [], subjects, direct } = security
+  const demanded = demandsOf(security)
+  if (demanded !== null) {
+    const { scopes = [], subjects, direct } = demanded
     if (scopes.length > 0) notes.push(`Needs scope ${scopes.map((s) => `\`${s}\``).join(' or ')}.`)
     if (subjects !== undefined) notes.push(`For tokens of kind ${subjects.join(', ')}.`)
     if (direct === 'required') notes.push('Delegated tokens are refused.')
@@ -206,13 +208,17 @@ function securityOf(security: Security): Record<string, string[]>[] {
       return [{ client_basic: [] }, {}]
     case 'metrics':
       return [{ metrics: [] }, { bearer: ['metrics:read'] }]
-    case 'bearer': {
-      const scopes = [...(security.scopes ?? [])]
-      // Any one scope suffices, so each is a requirement of its own.
-      const each = scopes.length === 0 ? [[]] : scopes.map((scope) => [scope])
-      return each.flatMap((one) => [{ bearer: one }, { dpop: one }])
-    }
+    case 'bearer':
+      return tokensWith(security.scopes ?? [])
+    case 'person':
+      return [{ session: [] }, ...tokensWith(security.scopes)]
   }
+}
+
+/** Any one scope suffices, so each is a requirement of its own. */
+function tokensWith(scopes: readonly string[]): Record<string, string[]>[] {
+  const each = scopes.length === 0 ? [[]] : scopes.map((scope) => [scope])
+  return each.flatMap((one) => [{ bearer: one }, { dpop: one }])
 }
 
 function requestBodyOf(body: BodyRule<unknown>) {
@@ -343,15 +349,12 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
     [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)
   if (route.errors === 'page' || route.errors === 'negotiated') return pageDocs(route)
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
-  if (route.security.scheme === 'bearer' || route.security.scheme === 'metrics') {
+  const demanded = demandsOf(route.security)
+  if (demanded !== null || route.security.scheme === 'metrics') {
+    const { scopes = [], subjects, direct = 'either' } = demanded ?? {}
     names.push('unauthorized', 'token-expired', 'token-revoked')
-    if (route.security.scheme === 'metrics' || (route.security.scopes ?? []).length > 0) {
-      names.push('insufficient-scope')
-    }
-    if (route.security.scheme === 'bearer') {
-      const { subjects, direct = 'either' } = route.security
-      if (subjects !== undefined || direct !== 'either') names.push('forbidden')
-    }
+    if (route.security.scheme === 'metrics' || scopes.length > 0) names.push('insufficient-scope')
+    if (subjects !== undefined || direct !== 'either') names.push('forbidden')
   }
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')

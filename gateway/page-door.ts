@@ -1,7 +1,7 @@
 /** What pages need of the pipeline besides what every route does: cookies, session, own forms. */
 import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
-import { type BrowserReader, isOwnForm } from './browser.js'
+import { type BrowserReader, isOwnCall, isOwnForm } from './browser.js'
 import type { Problem } from './problems.js'
 import type { Security } from './route.js'
 import type { Visit } from './visit.js'
@@ -17,6 +17,13 @@ export const FOREIGN_FORM: Problem = {
   detail:
     'The form did not come from a page that this browser was given, or the page is too old. ' +
     'Open the page again and repeat.',
+}
+
+export const FOREIGN_CALL: Problem = {
+  name: 'forbidden',
+  detail:
+    'With a session, this operation is for pages of this service: the Origin header must name it. ' +
+    'Programs call it with an access token.',
 }
 
 export class PageDoor {
@@ -46,6 +53,17 @@ export class PageDoor {
     // What a form wanted is not repeated by itself after the sign-in: it starts over.
     const here = method === 'GET' ? (query === '' ? path : `${path}?${query}`) : '/auth/account'
     return `/auth/login?return_to=${encodeURIComponent(here)}`
+  }
+
+  /** Finds who is signed in, for a call of a page. Anything but `open` is not. */
+  async openCall(visit: Visit): Promise<'open' | 'none' | 'foreign'> {
+    const { browser } = this.needs.browsers.read(visit.exchange, true)
+    if (browser.sessionToken === null) return 'none'
+    if (!isOwnCall(visit.exchange)) return 'foreign'
+    const read = await this.needs.sessions?.ask('read', { token: browser.sessionToken }, visit)
+    if (read?.tag !== 'open') return 'none'
+    visit.session = read.session
+    return 'open'
   }
 
   /** Whether the form of a page is one that we gave to this browser; true for all that are no pages. */

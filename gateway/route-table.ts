@@ -4,6 +4,7 @@ import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
 import { authorizeRoutes } from './routes/authorize.js'
+import { cibaRoutes } from './routes/ciba.js'
 import { deviceRoutes } from './routes/device.js'
 import { delegationRoutes } from './routes/delegation.js'
 import { checkoutRoutes } from './routes/checkout.js'
@@ -39,6 +40,7 @@ export const routes: readonly Route[] = [
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,
+  ...cibaRoutes,
   ...registrationRoutes,
   ...userinfoRoutes,
   ...workspaceRoutes,

@@ -55,14 +55,27 @@ export type Security =
   | { readonly scheme: 'browser'; readonly forms?: 'own' | 'foreign' | undefined }
   /** A page for a person who is signed in; anybody else is sent to sign in (303). */
   | { readonly scheme: 'session' }
+  /**
+   * An operation for a person, by a direct access token of theirs or by the session of their browser.
+   * A session counts only for requests that the browser says come from pages of ours.
+   */
+  | {
+      readonly scheme: 'person'
+      /** Of a token: any one of these suffices. */
+      readonly scopes: readonly string[]
+    }
 
 export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
   ? Principal
-  : S extends { scheme: 'optional' | 'metrics' }
+  : S extends { scheme: 'optional' | 'metrics' | 'person' }
     ? Principal | null
     : null
 
-export type SessionOf<S extends Security> = S extends { scheme: 'session' } ? BrowserSession : null
+export type SessionOf<S extends Security> = S extends { scheme: 'session' }
+  ? BrowserSession
+  : S extends { scheme: 'person' }
+    ? BrowserSession | null
+    : null
 
 export type { IdempotencyClaim }
 
@@ -83,7 +96,7 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly headers: Headers
   readonly body: Body
   readonly principal: PrincipalOf<S>
-  /** Who is signed in, on routes of the scheme `session`. */
+  /** Who is signed in, on routes of the schemes `session` and `person`. */
   readonly session: SessionOf<S>
   /** Cookies and form token, on pages (schemes `browser` and `session`). */
   readonly browser: Browser

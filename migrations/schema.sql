@@ -635,7 +635,7 @@ create table backchannel_requests (
   constraint backchannel_requests_code_sha256_check CHECK ((length(code_sha256) = 32)),
   constraint backchannel_requests_interval_secs_check CHECK ((interval_secs > 0)),
   constraint backchannel_requests_kind_check CHECK ((kind = ANY (ARRAY['device'::text, 'ciba'::text]))),
-  constraint backchannel_requests_level_asked_check CHECK (((level_asked >= 1) AND (level_asked <= 2))),
+  constraint backchannel_requests_level_asked_check CHECK (((level_asked >= 1) AND (level_asked <= 3))),
   constraint backchannel_requests_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint backchannel_requests_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'redeemed'::text]))),
   constraint backchannel_requests_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE

@@ -270,10 +270,13 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       registry,
       issuer,
+      keys: ref(keys),
+      documents,
       tokens: ref(tokens),
       tenants: ref(tenants),
       sessions: ref(browserSessions),
       settings: settings.device_authorization,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       guessing: auth,
     })),
     furnish(delegationActor, ({ ref }) => ({

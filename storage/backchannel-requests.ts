@@ -17,7 +17,7 @@ export type NewBackchannelRequest = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
-  readonly levelAsked: 1 | 2
+  readonly levelAsked: 1 | 2 | 3
   readonly bindingMessage: string | null
   readonly askedFrom: string | null
   readonly intervalSecs: number
@@ -188,7 +188,7 @@ export type PendingRequest = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
-  readonly levelAsked: 1 | 2
+  readonly levelAsked: 1 | 2 | 3
   readonly bindingMessage: string | null
   readonly askedFrom: string | null
   readonly createdAt: Date
@@ -206,6 +206,49 @@ export async function findByUserCode(
     text: `select ${PENDING} from backchannel_requests r
            where r.user_code = $1 and r.status = 'pending' and r.expires_at > $2`,
     values: [userCode, now],
+  })
+  return rows[0]
+}
+
+/** A request in the inbox of the person it asks (CIBA). */
+export type InboxRequest = PendingRequest & {
+  readonly clientName: string
+  /** What the application may have now. */
+  readonly clientScopes: readonly string[]
+}
+
+/** What waits for a person in a tenant, the latest first. */
+export async function listInbox(
+  tx: Transaction,
+  { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
+  limit: number,
+): Promise<InboxRequest[]> {
+  const { rows } = await tx.query<InboxRequest>({
+    name: 'backchannel_request.inbox',
+    text: `select ${PENDING}, a.name as "clientName", a.scopes as "clientScopes"
+           from backchannel_requests r
+             join applications a on a.tenant_id = r.tenant_id and a.id = r.client_id
+               and a.status = 'active'
+           where r.tenant_id = $1 and r.subject = $2 and r.kind = 'ciba' and r.status = 'pending'
+             and r.expires_at > $3
+           order by r.created_at desc, r.id desc limit $4`,
+    values: [tenantId, subject, now, limit],
+  })
+  return rows
+}
+
+/** One of them; undefined for another person's, and for one that was decided or has expired. */
+export async function findInInbox(
+  tx: Transaction,
+  { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
+  id: string,
+): Promise<PendingRequest | undefined> {
+  const { rows } = await tx.query<PendingRequest>({
+    name: 'backchannel_request.in_inbox',
+    text: `select ${PENDING} from backchannel_requests r
+           where r.tenant_id = $1 and r.id = $4 and r.subject = $2 and r.kind = 'ciba'
+             and r.status = 'pending' and r.expires_at > $3`,
+    values: [tenantId, subject, now, id],
   })
   return rows[0]
 }

@@ -86,6 +86,9 @@ function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid 
 function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInvalid | undefined {
   if (kind.clientType === 'public' && grants.includes('client_credentials'))
     return bad('/grant_types', 'A public client cannot have client_credentials.')
+  // OpenID Connect CIBA section 7.1: the client must authenticate.
+  if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
+    return bad('/grant_types', 'A public client cannot have CIBA.')
   return first(grants, '/grant_types', (grant) =>
     GRANT_TYPES.has(grant) ? undefined : 'is not a grant type of this service',
   )

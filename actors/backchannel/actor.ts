@@ -2,22 +2,32 @@
 import type { Registry } from 'prom-client'
 import { defineActor } from '../../runtime/kernel/actor.js'
 import { browserSessions } from '../browser-sessions/protocol.js'
+import { keys } from '../keys/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
+import { type CibaNeeds, startCiba } from './ciba.js'
 import { decideDevice, type DeviceNeeds, showDevice, startDevice } from './device.js'
+import { answerInbox, decideInInbox, type InboxNeeds, listOf, showInbox } from './inbox.js'
 import { backchannelMetrics } from './metrics.js'
 import { backchannel, type BackchannelProtocol } from './protocol.js'
 
-export type BackchannelNeeds = Omit<DeviceNeeds, 'metrics'> & { readonly registry: Registry }
+export type BackchannelNeeds = Omit<DeviceNeeds & CibaNeeds & InboxNeeds, 'metrics'> & {
+  readonly registry: Registry
+}
 
 export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeeds>({
   address: backchannel,
-  asks: { sessions: browserSessions, tenants, tokens },
+  asks: { sessions: browserSessions, tenants, tokens, keys },
   mailbox: { capacity: 2048, inflightMax: 256 },
   lane: {
     startDevice: () => undefined,
     showDevice: () => undefined,
     decideDevice: () => undefined,
+    startCiba: () => undefined,
+    listInbox: () => undefined,
+    decideInInbox: ({ requestId }) => requestId,
+    showInbox: () => undefined,
+    answerInbox: ({ requestId }) => requestId,
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
@@ -27,6 +37,13 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
       startDevice: (message, turn) => startDevice(needs, message, turn),
       showDevice: (message, turn) => showDevice(needs, message, turn),
       decideDevice: (message, turn) => decideDevice(needs, message, turn),
+      startCiba: (message, turn) => startCiba(needs, message, turn),
+      async listInbox({ person }, turn) {
+        return { tag: 'listed', requests: await listOf(needs, person, turn) }
+      },
+      decideInInbox: (message, turn) => decideInInbox(needs, message, turn),
+      showInbox: (message, turn) => showInbox(needs, message, turn),
+      answerInbox: (message, turn) => answerInbox(needs, message, turn),
     }
   },
 })

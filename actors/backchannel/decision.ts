@@ -36,7 +36,7 @@ export type Decider = {
 /** The part of what is asked for that this person can give to this application. */
 export function grantable(
   asked: readonly string[],
-  client: Pick<AuthorizingClientRow, 'scopes'>,
+  client: { readonly scopes: readonly string[] },
   role: OrganizationRole,
 ): readonly string[] {
   const held: readonly string[] = HUMAN_SCOPES[role]

@@ -1,9 +1,12 @@
 /**
- * Requests that a person decides elsewhere than where they were made: the device grant (RFC 8628).
+ * Requests that a person decides elsewhere than where they were made: the device grant (RFC 8628) and
+ * CIBA (OpenID Connect Client-Initiated Backchannel Authentication Core 1.0, poll mode).
  * decisions.md 7.3, 7.6 and 20 (device).
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type { SessionId } from '../domain/ids.js'
+import type { Principal } from '../domain/principal.js'
 import type { PageTenant } from '../login/protocol.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 
@@ -14,10 +17,19 @@ export type BackchannelProtocol = {
   showDevice: Ask<ShowDevice, DevicePage>
   /** The person said yes or no. */
   decideDevice: Ask<DecideDevice, DevicePage | DeviceDecided>
+  /** CIBA section 7.1. */
+  startCiba: Ask<TokenRequest, CibaStarted | CibaRefused | OAuthRefused | ProofRefused>
+  /** What waits for the person, the latest first. */
+  listInbox: Ask<{ readonly person: InboxPerson }, InboxListed>
+  decideInInbox: Ask<DecideInInbox, InboxDecided | InboxRefused>
+  /** The same for the page, which leads to whatever sign-in the answer needs. */
+  showInbox: Ask<{ readonly session: BrowserSession }, InboxSeen>
+  answerInbox: Ask<AnswerInbox, InboxAnswered>
 }
 
 /** The grant that an application needs, and that discovery lists. */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+export const CIBA_GRANT = 'urn:openid:params:grant-type:ciba'
 
 export type StartDevice = {
   readonly request: TokenRequest
@@ -100,4 +112,78 @@ export type DeviceDecided = {
   readonly uiLocales: string | null
 }
 
-export const backchannel = address<BackchannelProtocol>('backchannel', [])
+export type CibaStarted = {
+  readonly tag: 'started'
+  readonly authReqId: string
+  readonly expiresInSecs: number
+  readonly intervalSecs: number
+}
+/** Refusals that only this endpoint knows (CIBA section 13). */
+export type CibaRefused = {
+  readonly tag: 'ciba_refused'
+  readonly error: 'expired_login_hint_token' | 'invalid_binding_message'
+  readonly description: string
+}
+
+/** Who looks into their inbox: at their browser, or by a token of theirs. */
+export type InboxPerson =
+  | { readonly by: 'session'; readonly session: BrowserSession }
+  | { readonly by: 'token'; readonly principal: Principal }
+
+export type InboxEntry = {
+  readonly id: string
+  readonly clientId: string
+  readonly clientName: string
+  readonly bindingMessage: string | null
+  /** As asked for. */
+  readonly scopes: readonly string[]
+  /** What of it would be granted. */
+  readonly grantable: readonly string[]
+  /** The least level that the answer needs. */
+  readonly level: 2 | 3
+  /** `acr_values` asked for more than nothing. */
+  readonly acrAsked: string | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+export type InboxListed = { readonly tag: 'listed'; readonly requests: readonly InboxEntry[] }
+
+export type DecideInInbox = {
+  readonly person: InboxPerson
+  readonly requestId: string
+  readonly approve: boolean
+  /** Address of the person behind trusted proxies. */
+  readonly address: string
+}
+export type InboxDecided = {
+  readonly tag: 'decided'
+  readonly approved: boolean
+  readonly clientName: string
+}
+export type InboxRefused =
+  /** None of this person's waits under the id. */
+  | { readonly tag: 'unknown_request' }
+  | { readonly tag: 'step_up_needed'; readonly level: 2 | 3; readonly maxAgeSecs: number }
+  /** The person holds nothing of what is asked for; the request goes on waiting. */
+  | { readonly tag: 'nothing_to_grant' }
+  /** With a token that the application itself was given: it cannot answer for the person. */
+  | { readonly tag: 'own_request' }
+
+export type InboxSeen = InboxListed & {
+  readonly session: BrowserSession
+  readonly tenant: PageTenant
+}
+export type AnswerInbox = {
+  readonly session: BrowserSession
+  readonly sessionToken: string
+  readonly requestId: string
+  readonly approve: boolean
+  readonly address: string
+}
+export type InboxAnswered =
+  | (InboxDecided & { readonly tenant: PageTenant })
+  | { readonly tag: 'unknown_request' }
+  | { readonly tag: 'nothing_to_grant' }
+  | { readonly tag: 'interaction'; readonly location: string }
+
+export const backchannel = address<BackchannelProtocol>('backchannel', ['listInbox', 'showInbox'])

@@ -25,6 +25,8 @@ export type Principal = {
   /** aal1, aal2 or aal3 for humans. */
   readonly acr: string | null
   readonly authTimeSecs: number | null
+  /** How a person had signed in (RFC 8176); left out where the token does not say. */
+  readonly amr?: readonly string[] | undefined
   /** Thumbprint of the key a DPoP-bound token needs (RFC 9449 section 6.1). */
   readonly jkt: string | null
   readonly tokenId: string

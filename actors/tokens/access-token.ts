@@ -101,6 +101,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
   const audience = readAudience(claims['aud'])
   const actors = readActors(claims['act'])
   if (audience === null || actors === null) return null
+  const amr = Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : []
   return {
     principal: {
       subject: sub,
@@ -116,6 +117,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       grantId: textOrNull(claims['grant_id']),
       acr: textOrNull(claims['acr']),
       authTimeSecs: isTime(claims['auth_time']) ? claims['auth_time'] : null,
+      amr,
       jkt: readJkt(claims['cnf']),
       tokenId: jti,
       expiresAtSecs: exp,
@@ -123,7 +125,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
     issuer: iss,
     issuedAtSecs: iat,
     notBeforeSecs: nbf,
-    amr: Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : [],
+    amr,
     mayAct: readNamed(claims['may_act']),
   }
 }

@@ -45,8 +45,9 @@ import { grantExchange } from './token-exchange.js'
 import { tokenSigner } from './token-signer.js'
 
 /** Parameters that name something that is used once. */
-const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code'])
+const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code', 'auth_req_id'])
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+const CIBA = 'urn:openid:params:grant-type:ciba'
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -134,6 +135,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       [TOKEN_EXCHANGE]: (...asked) => exchangeToken(...asked),
       [DEVICE_CODE]: (client, form, jkt, turn) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
+      [CIBA]: (client, form, jkt, turn) => grantBackchannel(issuing, CIBA, client, form, jkt, turn),
     }
 
     function exchangeToken(

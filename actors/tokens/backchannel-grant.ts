@@ -1,6 +1,7 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:device_code: whoever asked polls for what a person
- * decides elsewhere. RFC 8628 sections 3.4 and 3.5; decisions.md 3 (poll errors) and 7.3.
+ * grant_type=urn:ietf:params:oauth:grant-type:device_code and urn:openid:params:grant-type:ciba:
+ * whoever asked polls for what a person decides elsewhere. RFC 8628 sections 3.4 and 3.5; OpenID
+ * Connect CIBA sections 10.1 and 11; decisions.md 3 (poll errors) and 7.3.
  *
  * What was approved is given once: everything that can fail comes first, then one statement redeems
  * the request and opens its family. A poll after that is of an unknown code, whoever makes it.
@@ -27,11 +28,15 @@ import type { TenantCommits } from './tenant-commits.js'
 /** RFC 8628 section 3.5: what a poll that comes too fast adds to the interval. */
 const SLOW_DOWN_SECS = 5
 
-type BackchannelGrant = Extract<GrantType, 'urn:ietf:params:oauth:grant-type:device_code'>
+type BackchannelGrant = Extract<
+  GrantType,
+  'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
+>
 
 /** What each of these grants is polled with. */
 const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: string }> = {
   'urn:ietf:params:oauth:grant-type:device_code': { kind: 'device', parameter: 'device_code' },
+  'urn:openid:params:grant-type:ciba': { kind: 'ciba', parameter: 'auth_req_id' },
 }
 
 export type BackchannelNeeds = PersonTokensNeeds & {

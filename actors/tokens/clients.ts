@@ -13,13 +13,12 @@ import type { Database } from '../../storage/sql.js'
 import type { Documents } from '../egress/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
 import type { BriefMemory } from './brief-memory.js'
+import { isSignedByApplication } from './application-keys.js'
 import type { PresentedClient } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from './jwt.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-/** More keys than this are not tried: each costs a verification. */
-const KEYS_READ_MAX = 20
 /** Compared against when there is no such client, so that both cases take the same steps. */
 const NO_SECRET = createHash('sha256').update('no such client').digest()
 
@@ -108,12 +107,8 @@ export function createClients({
 
   async function isSigned(jwt: DecodedJwt, known: Exclude<Known, { kind: 'unknown' }>) {
     if (known.kind === 'agent') return isSignedByOneOf(jwt, agentKeys(known.row))
-    const { jwks, jwksUri, tokenEndpointAuthMethod } = known.row
-    if (tokenEndpointAuthMethod !== 'private_key_jwt') return false
-    if (jwksUri === null) return isSignedByOneOf(jwt, namedKeys(jwks?.keys ?? []))
-    if (isSignedByOneOf(jwt, await keysAt(documents, jwksUri, false))) return true
-    // The client may have new keys since (OpenID Connect Core section 10.1.1).
-    return isSignedByOneOf(jwt, await keysAt(documents, jwksUri, true))
+    if (known.row.tokenEndpointAuthMethod !== 'private_key_jwt') return false
+    return isSignedByApplication(documents, known.row, jwt)
   }
 
   async function byName(clientId: string): Promise<Client | null> {
@@ -153,28 +148,6 @@ function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[
 function isOneOf(secret: string, hashes: readonly Uint8Array[]): boolean {
   const hash = clientSecretSha256(secret)
   return hashes.reduce((found, known) => timingSafeEqual(hash, known) || found, false)
-}
-
-/** Keys that we cannot use are passed over: a set may hold others (RFC 7517 section 5). */
-function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
-  return jwks.slice(0, KEYS_READ_MAX).flatMap((jwk) => {
-    const key = readPublicJwk(jwk)
-    if (key === null) return []
-    const { kid } = jwk as { readonly kid?: unknown }
-    return [{ kid: typeof kid === 'string' ? kid : key.thumbprint, key }]
-  })
-}
-
-/** The keys at an address; none where it cannot be read. */
-async function keysAt(
-  documents: Pick<Documents, 'fetch'>,
-  jwksUri: string,
-  refresh: boolean,
-): Promise<readonly NamedKey[]> {
-  const fetched = await documents.fetch(jwksUri, { refresh })
-  if (fetched.tag === 'failed') return []
-  const { keys } = (fetched.document ?? {}) as { readonly keys?: unknown }
-  return Array.isArray(keys) ? namedKeys(keys) : []
 }
 
 function agentKeys(row: AgentClientRow): readonly NamedKey[] {

@@ -33,6 +33,7 @@ export const GRANT_TYPES = [
   'refresh_token',
   TOKEN_EXCHANGE,
   'urn:ietf:params:oauth:grant-type:device_code',
+  'urn:openid:params:grant-type:ciba',
 ] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
 

@@ -31,6 +31,7 @@ const TokenForm = z
     code_verifier: z.string().max(128).optional(),
     refresh_token: z.string().max(1024).optional(),
     device_code: z.string().max(1024).optional(),
+    auth_req_id: z.string().max(1024).optional(),
     subject_token: z.string().max(16_384).optional(),
     subject_token_type: z.string().max(255).optional(),
     actor_token: z.string().max(16_384).optional(),

@@ -311,6 +311,26 @@ export const de: Catalogue = {
   'device.denied':
     '{name} erhält keinen Zugriff auf dein Konto. Du kannst dieses Fenster schließen.',
 
+  'inbox.title': 'Anfragen an Sie',
+  'inbox.none': 'Im Moment fragt keine Anwendung bei Ihnen an.',
+  'inbox.none.hint':
+    'Eine Anfrage erscheint hier, sobald eine Anwendung fragt. Laden Sie diese Seite dann neu.',
+  'inbox.warning':
+    'Erlauben Sie nur, was Sie selbst begonnen haben. Hat jemand Sie gebeten, diese Seite zu öffnen, erlauben Sie nichts.',
+  'inbox.lead': '{name} möchte Sie anmelden',
+  'inbox.binding': 'Dort, wo Sie begonnen haben, muss genau dies stehen:',
+  'inbox.times': 'Gefragt {asked}; endet {until}.',
+  'inbox.account': 'Ihr Konto',
+  'inbox.back': 'Zu den Anfragen',
+  'inbox.approved.title': 'Erlaubt',
+  'inbox.approved': '{name} macht gleich von selbst weiter. Sie können dieses Fenster schließen.',
+  'inbox.denied.title': 'Nicht erlaubt',
+  'inbox.denied':
+    '{name} erhält keinen Zugriff auf Ihr Konto. Sie können dieses Fenster schließen.',
+  'account.requests':
+    'Anwendungen können Sie bitten, sich anderswo anzumelden, etwa bei einem Telefondienst.',
+  'account.requests.open': 'Anfragen ansehen',
+
   'signedout.title': 'Abgemeldet',
   'signedout.lead': 'Sie sind abgemeldet. Sie können dieses Fenster schließen.',
 

@@ -290,6 +290,24 @@ export const en = {
   'device.denied.title': 'Device not connected',
   'device.denied': '{name} gets no access to your account. You can close this window.',
 
+  'inbox.title': 'Requests to you',
+  'inbox.none': 'No application asks you for anything at the moment.',
+  'inbox.none.hint': 'A request shows up here when an application asks. Then load this page again.',
+  'inbox.warning':
+    'Only allow what you started yourself. If somebody asked you to open this page, do not allow anything.',
+  'inbox.lead': '{name} asks to sign you in',
+  'inbox.binding': 'It must show exactly this where you started:',
+  'inbox.times': 'Asked {asked}; ends {until}.',
+  'inbox.account': 'Your account',
+  'inbox.back': 'To the requests',
+  'inbox.approved.title': 'Allowed',
+  'inbox.approved': '{name} goes on by itself in a moment. You can close this window.',
+  'inbox.denied.title': 'Not allowed',
+  'inbox.denied': '{name} gets no access to your account. You can close this window.',
+  'account.requests':
+    'Applications can ask you to sign in somewhere else, a call centre for example.',
+  'account.requests.open': 'See what is asked',
+
   'signedout.title': 'Signed out',
   'signedout.lead': 'You are signed out. You can close this window.',
 

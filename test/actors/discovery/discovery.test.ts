@@ -67,6 +67,7 @@ test.serial(
         'pushed_authorization_request_endpoint',
         'token_endpoint',
         'device_authorization_endpoint',
+        'backchannel_authentication_endpoint',
         'introspection_endpoint',
         'revocation_endpoint',
       ],
