@@ -310,7 +310,7 @@ test('an answer counts once, and only by a form of ours', async (t) => {
 
 /** The part of the page that a form is in. */
 const sectionOf = (html: string, action: string): string =>
-  html.split('<li data-request').find((part) => part.includes(`action="${action}"`)) ?? ''
+  html.split('data-request=').find((part) => part.includes(`action="${action}"`)) ?? ''
 
 test('what has expired is in no inbox and cannot be answered', async (t) => {
   const { body } = await ask({ ...hint(), binding_message: 'too late' })
@@ -349,7 +349,7 @@ test('a message is one visible line of at most 64 characters', (t) => {
     fc.property(fc.string({ unit: 'binary', maxLength: 70 }), (text) => {
       if (!isBindingMessage(text)) return
       t.true([...text].length <= 64 && text.trim() !== '')
-      t.notRegex(text, /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/)
+      t.notRegex(text, /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/u)
     }),
   )
   for (const fine of ['4711', 'Kai 7 – Überweisung', '東京 12', '\u{1F40B}'.repeat(64)])

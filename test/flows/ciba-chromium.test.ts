@@ -39,11 +39,11 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   await page.fill('#password', person.password)
   await keyboard.press('Enter')
   await page.waitForSelector(shown('Transfer 4711'))
-  t.is(await page.locator('li[data-request]').count(), 2)
+  t.is(await page.locator('[data-request]').count(), 2)
   await picture('requests')
 
   // The answer needs a second factor: the page leads to its enrolment and back.
-  const allow = page.locator(`li:has(${shown('Transfer 4711')}) button[value="approve"]`)
+  const allow = page.locator(`.choice:has(${shown('Transfer 4711')}) button[value="approve"]`)
   await allow.focus()
   await keyboard.press('Enter')
   await page.waitForURL('**/auth/mfa/enroll?flow=*')
