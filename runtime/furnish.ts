@@ -100,6 +100,8 @@ export function furnishings(house: House): readonly Furnishing[] {
   const { captcha, gate } = captchaOf(house)
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
   const documents = createDocuments({ settings: settings.vault, clock })
+  /** What nearly every actor works with. */
+  const means = { database, clock, random }
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
@@ -250,9 +252,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
     })),
     furnish(authorizationActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...means,
       keys: ref(keys),
       tokens: ref(tokens),
       tenants: ref(tenants),
@@ -264,10 +264,8 @@ export function furnishings(house: House): readonly Furnishing[] {
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
     furnish(backchannelActor, ({ ref }) => ({
-      database,
+      ...means,
       coordination,
-      clock,
-      random,
       registry,
       issuer,
       keys: ref(keys),
@@ -280,9 +278,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       guessing: auth,
     })),
     furnish(delegationActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...means,
       tokens: ref(tokens),
       browserSessions: ref(browserSessions),
       metrics: delegationMetrics(registry),
@@ -290,9 +286,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       settings: settings.device_authorization,
     })),
     furnish(accountActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...means,
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
       delegation: ref(delegation),

@@ -89,7 +89,11 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
 const DOCUMENTED: Readonly<Record<string, number>> = { '/oauth/register/{client_id}': 401 }
 
 /** Operations that are a person's alone. */
-const PEOPLE_ONLY = new Set(['/api/v1/delegations/{delegation_id}/revoke'])
+const PEOPLE_ONLY = new Set([
+  '/api/v1/delegations/{delegation_id}/revoke',
+  '/api/v1/identity/ciba/requests/{id}/approve',
+  '/api/v1/identity/ciba/requests/{id}/deny',
+])
 
 const places = (path: string): string[] =>
   [...path.matchAll(PARAMETER)].map((match) => path.slice(0, path.indexOf('}', match.index) + 1))
@@ -104,11 +108,14 @@ function filled(path: string, { objects }: Estate, existing: boolean): string {
 
 const guarded = cases.filter(({ path }) => !(path in NOT_AN_OBJECT))
 
+const isPage = ({ security = [] }: Operation): boolean =>
+  security.length > 0 && security.every((way) => 'session' in way)
+
 /** Asks as `who` for an object of `whose`. */
 async function ask(one: Case, who: Estate, whose: Estate, existing: boolean): Promise<Answer> {
   const { method, path, operation } = one
   const at = filled(path, whose, existing)
-  if (operation.security?.some((way) => 'session' in way)) return onPage(at, who)
+  if (isPage(operation)) return onPage(at, who)
   const schema = operation.requestBody?.content['application/json']?.schema
   const headers = path.startsWith(`${PUBLIC}/fulfillment/`)
     ? { 'x-svc-fulfillment-secret': who.fulfillmentSecret }
@@ -130,7 +137,8 @@ function tokenFor(path: string, { workspace, personToken, registrationToken }: E
 async function onPage(path: string, { person: { browser } }: Estate): Promise<Answer> {
   const { forms } = await browser.get('/auth/account')
   const csrf = forms.at(-1)?.fields['csrf_token'] ?? ''
-  const { status, headers, html } = await browser.post(path, { csrf_token: csrf })
+  const fields = { csrf_token: csrf, action: 'approve' }
+  const { status, headers, html } = await browser.post(path, fields)
   const said = html.replaceAll(/[\w-]{20,}/g, '')
   return { status, headers, body: { detail: createHash('sha256').update(said).digest('hex') } }
 }

@@ -1,10 +1,11 @@
 /** A tenant that owns one real object of every kind which an operation can name. */
 import type { Answer, Api, Json, Workspace } from './api.js'
 import { fixtureOf, lend, type Lent, ownToken, type Person, present } from './delegation.js'
-import { openBrowser, type Page } from './browser.js'
+import { dataIn, openBrowser, type Page } from './browser.js'
+import { ciba, CIBA_GRANT, INBOX } from './ciba.js'
 import type { Receiver } from './receiver.js'
 import { PUBLIC } from './shop.js'
-import { CALLBACK } from './relying-party.js'
+import { CALLBACK, relyingParty } from './relying-party.js'
 import { TOKENS } from './registering.js'
 import { sql } from './identity.js'
 
@@ -41,6 +42,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
   const hook = await webhook(api, token, receiver)
   const commerce = await trade(api, token)
   const kept = await vault(make, agentId)
+  const requestId = await askedByCiba(api, workspace, person)
   const objects: Objects = {
     ...account(await person.browser.get('/auth/account'), lent, await sessionOf(api, tenantId)),
     ...kept.objects,
@@ -54,6 +56,8 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
     '/api/v1/delegations/{delegation_id}': lent.delegationId,
+    '/api/v1/identity/ciba/requests/{id}': requestId,
+    '/auth/requests/{id}': requestId,
     '/api/v1/webhooks/{id}': hook.id,
     '/api/v1/webhooks/{id}/deliveries/{delivery_id}': hook.deliveryId,
     '/oauth/register/{client_id}': registered.clientId,
@@ -73,6 +77,18 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
 async function made(api: Api, token: string, path: string, json: Json): Promise<string> {
   const answer = await api.post(path, token, json)
   return String(expectStatus(201, answer)['id'])
+}
+
+/** What an application asks the person by CIBA. */
+async function askedByCiba(
+  { at }: Api,
+  { tenantId }: Workspace,
+  { browser, human }: Pick<Person, 'browser' | 'human'>,
+): Promise<string> {
+  const bank = await relyingParty(at, { tenantId }, { grantTypes: [CIBA_GRANT] })
+  const begun = await ciba(at, bank).start({ login_hint: human.email, requested_expiry: '600' })
+  if (begun.status !== 200) throw new Error(JSON.stringify(begun.body))
+  return dataIn((await browser.get(INBOX)).html, 'request')[0]!
 }
 
 type Make = (path: string, json?: Json) => Promise<string>
