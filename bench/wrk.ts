@@ -21,12 +21,14 @@ export type Repeated = {
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** Every answer is to be a refusal, where otherwise none may be. */
+  readonly refused?: boolean
 }
 
-/** @throws at answers that are not 2xx, and at broken connections. */
+/** @throws at answers that are not 2xx (or, where they are to be refused, are), and at broken connections. */
 export async function wrk(
   url: string,
-  { method, headers, body = '' }: Repeated,
+  { method, headers, body = '', refused = false }: Repeated,
   connections: number,
   ms: number,
 ): Promise<Measured> {
@@ -46,8 +48,10 @@ export async function wrk(
     const words = [...pinned(1), 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`]
     const args = ['--timeout', '30s', '--latency', '-s', script, url]
     const { stdout } = await run(words[0]!, [...words.slice(1), ...args])
-    if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${url}: ${stdout}`)
     const [, requests = '0', time = '1'] = /(\d+) requests in ([\d.]+)s/.exec(stdout) ?? []
+    const others = /Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? '0'
+    const fits = others === (refused ? requests : '0') && !stdout.includes('Socket errors')
+    if (!fits) throw new Error(`${url}: ${stdout}`)
     const millis = (share: string) => {
       const found = new RegExp(`${share}%\\s+([\\d.]+)(us|ms|s)`).exec(stdout)
       return Number(found?.[1]) * { us: 0.001, ms: 1, s: 1000 }[found?.[2] as 'us' | 'ms' | 's']

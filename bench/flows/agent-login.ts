@@ -1,6 +1,7 @@
 /**
- * An agent's login over HTTP, challenge and verify, with tokens issued and everything written to a
- * real PostgreSQL; and what the rejection of a completion costs. Beside them, in the same run, the
+ * An agent's login over HTTP, challenge and verify, with tokens issued; registrations from their start
+ * to their end at 8 bits, solved here; polls of delegations that nobody has answered yet. Everything
+ * is written to a real PostgreSQL. And what the rejection of a completion costs. Beside them, in the same run, the
  * cryptography that a login cannot do without.
  */
 import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto'
@@ -14,6 +15,7 @@ import { startService } from '../../runtime/startup.js'
 import { compare, publish, saturate } from '../harness.js'
 
 const IN_FLIGHT = 16
+const BITS = 8
 
 const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-login-'))
 const service = await startService({
@@ -25,17 +27,22 @@ const service = await startService({
     SVC_SERVER__PORT: '18499',
     SVC_OIDC__ISSUER_URL: 'http://localhost:18499',
     SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-    SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
+    SVC_CHALLENGE__POW_DIFFICULTY_BITS: String(BITS),
+    // A bench is a flood, and is not to be charged as one.
+    SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
     SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
   },
 })
 const client = new Pool(service.url, { connections: IN_FLIGHT })
 
-async function post(path: string, body: unknown, expected: number) {
+async function post(path: string, body: unknown, expected: number, token?: string) {
   const answer = await client.request({
     method: 'POST',
     path: `/api/v1/agents/${path}`,
-    headers: { 'content-type': 'application/json' },
+    headers: {
+      'content-type': 'application/json',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
     body: JSON.stringify(body),
   })
   const json = (await answer.body.json()) as Record<string, string>
@@ -51,27 +58,61 @@ async function start(from = key) {
   return post('auth/register/pow', body, 200)
 }
 
-/** One bit of work: every other nonce does it. */
-function nonce(token: string, good: boolean): string {
+/** The first nonce that does the work. */
+function nonce(token: string): string {
   for (let at = 0; ; at += 1) {
     const digest = createHash('sha256').update(`${token}:${at}`).digest()
-    if (digest[0]! < 128 === good) return String(at)
+    if (digest.readUInt32BE() >>> (32 - BITS) === 0) return String(at)
   }
+}
+
+async function complete(started: Record<string, string>) {
+  const { challenge_id, challenge_token } = started
+  return post('auth/register/pow/complete', { challenge_id, nonce: nonce(challenge_token!) }, 200)
 }
 
 const issued = await start()
 const challenge_id = issued['challenge_id']!
-const registered = await post(
-  'auth/register/pow/complete',
-  { challenge_id, nonce: nonce(issued['challenge_token']!, true) },
-  200,
-)
+const registered = await complete(issued)
 const agent_id = registered['agent_id']!
 
-async function login(): Promise<void> {
+async function login() {
   const challenge = await post('auth/challenge', { agent_id }, 200)
   const signature = key.signChallenge(challenge['payload']!)
-  await post('auth/verify', { challenge_id: challenge['challenge_id'], signature }, 200)
+  return post('auth/verify', { challenge_id: challenge['challenge_id'], signature }, 200)
+}
+
+/** Answered by slow_down mostly, which is written down like every other poll. */
+const workspace = await bootstrap()
+const asked = await Promise.all(
+  Array.from({ length: IN_FLIGHT }, () =>
+    post('delegations/device', { scope: 'openid vault:list' }, 200, workspace),
+  ),
+)
+let polls = 0
+async function poll(): Promise<void> {
+  polls += 1
+  const { device_code } = asked[polls % IN_FLIGHT]!
+  await post('delegations/device/token', { device_code }, 400, workspace)
+}
+
+/** @returns the token of the workspace's agent */
+async function bootstrap(): Promise<string> {
+  const path = 'workspace/bootstrap/pow'
+  const started = await post(path, { name: 'Bench', ...createAgentKey().registration(target) }, 200)
+  const made = await post(
+    `${path}/complete`,
+    {
+      challenge_id: started['challenge_id'],
+      nonce: nonce(started['challenge_token']!),
+      organization_name: 'Bench',
+      redirect_uris: [],
+      issue_operator_invite: false,
+      framework: 'generic',
+    },
+    201,
+  )
+  return made['tenant_access_token']!
 }
 
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -98,6 +139,11 @@ try {
           name: 'start of a registration',
           run: (ms) => saturate(ms, IN_FLIGHT, () => start(createAgentKey())),
         },
+        {
+          name: 'registration at 8 bits: start, solve, complete',
+          run: (ms) => saturate(ms, IN_FLIGHT, async () => complete(await start(createAgentKey()))),
+        },
+        { name: 'poll of a delegation', run: (ms) => saturate(ms, IN_FLIGHT, poll) },
         {
           name: 'complete of a consumed challenge',
           run: (ms) =>
