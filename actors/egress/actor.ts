@@ -9,6 +9,7 @@ import { createDialer } from './dialer.js'
 import type { Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
+import { createOpenings } from './opened.js'
 import { createProxy } from './proxy.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
@@ -64,7 +65,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         ledger,
         watch,
         upstreams,
-        sealer,
+        openings: createOpenings(sealer, clock),
         clock,
         metrics,
         rules: { nonStandardPorts: settings.egress_allow_non_standard_ports, privateNetworks },

@@ -6,13 +6,12 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { invariant } from '../../runtime/kernel/assert.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
-import type { Sealer } from '../../storage/sealer.js'
-import { credentialSecretContext } from '../../storage/vault-credentials.js'
 import { isUuid } from '../domain/ids.js'
 import { requestHeaders } from './headers.js'
-import { inject, withQuery } from './injection.js'
+import { withQuery } from './injection.js'
 import type { Admitted, Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
+import type { Opened, Openings } from './opened.js'
 import type {
   HeaderFault,
   ProxyOutcome,
@@ -36,7 +35,7 @@ export type ProxyNeeds = {
   readonly ledger: Ledger
   readonly watch: Watch
   readonly upstreams: Upstreams
-  readonly sealer: Sealer
+  readonly openings: Openings
   readonly clock: Clock
   readonly metrics: EgressMetrics
   readonly rules: TargetRules
@@ -80,7 +79,7 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
   return answerOf(needs, request, running)
 }
 
-/** Opens the secret, puts it in, and lets the request go. The bytes of the secret are wiped. */
+/** Opens the secret, puts it in, and lets the request go. It is given back when the call ends. */
 async function begin(
   needs: ProxyNeeds,
   request: ProxyRequest,
@@ -88,46 +87,46 @@ async function begin(
   { facts, row, budget }: Admitted,
   turn: Turn,
 ): Promise<Relay> {
-  const { ledger, upstreams, sealer, clock, metrics, limits } = needs
+  const { ledger, upstreams, openings, clock, metrics, limits } = needs
   const { tenantId } = facts.caller.principal
   const purse =
     budget === null
       ? null
       : new Purse(budget.takenBytes, (least, most) => ledger.more(facts, least, most))
+  let opened: Opened | undefined
   let running: Relay
   try {
-    const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
-    try {
-      const { header, query } = inject(row.authScheme, secret)
-      const path = url.pathname + url.search
-      const sanitized = requestHeaders(request.headers, header)
-      invariant(sanitized.tag === 'headers', 'the fields were judged before')
-      running = relay(
-        upstreams.of(url.origin, row.id),
-        {
-          method: request.method,
-          path: query === null ? path : withQuery(path, query),
-          headers: sanitized.headers,
-          body: request.body,
-          bodyBytes: request.bodyBytes,
-          limits,
-          purse,
-          redactor: createRedactor(secret, row.authScheme),
-          signal: turn.signal,
-        },
-        clock,
-      )
-    } finally {
-      secret.fill(0)
-    }
+    opened = await openings.open(tenantId, row)
+    const { header, query } = opened.injection
+    const path = url.pathname + url.search
+    const sanitized = requestHeaders(request.headers, header)
+    invariant(sanitized.tag === 'headers', 'the fields were judged before')
+    running = relay(
+      upstreams.of(url.origin, row.id),
+      {
+        method: request.method,
+        path: query === null ? path : withQuery(path, query),
+        headers: sanitized.headers,
+        body: request.body,
+        bodyBytes: request.bodyBytes,
+        limits,
+        purse,
+        redactor: createRedactor(opened.needles),
+        signal: turn.signal,
+      },
+      clock,
+    )
   } catch (error) {
     // Admitted and not sent: what was taken goes back, and the end is told.
+    opened?.release()
     ledger.close({ facts, report: UNSENT, leftBytes: purse?.empty() ?? 0 })
     throw error
   }
   metrics.began()
   needs.watch.add({ relay: running, principal: facts.caller.principal, authority: facts.authority })
+  const given = opened
   void running.ended.then((report) => {
+    given.release()
     metrics.ended(report)
     ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
   })

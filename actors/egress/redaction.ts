@@ -20,15 +20,28 @@ export interface Redactor {
   text(value: string): string
   /** Occurrences so far. */
   readonly count: number
+}
+
+/** Every spelling of a secret that is looked for. One may serve many answers. */
+export class Needles {
+  static readonly NONE = new Needles(new Uint8Array(0), 'none')
+  readonly list: readonly Buffer[]
+
+  constructor(secret: Uint8Array, authScheme: string) {
+    this.list = needlesOf(secret, authScheme)
+  }
+
   /** Forgets the secret. */
-  wipe(): void
+  wipe(): void {
+    for (const needle of this.list) needle.fill(0)
+  }
 }
 
-export function createRedactor(secret: Uint8Array, authScheme: string): Redactor {
-  return new NeedleRedactor(needlesOf(secret, authScheme))
+export function createRedactor(needles: Needles): Redactor {
+  return new NeedleRedactor(needles.list)
 }
 
-/** Every spelling that is looked for, the longest first: a short one may be part of a long one. */
+/** The longest first: a short one may be part of a long one. */
 function needlesOf(secret: Uint8Array, authScheme: string): Buffer[] {
   const raw = Buffer.from(secret)
   const found = new Map<string, Buffer>()
@@ -94,11 +107,6 @@ class NeedleRedactor implements Redactor {
     const out: Uint8Array[] = []
     const rest = this.#replace(Buffer.from(value, 'latin1'), out)
     return out.length === 0 ? value : Buffer.concat([...out, rest]).toString('latin1')
-  }
-
-  wipe(): void {
-    for (const needle of this.#needles) needle.fill(0)
-    this.#held = null
   }
 
   /** Moves everything up to the last occurrence to `out`; what follows is answered. */

@@ -57,8 +57,8 @@ export interface Relay {
   revoke(): void
 }
 
-/** Response bytes that may wait for a slow reader. */
-const WINDOW_BYTES = 256 * 1024
+/** Response bytes that may wait for a slow reader here, beside those on their way to its thread. */
+const WINDOW_BYTES = 64 * 1024
 
 export function relay(upstream: Dispatcher, job: RelayJob, clock: Clock): Relay {
   return new RunningRelay(upstream, job, clock)
@@ -269,7 +269,6 @@ class RunningRelay implements Relay {
     }
     // Also when the upstream answered without waiting for all of it.
     if (body instanceof ByteStream) body.cancel(outcome)
-    redactor?.wipe()
     if (this.#writer === undefined) this.#start({ tag: 'failed', report })
     this.#end(report)
   }

@@ -1,0 +1,108 @@
+/**
+ * Secrets while calls use them. Calls that run side by side with one credential share what was opened
+ * for the first of them; it is wiped when the last of them ends. Nobody is let in who comes later
+ * than a moment after it was opened, so that under steady load nothing stays open for ever.
+ */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Sealer } from '../../storage/sealer.js'
+import {
+  credentialSecretContext,
+  type SecretCredentialRow,
+} from '../../storage/vault-credentials.js'
+import { inject, type Injection } from './injection.js'
+import { Needles } from './redaction.js'
+
+/** How long after it was opened a secret is shared with calls that come. */
+const SHARED_MS = 1_000
+
+export interface Opened {
+  /** How it goes into the request. */
+  readonly injection: Injection
+  /** What answers are searched for. */
+  readonly needles: Needles
+  /** The call has ended. Once for each time it was given out. */
+  release(): void
+}
+
+export interface Openings {
+  /** @throws when the secret does not open. */
+  open(tenantId: string, row: SecretCredentialRow): Promise<Opened>
+  /** Secrets in memory. */
+  readonly size: number
+}
+
+export function createOpenings(sealer: Sealer, clock: Clock): Openings {
+  const shared = new Map<string, Opening>()
+  const held = new Set<Opening>()
+
+  async function unseal(tenantId: string, row: SecretCredentialRow, opening: Opening) {
+    const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
+    try {
+      opening.injection = inject(row.authScheme, secret)
+      opening.needles = new Needles(secret, row.authScheme)
+    } finally {
+      secret.fill(0)
+    }
+  }
+
+  function begin(tenantId: string, row: SecretCredentialRow): Opening {
+    const opening = new Opening(row, clock.monotonicMs(), () => {
+      held.delete(opening)
+      if (shared.get(row.id) === opening) shared.delete(row.id)
+    })
+    held.add(opening)
+    shared.set(row.id, opening)
+    opening.ready = unseal(tenantId, row, opening)
+    return opening
+  }
+
+  return {
+    async open(tenantId, row) {
+      const known = shared.get(row.id)
+      const isFresh = known !== undefined && clock.monotonicMs() - known.openedMs < SHARED_MS
+      const opening = isFresh && known.isOf(row) ? known : begin(tenantId, row)
+      opening.users += 1
+      try {
+        await opening.ready
+      } catch (error) {
+        opening.release()
+        throw error
+      }
+      return opening
+    },
+    get size() {
+      return held.size
+    },
+  }
+}
+
+class Opening implements Opened {
+  injection: Injection = { header: null, query: null }
+  needles: Needles = Needles.NONE
+  ready: Promise<void> = Promise.resolve()
+  users = 0
+  readonly openedMs: number
+  readonly #sealed: Uint8Array
+  readonly #authScheme: string
+  readonly #onUnused: () => void
+
+  constructor(row: SecretCredentialRow, openedMs: number, onUnused: () => void) {
+    this.openedMs = openedMs
+    this.#sealed = row.secret!
+    this.#authScheme = row.authScheme
+    this.#onUnused = onUnused
+  }
+
+  /** Whether it holds what the row holds now: the secret may have been replaced. */
+  isOf({ secret, authScheme }: SecretCredentialRow): boolean {
+    return authScheme === this.#authScheme && Buffer.compare(secret!, this.#sealed) === 0
+  }
+
+  release(): void {
+    this.users -= 1
+    if (this.users > 0) return
+    this.needles.wipe()
+    this.injection = { header: null, query: null }
+    this.#onUnused()
+  }
+}
