@@ -791,6 +791,24 @@ create table coordination_values (
 );
 CREATE INDEX coordination_values_expiry ON public.coordination_values USING btree (expires_at);
 
+create table data_key_rotations (
+  tenant_id uuid not null,
+  version integer not null,
+  started_at timestamp with time zone not null,
+  resealed bigint default 0 not null,
+  unopened bigint default 0 not null,
+  worker uuid,
+  working_until timestamp with time zone,
+  finished_at timestamp with time zone,
+  constraint data_key_rotations_pkey PRIMARY KEY (tenant_id, version),
+  constraint data_key_rotations_check CHECK (((worker IS NULL) = (working_until IS NULL))),
+  constraint data_key_rotations_tenant_id_version_fkey FOREIGN KEY (tenant_id, version) REFERENCES data_keys(tenant_id, version) ON DELETE CASCADE
+);
+CREATE INDEX data_key_rotations_open ON public.data_key_rotations USING btree (started_at) WHERE (finished_at IS NULL);
+alter table data_key_rotations enable row level security;
+alter table data_key_rotations force row level security;
+create policy tenant on data_key_rotations using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table data_keys (
   tenant_id uuid not null,
   version integer not null,

@@ -61,6 +61,7 @@ import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
 import type { Coordination } from '../storage/coordination/port.js'
 import type { OpenDatabase } from '../storage/database.js'
 import type { Kms } from '../storage/kms/kms.js'
+import { resealAll } from '../storage/reseal.js'
 import type { TenantSealer } from '../storage/seal.js'
 import type { Clock } from './kernel/clock.js'
 import { commerceFurnishings } from './furnish-commerce.js'
@@ -375,6 +376,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       keys: ref(keys),
       clock,
       registry,
+      reseal: (signal) => resealAll(house, signal),
       deliveryRetentionDays: webhooks.delivery_retention_days,
       byTimer: settings.deployment.background_tasks_enabled,
     })),

@@ -79,6 +79,15 @@ export async function rewrapDataKey(
   return rowCount === 1
 }
 
+/** Crosses tenants: everybody who has a data key, the service itself among them. */
+export async function listDataKeyOwners(tx: Transaction): Promise<string[]> {
+  const { rows } = await tx.query<{ tenantId: string }>({
+    name: 'data_key.owners',
+    text: `select distinct tenant_id as "tenantId" from data_keys order by 1`,
+  })
+  return rows.map(({ tenantId }) => tenantId)
+}
+
 /** How many data keys each master key wraps. */
 export async function countDataKeysByMaster(
   tx: Transaction,

@@ -18,6 +18,7 @@ import {
   listDataKeysNotUnder,
   rewrapDataKey,
 } from './data-keys.js'
+import { insertRotation } from './data-key-rotations.js'
 import { type Kms, KmsUnavailable } from './kms/kms.js'
 import { masterKeyIdOf } from './kms/master-keys.js'
 import type { Sealer } from './sealer.js'
@@ -33,7 +34,7 @@ const VERSION_MAX = 2 ** 31 - 1
 /** How long an unwrapped key stays in memory, used or not. */
 const KEY_LIFETIME_MS = 60 * 60_000
 /** How soon a rotation by another process is noticed by those who seal. */
-const NEWEST_LIFETIME_MS = 60_000
+export const NEWEST_LIFETIME_MS = 60_000
 const KEYS_MAX = 4_096
 const REWRAP_BATCH = 100
 
@@ -46,8 +47,13 @@ export class SealBroken extends Error {
 }
 
 export interface TenantSealer extends Sealer {
-  /** Makes a new data key for a tenant. It seals from now on; the older ones stay, to open. */
+  /**
+   * Makes a new data key for a tenant. It seals from now on; the older ones stay, to open. What
+   * they have sealed is sealed anew in the background (reseal.ts).
+   */
   rotate(tenantId: string): Promise<number>
+  /** Looks for the newest key of a tenant at the next use. */
+  forgetNewest(tenantId: string): void
   /**
    * Wraps every data key under the newest master key, so that older master keys can be put away.
    * @returns how many were wrapped anew.
@@ -103,6 +109,7 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
       return new Uint8Array(plaintext)
     },
     rotate: (tenantId) => keys.rotate(tenantId),
+    forgetNewest: (tenantId) => keys.forgetNewest(tenantId),
     rewrap: () => rewrap(needs),
   }
 }
@@ -141,8 +148,12 @@ class DataKeys {
   async rotate(tenantId: string): Promise<number> {
     const row = await this.#read(tenantId)
     const { version } = await this.#make(tenantId, (row?.version ?? 0) + 1)
-    this.#newest.forget(tenantId)
+    this.forgetNewest(tenantId)
     return version
+  }
+
+  forgetNewest(tenantId: string): void {
+    this.#newest.forget(tenantId)
   }
 
   async #open(row: DataKeyRow): Promise<Versioned> {
@@ -163,7 +174,11 @@ class DataKeys {
     const masterKeyId = requireMasterKeyId(wrapped)
     const row = { tenantId, version, wrapped, masterKeyId, createdAt: clock.now() }
     return database.tenant(tenantId, async (tx) => {
-      if (await insertDataKey(tx, row)) return row
+      if (await insertDataKey(tx, row)) {
+        // The first key replaces none.
+        if (version > 1) await insertRotation(tx, { tenantId, version, startedAt: row.createdAt })
+        return row
+      }
       const theirs = await findDataKey(tx, tenantId, version)
       if (theirs === undefined) throw new Error('a data key vanished')
       return theirs

@@ -12,6 +12,9 @@ export type TotpFactorRow = {
   readonly lastUsedAt: Date | null
 }
 
+/** The associated data of a sealed secret: it opens in its own row only. */
+export const totpSecretContext = (id: string): string => `totp_factor:${id}:secret`
+
 const COLUMNS = `id, secret_sealed as "secretSealed", created_at as "createdAt",
   confirmed_at as "confirmedAt", last_used_at as "lastUsedAt"`
 

@@ -1,6 +1,11 @@
 /** Signing keys: at most one next and one current per tenant and algorithm, any number retired. */
 import type { Transaction } from './sql.js'
 
+/** The words a private key is sealed with: the row it stands in. */
+export function privateKeyContext(kid: string): string {
+  return `signing_key:${kid}:private`
+}
+
 export type SigningKeyRow = {
   kid: string
   algorithm: 'ES256' | 'EdDSA'

@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Sealer } from '../../storage/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
-import type { SigningKeyRow } from '../../storage/signing-keys.js'
+import { privateKeyContext, type SigningKeyRow } from '../../storage/signing-keys.js'
 import { headerOf, signBytes, type SigningKey } from '../tokens/jwt.js'
 import {
   type Claims,
@@ -86,11 +86,6 @@ export async function buildRing(
     keySet: keySetOf(rows),
     shut,
   }
-}
-
-/** The words a private key is sealed with: the row it stands in. */
-export function privateKeyContext(kid: string): string {
-  return `signing_key:${kid}:private`
 }
 
 async function openPrivateKey(sealer: Sealer, kid: string, sealed: Uint8Array): Promise<KeyObject> {

@@ -10,11 +10,11 @@ import {
   promoteSigningKey,
   retireSigningKey,
   type SigningKeyRow,
+  privateKeyContext,
 } from '../../storage/signing-keys.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { publicJwkOf, thumbprint } from './jwk.js'
 import type { SigningAlgorithm } from './protocol.js'
-import { privateKeyContext } from './ring.js'
 import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 
 /** Another process may change the keys between looking and locking; then the plan is made anew. */

@@ -11,6 +11,7 @@ import {
   spendRecoveryCode,
   spendTotpStep,
   type TotpFactorRow,
+  totpSecretContext,
 } from '../../storage/second-factors.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { Doing } from '../browser-sessions/events.js'
@@ -170,7 +171,7 @@ export function secondFactorStep(tools: LoginTools) {
     if (offered !== undefined) return { id: offered.id, bytes: await opened(offered), email }
     const id = random.uuid()
     const fresh = random.bytes(TOTP_SECRET_BYTES)
-    const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, contextOf(id), fresh)
+    const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
     const counts = await database.system(
       (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
       turn,
@@ -180,13 +181,11 @@ export function secondFactorStep(tools: LoginTools) {
   }
 
   function opened({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
-    return sealer.open(SYSTEM_TENANT_ID, contextOf(id), secretSealed)
+    return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
   }
 }
 
 type OfferedSecret = { readonly id: string; readonly bytes: Uint8Array; readonly email: string }
-
-const contextOf = (id: string) => `totp_factor:${id}:secret`
 
 /** People type codes with spaces, as apps show them. */
 const digits = (typed: string) => typed.replaceAll(/[\s-]/g, '')

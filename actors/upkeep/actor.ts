@@ -63,6 +63,8 @@ export type UpkeepNeeds = {
   readonly keys: ActorRef<KeysProtocol>
   readonly clock: Clock
   readonly registry: Registry
+  /** Seals anew what stands under data keys that were replaced; how many values it was. */
+  readonly reseal: (signal: AbortSignal) => Promise<number>
   /** `webhooks.delivery_retention_days`. */
   readonly deliveryRetentionDays: number
   /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
@@ -116,8 +118,10 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   mailbox: { capacity: 4, inflightMax: 1 },
   lane: { sweep: () => 'round' },
   supervision: { onFailure: 'resume' },
-  create: ({ database, keys, clock, registry, deliveryRetentionDays, byTimer }, life) => {
+  create: (needs, life) => {
+    const { database, keys, clock, registry, deliveryRetentionDays, byTimer } = needs
     const removedTotal = removedCounter(registry)
+    const resealedTotal = resealedCounter(registry)
     let running: Promise<Record<string, number>> | undefined
 
     async function exhaust(batch: () => Promise<number>): Promise<number> {
@@ -164,6 +168,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
         try {
           await shared()
           await keys.ask('maintain', null, { signal: life.signal })
+          resealedTotal.inc(await needs.reseal(life.signal))
         } catch (error) {
           if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of upkeep failed')
         }
@@ -174,6 +179,13 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     return { sweep: async () => ({ tag: 'swept', removed: await shared() }) }
   },
 })
+
+function resealedCounter(registry: Registry): Counter {
+  const name = 'svc_data_keys_resealed_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const help = 'Values that were sealed anew because their data key was replaced.'
+  return known ?? new Counter({ name, help, registers: [registry] })
+}
 
 function removedCounter(registry: Registry): Counter<'kind'> {
   const name = 'svc_upkeep_removed_total'

@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
-import { systemRandom } from '../kernel/random.js'
+import { type Random, systemRandom } from '../kernel/random.js'
 import { type LoadedSettings, loadSettings } from '../load-settings.js'
 
 export interface KeyHouse {
@@ -20,6 +20,7 @@ export interface KeyHouse {
   readonly kms: Kms
   readonly sealer: TenantSealer
   readonly clock: Clock
+  readonly random: Random
   close(): Promise<void>
 }
 
@@ -41,8 +42,9 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
     const database = await databaseOf(loaded, undo)
     const kms = await kmsOf(loaded, undo)
     const clock = systemClock
-    const sealer = createSealer({ database, kms, random: systemRandom(clock), clock })
-    return { database, kms, sealer, clock, close }
+    const random = systemRandom(clock)
+    const sealer = createSealer({ database, kms, random, clock })
+    return { database, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
     throw error

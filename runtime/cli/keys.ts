@@ -3,10 +3,13 @@ import type { Command } from 'commander'
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../actors/keys/protocol.js'
 import { carryOut } from '../../actors/keys/rotation.js'
 import { planRotation } from '../../actors/keys/rules.js'
-import { countDataKeysByMaster } from '../../storage/data-keys.js'
+import { countRotations } from '../../storage/data-key-rotations.js'
+import { countDataKeysByMaster, listDataKeyOwners } from '../../storage/data-keys.js'
+import { resealAll } from '../../storage/reseal.js'
 import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
 import { listSigningKeys } from '../../storage/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
+import { silentLogger } from '../kernel/log.js'
 import { type KeyHouse, openKeyHouse } from './key-house.js'
 
 /** What the command needs of the process. */
@@ -39,6 +42,18 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .action(() =>
       inHouse(host, async ({ sealer }) => `${await sealer.rewrap()} data keys were wrapped anew.`),
     )
+  keys
+    .command('rotate-data')
+    .description('make a new data key; what older ones sealed is sealed anew in the background')
+    .option('--tenant <id>', 'of this tenant')
+    .option('--all', 'of every tenant and of the service itself')
+    .action((asked: { tenant?: string; all?: boolean }) =>
+      inHouse(host, (house) => rotateData(house, asked)),
+    )
+  keys
+    .command('reseal')
+    .description('seal anew now what stands under older data keys, beside running services')
+    .action(() => inHouse(host, reseal))
 }
 
 async function list({ database, kms }: KeyHouse, json: boolean): Promise<string> {
@@ -99,6 +114,26 @@ async function rotate(
     )
   }
   return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
+}
+
+async function rotateData(
+  { database, sealer }: KeyHouse,
+  { tenant, all = false }: { tenant?: string; all?: boolean },
+): Promise<string> {
+  if ((tenant === undefined) !== all) throw new Error('say --tenant <id> or --all')
+  // Crosses tenants: with --all each of them gets a key.
+  const owners = await database.system(listDataKeyOwners)
+  const chosen = owners.filter((one) => all || one === tenant?.toLowerCase())
+  if (chosen.length === 0) throw new Error('nothing was sealed for that tenant')
+  for (const one of chosen) await sealer.rotate(one)
+  return `${chosen.length} data keys were made. Running services seal with them within a minute.`
+}
+
+async function reseal(house: KeyHouse): Promise<string> {
+  const count = await resealAll({ ...house, log: silentLogger })
+  const { open, unopened } = await house.database.system(countRotations)
+  const broken = unopened > 0 ? ` ${unopened} values do not open.` : ''
+  return `${count} values were sealed anew; ${open} rotations are not finished yet.${broken}`
 }
 
 function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {

@@ -18,6 +18,7 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
     keys,
     clock,
     registry,
+    reseal: async () => 0,
     deliveryRetentionDays: 30,
     byTimer: false,
   })
