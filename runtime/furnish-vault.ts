@@ -1,7 +1,8 @@
-/** What the vault is given to hand credentials out. */
+/** What the vault is given to hand credentials out, and what keeps its seals young. */
 import { createVaultExports, type VaultExports } from '../actors/vault/exports.js'
 import { vaultMetrics } from '../actors/vault/metrics.js'
 import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
+import { resealAll } from '../storage/reseal.js'
 import type { House } from './furnish.js'
 
 export function vaultExportsOf(house: House): VaultExports {
@@ -15,4 +16,9 @@ export function vaultExportsOf(house: House): VaultExports {
     log,
     metrics: vaultMetrics(metrics.registry),
   })
+}
+
+/** What upkeep does for sealed values: of the vault and of everybody else. */
+export function resealOf(house: House): (signal: AbortSignal) => Promise<number> {
+  return (signal) => resealAll(house, signal)
 }

@@ -61,7 +61,6 @@ import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
 import type { Coordination } from '../storage/coordination/port.js'
 import type { OpenDatabase } from '../storage/database.js'
 import type { Kms } from '../storage/kms/kms.js'
-import { resealAll } from '../storage/reseal.js'
 import type { TenantSealer } from '../storage/seal.js'
 import type { Clock } from './kernel/clock.js'
 import { commerceFurnishings } from './furnish-commerce.js'
@@ -72,7 +71,7 @@ import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import type { Random } from './kernel/random.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailWorkerOf } from './furnish-mail.js'
-import { vaultExportsOf } from './furnish-vault.js'
+import { resealOf, vaultExportsOf } from './furnish-vault.js'
 import { ssoFurnishings } from './furnish-sso.js'
 import type { Settings } from './settings.js'
 
@@ -376,7 +375,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       keys: ref(keys),
       clock,
       registry,
-      reseal: (signal) => resealAll(house, signal),
+      reseal: resealOf(house),
       deliveryRetentionDays: webhooks.delivery_retention_days,
       byTimer: settings.deployment.background_tasks_enabled,
     })),

@@ -26,7 +26,7 @@ const UNSEALED =
 
 test('every column of sealed values is known to a rotation', async (t) => {
   const schema = readFileSync(new URL('../../../migrations/schema.sql', import.meta.url), 'utf8')
-  const found = [...schema.matchAll(/^CREATE TABLE public\.(\w+) \((.*?)^\)/gims)].flatMap(
+  const found = [...schema.matchAll(/^create table (\w+) \((.*?)^\)/gms)].flatMap(
     ([, table, body]) =>
       [...body!.matchAll(/^ {2}(\w+) bytea/gm)].map(([, column]) => `${table}.${column}`),
   )

@@ -99,13 +99,25 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   const last = await listed(environment)
   t.false(last.signing_keys.some(({ kid }) => kid === withdrawn))
 
+  t.regex((await svcKeys(environment, 'rotate-data')).err, /say --tenant <id> or --all/)
+  const nobody = ['--tenant', '0198a000-0000-7000-8000-000000000000']
+  t.is((await svcKeys(environment, 'rotate-data', ...nobody)).code, 1)
+  t.is(
+    (await svcKeys(environment, 'reseal')).out,
+    '0 values were sealed anew; 0 rotations are not finished yet.',
+  )
+  t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were made/)
+  t.is((await listed(environment)).data_keys[0]!.data_keys, 2)
+  // The private keys of the service itself, which still sign.
+  const resealed = await svcKeys(environment, 'reseal')
+  t.regex(resealed.out, /^[1-9]\d* values were sealed anew; 1 rotations are not finished yet\.$/)
   await rotateMasterKey(join(dataDir, 'kms', 'keys'), systemRandom(systemClock))
   const deadlineMs = performance.now() + 15_000
   let said = ''
-  while (!said.startsWith('1 ') && performance.now() < deadlineMs) {
+  while (!said.startsWith('2 ') && performance.now() < deadlineMs) {
     said = (await svcKeys(environment, 'rewrap')).out
   }
-  t.is(said, '1 data keys were wrapped anew.')
+  t.is(said, '2 data keys were wrapped anew.')
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
 })
