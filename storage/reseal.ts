@@ -47,7 +47,8 @@ export async function resealAll(needs: ResealNeeds, signal?: AbortSignal): Promi
   const { database, clock, random } = needs
   const worker = random.uuid()
   let total = 0
-  while (signal?.aborted !== true) {
+  for (;;) {
+    if (signal?.aborted === true) break
     const now = clock.now()
     const until = new Date(now.getTime() + LEASE_MS)
     // Crosses tenants: rotations of all of them are work.

@@ -106,11 +106,11 @@ test('a rotation while two processes read and write, one of them killed, loses n
   const victim = await startOther()
 
   // All the while secrets are read and replaced over HTTP; each read gives what was written last.
-  let stopped = false
+  const stop = new AbortController()
   let reads = 0
   const busy = used.map(async (id, index) => {
     let expected = `used-${index}`
-    for (let round = 0; !stopped; round += 1) {
+    for (let round = 0; !stop.signal.aborted; round += 1) {
       const read = await api.get(`${CREDENTIALS}/${id}/secret`, token)
       t.is(read.body['secret'], expected, JSON.stringify(read.body))
       reads += 1
@@ -141,7 +141,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
     resealAll({ ...house, log: silentLogger }),
   ])
   t.is(Math.min(...both), 0, 'one of the two does it')
-  stopped = true
+  stop.abort()
   await Promise.all(busy)
   t.true(reads > 20)
   // What our service sealed with the older key meanwhile, a later rotation takes along.
