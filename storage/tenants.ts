@@ -156,6 +156,36 @@ export async function updateTenantSettings(
   return was === undefined || is === undefined ? undefined : { before: was, after: is }
 }
 
+/** Takes a tenant for the rest of the transaction: what it is, it stays until then. */
+export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.hold_as_it_is',
+    text: `select ${COLUMNS} from tenants where id = $1 for no key update`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/**
+ * sandbox -> production, once: undefined for whoever comes second. It admits agents no more, as a new
+ * production environment does not (decisions.md 21).
+ */
+export async function activateTenant(
+  tx: Transaction,
+  id: string,
+  now: Date,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.activate',
+    text: `update tenants set environment = 'production', admit_agents = false,
+             direct_agent_registration = false, updated_at = $2
+           where id = $1 and environment = 'sandbox' and not control_plane
+           returning ${COLUMNS}`,
+    values: [id, now],
+  })
+  return rows[0]
+}
+
 export async function findTenantBySlug(
   tx: Transaction,
   slug: string,

@@ -46,6 +46,7 @@ export const AUDIT_ONLY_TYPES = [
   'org.domain.removed',
   'org.domain.verified',
   'org.tenant.created',
+  'tenant.activated',
   'tenant.settings.changed',
   'vault.certificate.revoked',
   'vault.credential.revoked',

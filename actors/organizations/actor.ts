@@ -19,6 +19,7 @@ import type { Principal } from '../domain/principal.js'
 import { agentScopes } from '../domain/scopes.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../tokens/protocol.js'
+import { activation } from './activation.js'
 import { createOrganization, createTenant, tenantRecord } from './creation.js'
 import {
   type ListCursor,
@@ -58,11 +59,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
     listTenants: () => undefined,
     createTenant: () => undefined,
     switch: () => undefined,
+    activate: ({ caller }) => caller.principal.tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, random, tenants, tokens } = needs
     let controlPlaneId: string | undefined
+    const activate = activation({ database, clock, random })
 
     async function refuse(
       { principal }: Caller,
@@ -205,6 +208,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
           )
         }, turn)
+      },
+
+      async activate(message, turn) {
+        const outcome = await activate(message, turn)
+        // The other processes hear of the commit.
+        tenants.tell('forget', { tenantId: message.caller.principal.tenantId })
+        return outcome
       },
 
       async switch({ caller, organizationId, tenantId }, turn) {

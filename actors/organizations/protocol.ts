@@ -29,6 +29,8 @@ export type OrganizationsProtocol = {
     | IdempotencyRefused
   >
   /** A token of one of the organization's tenants, with what the caller may have there. */
+  /** Sandbox to production, once: the sandbox's test users and secrets end. */
+  activate: Ask<ActivateTenant, TenantActivated | ActivationRefused>
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
     TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
@@ -120,6 +122,24 @@ export type TenantCreated = {
   readonly tenant: TenantRecord
   readonly replayed: boolean
 }
+
+export type ActivateTenant = { readonly caller: Caller }
+export type RotatedSecret = { readonly applicationId: string; readonly clientSecret: string }
+export type TenantActivated = {
+  readonly tag: 'activated'
+  readonly tenant: TenantRecord
+  readonly retiredFixtureUsers: readonly string[]
+  /** Shown this once. */
+  readonly rotated: readonly RotatedSecret[]
+}
+export type ActivationRefused =
+  /** Not a person at AAL2 or higher. */
+  | { readonly tag: 'step_up_needed' }
+  /** The caller is one of the fixture users. */
+  | { readonly tag: 'fixture_caller' }
+  | { readonly tag: 'already_production' }
+  /** The token is one of the control plane. */
+  | { readonly tag: 'no_environment' }
 
 /** The token is not one of the control plane, or is bound to an organization where none may be. */
 export type NotOperator = { readonly tag: 'not_operator'; readonly detail: string }

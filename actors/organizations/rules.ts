@@ -57,3 +57,8 @@ export function slugFault(slug: string | undefined): SlugRefused | undefined {
   const detail = 'must be 3 to 63 of a-z, 0-9 and hyphens inside, and no reserved name'
   return { tag: 'slug_invalid', detail }
 }
+
+/** Whether a token shows a person at AAL2 or higher (decisions.md 17, tenant/activate). */
+export function provesTwoFactors({ subjectType, acr }: Principal): boolean {
+  return subjectType === 'human' && (acr === 'aal2' || acr === 'aal3')
+}

@@ -14,7 +14,7 @@ import {
   findTenantUser,
   insertTenantUser,
 } from '../../storage/tenant-users.js'
-import { findTenant, type TenantRow } from '../../storage/tenants.js'
+import { holdTenant, type TenantRow } from '../../storage/tenants.js'
 import { actorOf, audited, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
@@ -148,7 +148,8 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
               tx,
               message.idempotency,
               async () => {
-                const tenant = await findTenant(tx, tenantId)
+                // Held, so that no fixture user comes to be while the tenant is activated.
+                const tenant = await holdTenant(tx, tenantId)
                 if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
                 return insert(tx, message, tenant, fixture, turn)
               },

@@ -34,7 +34,7 @@ const CreateOrganization = z
   .object({ name: DisplayName, slug: Slug.optional() })
   .meta({ id: 'CreateOrganization' })
 
-const Tenant = z
+export const Tenant = z
   .object({
     id: z.uuid(),
     organization_id: z.uuid(),
@@ -272,7 +272,7 @@ function organizationJson(organization: OrganizationRecord): z.input<typeof Orga
 }
 
 /** decisions.md 2.3; absent optional members are omitted. */
-function tenantJson(tenant: TenantRecord): z.input<typeof Tenant> {
+export function tenantJson(tenant: TenantRecord): z.input<typeof Tenant> {
   const { supportContact } = tenant
   return {
     id: tenant.id,

@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { isRedirectHost } from '../../actors/domain/redirect-hosts.js'
 import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
+import { organizations } from '../../actors/organizations/protocol.js'
+import { Tenant, tenantJson } from './organizations.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 
 const PATH = '/api/v1/tenant/settings'
@@ -93,7 +95,55 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   social: settings.social,
 }))
 
+const ActivatedTenant = Tenant.extend({
+  retired_fixture_users: z.array(z.uuid()),
+  rotated_applications: z
+    .array(z.object({ application_id: z.uuid(), client_id: z.string(), client_secret: z.string() }))
+    .meta({ description: 'With their new secrets, which are shown this once' }),
+}).meta({ id: 'ActivatedTenant' })
+
 export const tenantRoutes: readonly Route[] = [
+  route(organizations, 'activate', {
+    method: 'POST',
+    path: '/api/v1/tenant/activate',
+    operationId: 'activateTenant',
+    summary: 'Turn a sandbox into a production environment',
+    description:
+      'For a person at AAL2 or higher. Fixture users retire, the secret of the application that came ' +
+      'with the workspace is replaced, its tokens, unused operator invites and the sessions of agents ' +
+      'in the tenant end, and the tenant admits no further agents; in one step that happens once.',
+    tags,
+    exposure: 'internal',
+    security: { ...security, subjects: ['human'], direct: 'required' },
+    onceOnly: true,
+    message: ({ principal, clientAddress: address }) => ({ caller: { principal, address } }),
+    replies: {
+      activated: reply(200, ActivatedTenant, ({ tenant, retiredFixtureUsers, rotated }) => ({
+        ...tenantJson(tenant),
+        retired_fixture_users: [...retiredFixtureUsers],
+        rotated_applications: rotated.map(({ applicationId, clientSecret }) => ({
+          application_id: applicationId,
+          client_id: applicationId,
+          client_secret: clientSecret,
+        })),
+      })),
+      step_up_needed: problem(401, 'unauthorized', {
+        error: 'insufficient_user_authentication',
+        detail: 'This needs a sign-in with a second factor.',
+        headers: {
+          'www-authenticate':
+            'Bearer error="insufficient_user_authentication", acr_values="aal3 aal2"',
+        },
+      }),
+      fixture_caller: problem(403, 'policy-denied', {
+        detail: 'A fixture user retires with the activation: a person of your own has to do it.',
+      }),
+      already_production: problem(409, 'conflict', {
+        detail: 'The tenant is a production environment already.',
+      }),
+      no_environment: noEnvironment,
+    },
+  }),
   route(tenants, 'readSettings', {
     method: 'GET',
     path: PATH,
