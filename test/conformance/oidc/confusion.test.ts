@@ -1,0 +1,122 @@
+/** One kind of token in the place of another, all of them real and fresh. RFC 8725 section 3.11. */
+import test from 'ava'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { callerOf } from '../../support/journey.js'
+import { bootstrapped, type Workspace } from '../../support/person.js'
+import { journey, type RelyingParty, relyingParty, signedIn } from '../../support/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+let running: TestService
+let person: Workspace
+let party: RelyingParty
+let tokens: Readonly<Record<'access' | 'id' | 'refresh' | 'assertion' | 'proof', string>>
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person, {
+    scopes: ['openid', 'profile', 'email'],
+    grantTypes: ['authorization_code', 'refresh_token', EXCHANGE],
+  })
+  const { browser, tokens: given } = await signedIn(running, party, person)
+  await browser.close()
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const jwk = await exportJWK(publicKey)
+  const { clientId } = await relyingParty(running, person, {
+    tokenEndpointAuthMethod: 'private_key_jwt',
+    secretSha256: null,
+    jwks: { keys: [{ ...jwk }] },
+  })
+  const htu = `${running.baseUrl}/userinfo`
+  tokens = {
+    access: given.access_token,
+    id: given.id_token!,
+    refresh: given.refresh_token!,
+    assertion: await new SignJWT({ jti: crypto.randomUUID() })
+      .setProtectedHeader({ alg: 'ES256' })
+      .setIssuer(clientId)
+      .setSubject(clientId)
+      .setAudience(running.baseUrl)
+      .setIssuedAt()
+      .setExpirationTime('60s')
+      .sign(privateKey),
+    proof: await new SignJWT({ htm: 'GET', htu, jti: crypto.randomUUID() })
+      .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk })
+      .setIssuedAt()
+      .sign(privateKey),
+  }
+})
+test.after.always(() => running?.end())
+
+const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
+const form = (path: string, fields: Record<string, string>, headers = {}) =>
+  callerOf(running.baseUrl).form(path, fields, headers)
+const others = (...own: string[]) => Object.entries(tokens).filter(([name]) => !own.includes(name))
+
+test('only an access token opens an API', async (t) => {
+  const ask = (token: string) =>
+    callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
+  t.is((await ask(tokens.access)).status, 200)
+  for (const [name, token] of others('access')) t.is((await ask(token)).status, 401, name)
+})
+
+test('only access and refresh tokens are active', async (t) => {
+  const ask = (token: string) =>
+    form('/oauth/introspect', { token }, { authorization: basic() }).then(({ body }) => body)
+  t.is((await ask(tokens.access))['active'], true)
+  t.is((await ask(tokens.refresh))['active'], true)
+  for (const [name, token] of others('access', 'refresh'))
+    t.deepEqual(await ask(token), { active: false }, name)
+})
+
+test('only an access token is exchanged, and only a refresh token refreshes', async (t) => {
+  const headers = { authorization: basic() }
+  const exchange = (subject_token: string) =>
+    form(
+      '/oauth/token',
+      { grant_type: EXCHANGE, subject_token, subject_token_type: ACCESS },
+      headers,
+    )
+  t.is((await exchange(tokens.access)).status, 200)
+  for (const [name, token] of others('access')) t.is((await exchange(token)).status, 400, name)
+  for (const [name, refresh_token] of others('refresh')) {
+    const fields = { grant_type: 'refresh_token', refresh_token }
+    t.is((await form('/oauth/token', fields, headers)).status, 400, name)
+  }
+})
+
+test('no token of ours is a client assertion, and nothing but a proof is a proof', async (t) => {
+  for (const [name, client_assertion] of others('assertion')) {
+    const fields = { client_assertion_type: ASSERTION, client_assertion }
+    const answer = await form('/oauth/token', { grant_type: 'client_credentials', ...fields })
+    t.is(answer.status, 401, name)
+    t.is(answer.body['error'], 'invalid_client', name)
+  }
+  for (const [name, dpop] of others()) {
+    const fields = { grant_type: 'refresh_token', refresh_token: tokens.refresh }
+    const answer = await form('/oauth/token', fields, { authorization: basic(), dpop })
+    t.is(answer.body['error'], 'invalid_dpop_proof', name)
+  }
+})
+
+test('a challenge that is no SHA-256 in base64url is refused', async (t) => {
+  const parameters = Object.fromEntries((await journey(party)).url.searchParams)
+  const right = parameters['code_challenge']!
+  const push = (code_challenge: string) =>
+    form('/oauth/par', { ...parameters, code_challenge }, { authorization: basic() })
+  t.is((await push(right)).status, 201)
+  for (const wrong of [
+    right.slice(1),
+    'x'.repeat(129),
+    `${right}=`,
+    `${right.slice(1)}+`,
+    `${right.slice(1)} `,
+  ]) {
+    const answer = await push(wrong)
+    t.is(answer.status, 400, wrong)
+    t.is(answer.body['error'], 'invalid_request', wrong)
+  }
+})
