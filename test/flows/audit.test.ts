@@ -1,39 +1,17 @@
 /** The audit chain over HTTP: listed, exported, verified, and what tampering looks like. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { Client } from 'pg'
 import { apiOf, type Json } from '../support/api.js'
+import { verifyOffline } from '../support/audit.js'
 import { TRANSPORTS, testService } from '../support/service.js'
 
 const PATH = '/api/v1/audit-events'
-const main = fileURLToPath(new URL('../../runtime/main.js', import.meta.url))
 const running = await testService()
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
   await running.end()
 })
-
-/** `svc audit verify` on a file of the given lines. */
-async function verifyOffline(lines: readonly string[]): Promise<{ code: number; out: string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-audit-'))
-  const file = join(folder, 'export.jsonl')
-  writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
-  try {
-    return await new Promise((resolve) => {
-      execFile(process.execPath, [main, 'audit', 'verify', file], (error, stdout, stderr) => {
-        const code = error === null ? 0 : Number(error.code)
-        resolve({ code, out: (stdout + stderr).trim() })
-      })
-    })
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-}
 
 /** Does what only somebody with the database in hand can do. */
 async function tamper(text: string, values: unknown[]): Promise<void> {
