@@ -1,22 +1,25 @@
 /** Content codings that are undone on the way, so that a secret is found in what they hide. */
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { createZstdDecoder } from './zstd.js'
 
 /** What is decoded per input byte and on top of it: beyond, it is a bomb. */
 const RATIO_MAX = 200
 const ALLOWANCE_BYTES = 8 * 1024 * 1024
 
-const DECODERS: Readonly<Record<string, () => Transform>> = {
+const DECODERS: Readonly<Record<string, () => Transform | null>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
   deflate: createInflate,
   br: createBrotliDecompress,
+  zstd: createZstdDecoder,
 }
-const NAMES = Object.keys(DECODERS)
+/** What is asked for. zstd is decoded where it comes unasked: it costs a thread. */
+const ACCEPTED = new Set(['gzip', 'x-gzip', 'deflate', 'br'])
 
 /**
- * The decoder of a Content-Encoding: null for none, `unknown` for one that cannot be undone here, or
- * for several on top of each other.
+ * The decoder of a Content-Encoding: null for none, `unknown` for one that cannot be undone here, for
+ * several on top of each other, or when too much is being decoded already.
  */
 export function decoderOf(encoding: string | undefined): Transform | null | 'unknown' {
   const name = encoding?.trim().toLowerCase() ?? ''
@@ -34,6 +37,6 @@ export function acceptedEncodings(value: string): string {
   const kept = value
     .split(',')
     .map((item) => item.trim())
-    .filter((item) => NAMES.includes(item.split(';')[0]!.trim().toLowerCase()))
+    .filter((item) => ACCEPTED.has(item.split(';')[0]!.trim().toLowerCase()))
   return kept.length === 0 ? 'identity' : kept.join(', ')
 }

@@ -1,4 +1,5 @@
 /** Which client speaks, and how it shows that it does. RFC 6749 section 2.3, RFC 7523 section 2.2. */
+import { detached } from '../../runtime/kernel/detached.js'
 import type { OAuthForm } from './form.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
@@ -67,7 +68,8 @@ function readBasic(authorization: string): { clientId: string; secret: string } 
 
 function decodeFormValue(text: string): string | null {
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
+    // Never a part of the pair: a remembered client_id would keep the secret beside it.
+    return detached(decodeURIComponent(text.replaceAll('+', ' ')))
   } catch {
     return null
   }

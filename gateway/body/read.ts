@@ -1,4 +1,5 @@
 /** The parts of a request, checked against what the route declares. */
+import { detached } from '../../runtime/kernel/detached.js'
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Exchange } from '../exchange.js'
@@ -113,7 +114,8 @@ export function parseFields(text: string): Parsed<FormFields> {
 
 function decode(text: string): string | null {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
-  if (!spaced.includes('%')) return spaced
+  // Never a part of the body itself: a remembered client_id would keep the secret beside it.
+  if (!spaced.includes('%')) return detached(spaced)
   try {
     return decodeURIComponent(spaced)
   } catch {

@@ -45,7 +45,7 @@ test.serial('query: is appended, and never twice', async (t) => {
   t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
 })
 
-for (const coding of ['none', 'gzip', 'deflate', 'br']) {
+for (const coding of ['none', 'gzip', 'deflate', 'br', 'zstd']) {
   for (const stream of [false, true]) {
     test.serial(`the secret is taken out of an answer (${coding}, stream ${stream})`, async (t) => {
       const setting = await settingOf(house)

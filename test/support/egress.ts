@@ -7,13 +7,14 @@ import { keys } from '../../actors/keys/protocol.js'
 import { UPSTREAM_CERT, UPSTREAM_NAME } from '../actors/egress/loopback-tls.js'
 import { startUpstream, type Upstream } from '../actors/egress/upstream.js'
 import { type Api, apiOf, claimsOf, type Json } from './api.js'
+import { everywhere } from './canaries.js'
 import { sql } from './identity.js'
 import { type TestService, type TestServiceOptions, testService } from './service.js'
 
 export { UPSTREAM_NAME }
 export const CREDENTIALS = '/api/v1/vault/credentials'
 /** Must not be seen by anybody but the upstream. */
-export const SECRET = 'canary-0f9b+61/7d'
+export const SECRET = everywhere.plant('secret of egress', 'canary-0f9b+61/7d')
 
 export interface EgressHouse {
   readonly running: TestService

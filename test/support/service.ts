@@ -3,7 +3,8 @@ import { createServer } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import { Agent, setGlobalDispatcher } from 'undici'
 import { startService, type Service } from '../../runtime/startup.js'
-import { createLogger, silentLogger } from '../../runtime/kernel/log.js'
+import { createLogger } from '../../runtime/kernel/log.js'
+import { everywhere, type Found } from './canaries.js'
 import { type FreshDatabase, freshDatabase } from './database.js'
 import { type Certificate, makeCertificate } from './certificates.js'
 import { watchContract } from './contract.js'
@@ -26,7 +27,7 @@ export interface TestService {
   readonly issuer: string
   /** PEM of the CA that a TLS client has to trust; undefined for plain_http. */
   readonly ca: string | undefined
-  /** Stops the service and removes its database. */
+  /** Stops the service and removes its database. @throws when it has logged a planted secret. */
   end(): Promise<void>
 }
 
@@ -42,7 +43,7 @@ export interface TestServiceOptions {
  * Work that a test machine does in milliseconds, real in every other way. Quotas are off: hundreds
  * of requests from one address are what tests do; tests of the quotas turn them on.
  */
-const DEFAULTS = {
+export const TEST_DEFAULTS = {
   SVC_SERVER__HOST: '127.0.0.1',
   SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
   SVC_CHALLENGE__POW_DIFFICULTY_BITS: '8',
@@ -66,12 +67,17 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const scheme = certificate ? 'https' : 'http'
   const baseUrl = `${scheme}://localhost:${port}`
   const issuer = beside?.issuer ?? baseUrl
+  const leaks: Found[] = []
+  const logged = (line: string) => {
+    if (process.env['TEST_LOG']) process.stdout.write(line)
+    leaks.push(...everywhere.search('log', line))
+  }
   const service = await startService({
     cwd: '/',
-    log: process.env['TEST_LOG'] ? createLogger({ level: 'debug' }) : silentLogger,
+    log: createLogger({ level: 'debug', destination: { write: logged } }),
     cloneMessages: true,
     environment: {
-      ...DEFAULTS,
+      ...TEST_DEFAULTS,
       DATABASE_URL: db.url,
       SVC_SERVER__PORT: String(port),
       SVC_SERVER__TRANSPORT: transport,
@@ -95,9 +101,11 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     ca: certificate?.pem,
     async end() {
       await service.stop()
-      if (beside !== undefined) return
-      await kms.end()
-      await db.drop()
+      if (beside === undefined) {
+        await kms.end()
+        await db.drop()
+      }
+      if (leaks.length > 0) throw new Error(`secrets in the log: ${JSON.stringify(leaks)}`)
     },
   }
 }

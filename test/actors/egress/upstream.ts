@@ -31,6 +31,13 @@ export function digestOf(bytes: number): string {
   return hash.digest('hex')
 }
 
+/** A frame of zstd with one block of bytes as they are (RFC 8878 section 3.1.1). */
+function inZstdFrame(bytes: Buffer): Buffer {
+  const head = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38, 0, 0, 0])
+  head.writeUIntLE((bytes.length << 3) | 1, 6, 3)
+  return Buffer.concat([head, bytes])
+}
+
 /** With a reset where the socket is plain; TLS knows only an end without its goodbye. */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
@@ -118,7 +125,7 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       response.end('after hints')
     },
     secrets: (request, response) => {
-      const secret = request.headers.authorization?.slice('Bearer '.length) ?? ''
+      const secret = request.headers.authorization?.replace(/^\S+ /, '') ?? ''
       const spellings = [
         secret,
         Buffer.from(secret).toString('base64'),
@@ -131,6 +138,7 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
         gzip: gzipSync,
         deflate: deflateSync,
         br: brotliCompressSync,
+        zstd: inZstdFrame,
       }
       const coding = request.url!.split('/')[2] ?? ''
       const encode = encodings[coding]
@@ -173,6 +181,10 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     pause: (request, response) => {
       response.write('before ')
       setTimeout(() => response.end('after'), Number(request.url!.split('/')[2]))
+    },
+    trickle: (_, response) => {
+      const timer = setInterval(() => response.write('.'), 200)
+      response.on('close', () => clearInterval(timer))
     },
     drip: (_, response) => {
       let sent = 0
