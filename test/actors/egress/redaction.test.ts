@@ -1,7 +1,7 @@
 /** The secret is taken out however the answer is cut, and nothing else is; usage is read however it is cut. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { createRedactor, REDACTED } from '../../../actors/egress/redaction.js'
+import { createRedactor, Needles, REDACTED } from '../../../actors/egress/redaction.js'
 import { createUsageReader } from '../../../actors/egress/usage.js'
 
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
@@ -10,7 +10,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'bearer') {
-  const redactor = createRedactor(Buffer.from(secret), scheme)
+  const redactor = createRedactor(new Needles(Buffer.from(secret), scheme))
   const parts = chunks.flatMap((chunk) => [...redactor.push(chunk)])
   const text = Buffer.concat([...parts, ...redactor.end()]).toString('latin1')
   return { text, count: redactor.count }
