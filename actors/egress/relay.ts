@@ -57,8 +57,11 @@ export interface Relay {
   revoke(): void
 }
 
-/** Response bytes that may wait for a slow reader here, beside those on their way to its thread. */
-const WINDOW_BYTES = 64 * 1024
+/**
+ * Response bytes that may wait for a slow reader. A window that one read of the socket fills would
+ * stop and start it every turn, at half the throughput.
+ */
+const WINDOW_BYTES = 256 * 1024
 
 export function relay(upstream: Dispatcher, job: RelayJob, clock: Clock): Relay {
   return new RunningRelay(upstream, job, clock)
