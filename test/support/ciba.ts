@@ -57,3 +57,11 @@ export const expire = (running: TestService, authReqId: unknown) =>
     `update backchannel_requests set expires_at = now() where code_sha256 = sha256($1::bytea)`,
     [Buffer.from(String(authReqId))],
   )
+
+/** Makes the interval of a request longer. */
+export const lengthen = (running: TestService, authReqId: unknown, secs: number) =>
+  sql(
+    running.db.database,
+    `update backchannel_requests set interval_secs = $2 where code_sha256 = sha256($1::bytea)`,
+    [Buffer.from(String(authReqId)), secs],
+  )
