@@ -26,7 +26,7 @@ import type {
 } from './sql.js'
 import { transact } from './transaction.js'
 import { Turnstile } from './turnstile.js'
-import { DatabaseUnavailable, isConnectionLoss } from './unavailable.js'
+import { DatabaseUnavailable, isConnectionLoss, isGivenUp } from './unavailable.js'
 
 export interface DatabaseOptions {
   readonly settings: PoolSettings
@@ -134,8 +134,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
           const { rows, rowCount } = await session.run<Row>(statement)
           return { rows, rowCount: rowCount ?? 0 }
         } catch (error) {
-          if (!isConnectionLoss(error)) throw error
-          throw new DatabaseUnavailable('the connection was lost in a statement', error)
+          if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
+          throw new DatabaseUnavailable('a statement got no answer', error)
         }
       })
     },

@@ -5,7 +5,12 @@ import type { SessionSource } from './database.js'
 import type { Session } from './session.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
 import { openingStatements } from './tenancy.js'
-import { DatabaseUnavailable, isConnectionLoss, isSerializationFailure } from './unavailable.js'
+import {
+  DatabaseUnavailable,
+  isConnectionLoss,
+  isGivenUp,
+  isSerializationFailure,
+} from './unavailable.js'
 
 const SERIALIZABLE_ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
@@ -39,7 +44,10 @@ export async function transact<T>(
         inTransaction(session, tenantId, work, source, signal),
       )
     } catch (error) {
-      if (attempt >= attemptsMax || !isSerializationFailure(error)) throw error
+      if (attempt >= attemptsMax || !isSerializationFailure(error)) {
+        if (!isGivenUp(error)) throw error
+        throw new DatabaseUnavailable('the server gave a transaction up', error)
+      }
       await sleep(randomInt(RETRY_DELAY_MS * attempt * attempt) + 1, undefined, { signal })
     }
   }

@@ -36,3 +36,13 @@ export function isConnectionLoss(error: unknown): boolean {
     error.message,
   )
 }
+
+/**
+ * Whether the server gave the statement up for want of time or means: a timeout of its own (57014,
+ * 55P03), a deadlock or a lost race (40P01, 40001), memory or disk (class 53). Nothing is wrong with
+ * the request, and the connection is as good as before.
+ */
+export function isGivenUp(error: unknown): boolean {
+  const { code } = error as CodedError
+  return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
+}

@@ -213,6 +213,55 @@ test('a client with keys at an address signs its assertions with them', async (t
   t.is((refused as { status?: number }).status, 401)
 })
 
+test('a client rotates its keys: the new one works, the removed one is refused', async (t) => {
+  t.timeout(120_000)
+  const keyOf = async () => {
+    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const jwk = await exportJWK(publicKey)
+    return { privateKey, jwk: { ...jwk, kid: await calculateJwkThumbprint(jwk) } }
+  }
+  const [first, second] = [await keyOf(), await keyOf()]
+  let keys = [first.jwk]
+  const host = await served({ '/jwks.json': () => ({ keys }) })
+  t.teardown(host.close)
+  const { body } = await client.registered({
+    grant_types: ['client_credentials'],
+    response_types: [],
+    redirect_uris: [],
+    token_endpoint_auth_method: 'private_key_jwt',
+    jwks_uri: host.at('/jwks.json'),
+    scope: 'users:read',
+  })
+  const ask = async ({ privateKey: key, jwk: { kid } }: typeof first) => {
+    const authentication = oidc.PrivateKeyJwt({ key, kid })
+    const allow = { execute: [oidc.allowInsecureRequests] }
+    const id = String(body['client_id'])
+    const config = await oidc.discovery(
+      new URL(running.baseUrl),
+      id,
+      undefined,
+      authentication,
+      allow,
+    )
+    return oidc.clientCredentialsGrant(config).then(
+      () => 200,
+      (error: { status?: number }) => error.status,
+    )
+  }
+  t.is(await ask(first), 200)
+  keys = [second.jwk]
+  // An unknown key has the set fetched anew, at most once in 15 seconds.
+  let answer = await ask(second)
+  for (let tries = 0; answer !== 200 && tries < 60; tries += 1) {
+    t.is(answer, 401)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    answer = await ask(second)
+  }
+  t.is(answer, 200)
+  t.is(await ask(first), 401, 'the removed key')
+  t.is(await ask(second), 200)
+})
+
 test('a sector file must list every redirect URI', async (t) => {
   const host = await served({
     '/good.json': () => [CALLBACK, 'https://other.example/cb'],
