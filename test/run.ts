@@ -19,9 +19,14 @@ const files = process.argv.slice(2).filter((word) => !word.startsWith('--'))
 const wanted = (flag: string) => flags.includes(flag)
 
 /** What speaks HTTP to the whole service, whichever the transport. */
-const FLOWS = ['agents', 'oauth', 'control-plane', 'roster', 'openid-client'].map(
-  (name) => `dist/test/flows/${name}.test.js`,
-)
+const FLOWS = [
+  'agents',
+  'oauth',
+  'control-plane',
+  'roster',
+  'openid-client',
+  'openid-client-people',
+].map((name) => `dist/test/flows/${name}.test.js`)
 
 type Verdict = { passed: number; failed: string[]; skipped: string[] }
 
