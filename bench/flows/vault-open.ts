@@ -1,0 +1,83 @@
+/**
+ * Opening and sealing 1 KiB under a tenant's data key that is in memory, beside bare AES-256-GCM with
+ * the same associated data and a key at hand.
+ */
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import { systemRandom } from '../../runtime/kernel/random.js'
+import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { createSealer } from '../../storage/seal.js'
+import type { Rows, Statement, Transaction } from '../../storage/sql.js'
+import { credentialSecretContext } from '../../storage/vault-credentials.js'
+import { compare, publish, repeat, saturate } from '../harness.js'
+
+const BYTES = 1024
+const random = systemRandom(systemClock)
+const tenantId = random.uuid()
+const context = credentialSecretContext(random.uuid())
+const secret = new Uint8Array(randomBytes(BYTES))
+
+/** Holds no rows: each data key is new, and from its first use on in memory. */
+const none: Transaction = {
+  tenantId: null,
+  query: async <Row>({ name }: Statement): Promise<Rows<Row>> => ({
+    rows: [],
+    rowCount: name === 'data_key.insert' ? 1 : 0,
+  }),
+}
+const database = {
+  tenant: <T>(_: string, work: (tx: Transaction) => Promise<T>) => work(none),
+  system: <T>(work: (tx: Transaction) => Promise<T>) => work(none),
+  ping: async () => undefined,
+  close: async () => undefined,
+}
+const kms = ephemeralKms({ random })
+const sealer = createSealer({ database, kms, random, clock: systemClock })
+const sealed = await sealer.seal(tenantId, context, secret)
+
+const key = createSecretKey(randomBytes(32))
+const nonce = randomBytes(12)
+const associated = Buffer.from(`${tenantId}\0${context}`)
+const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated)
+const body = Buffer.concat([cipher.update(secret), cipher.final()])
+const tag = cipher.getAuthTag()
+
+function bareOpen(): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce)
+  decipher.setAAD(associated).setAuthTag(tag)
+  const plaintext = decipher.update(body)
+  decipher.final()
+  return plaintext
+}
+function bareSeal(): Buffer {
+  const one = createCipheriv('aes-256-gcm', key, randomBytes(12)).setAAD(associated)
+  const out = one.update(secret)
+  one.final()
+  return Buffer.concat([out, one.getAuthTag()])
+}
+
+await publish(
+  await compare({
+    name: 'opening a sealed secret of 1 KiB',
+    reference: { name: 'AES-256-GCM, bare loop', run: (ms) => repeat(ms, bareOpen) },
+    contenders: [
+      {
+        name: 'sealer, data key in memory',
+        target: 0.6,
+        run: (ms) => saturate(ms, 64, () => sealer.open(tenantId, context, sealed)),
+      },
+    ],
+  }),
+)
+await publish(
+  await compare({
+    name: 'sealing a secret of 1 KiB',
+    reference: { name: 'AES-256-GCM, bare loop', run: (ms) => repeat(ms, bareSeal) },
+    contenders: [
+      {
+        name: 'sealer, data key in memory',
+        run: (ms) => saturate(ms, 64, () => sealer.seal(tenantId, context, secret)),
+      },
+    ],
+  }),
+)
