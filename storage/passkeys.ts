@@ -117,13 +117,32 @@ export async function renamePasskey(
   return rowCount === 1
 }
 
-/** Removes a passkey; with the last factor of the account go its recovery codes. */
+/**
+ * Removes a passkey, unless it is the only way to sign in that the account has; with the last factor
+ * of the account go its recovery codes. The account is held first, so that of two last ways one stays.
+ */
 export async function removePasskey(
   tx: Transaction,
   accountId: string,
   id: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+): Promise<'removed' | 'last' | 'unknown'> {
+  await tx.query({
+    name: 'passkey.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
+    name: 'passkey.other_keys',
+    text: `select exists (select from passkeys where account_id = a.id and id = $2) as known,
+             a.password_hash is not null
+               or exists (select from passkeys where account_id = a.id and id <> $2)
+               or exists (select from upstream_identities where account_id = a.id) as "hasOthers"
+           from accounts a where a.id = $1`,
+    values: [accountId, id],
+  })
+  if (rows[0]?.known !== true) return 'unknown'
+  if (!rows[0].hasOthers) return 'last'
+  await tx.query({
     name: 'passkey.remove',
     text: `with removed as (
              delete from passkeys where account_id = $1 and id = $2 returning account_id),
@@ -135,7 +154,7 @@ export async function removePasskey(
            select from removed`,
     values: [accountId, id],
   })
-  return rowCount === 1
+  return 'removed'
 }
 
 /** What an account can prove itself with, besides a password. */

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { EgressSettings } from './actor.js'
+import { discard, readBody } from './answer-body.js'
 import { createDialer, type Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
 import { judgeTarget } from './targets.js'
@@ -83,20 +84,13 @@ export function createBoundedFetch({
           signal,
         })
         answered = true
-        const chunks: Buffer[] = []
-        let bytes = 0
-        for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-          bytes += chunk.length
-          if (bytes > answerBytesMax) {
-            answer.body.on('error', () => undefined).destroy()
-            throw new FetchFailed('http_response_body_size')
-          }
-          chunks.push(chunk)
-        }
         if (answer.headers['content-encoding'] !== undefined) {
+          discard(answer.body)
           throw new FetchFailed('content_encoding')
         }
-        return responseOf(answer.statusCode, answer.headers, Buffer.concat(chunks))
+        const bytes = await readBody(answer.body, answerBytesMax)
+        if (bytes === undefined) throw new FetchFailed('http_response_body_size')
+        return responseOf(answer.statusCode, answer.headers, bytes)
       } catch (error) {
         if (error instanceof FetchFailed) throw error
         throw new FetchFailed(signal.aborted ? 'timeout' : proxyErrorOf(error, answered))

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { parseStrictJson } from '../tokens/strict-json.js'
+import { discard, readBody } from './answer-body.js'
 import { createDialer, type Resolver } from './dialer.js'
 import type { EgressSettings } from './actor.js'
 import { proxyErrorOf } from './failures.js'
@@ -118,19 +119,14 @@ async function get(upstreams: Upstreams, url: URL): Promise<Answer> {
     })
     answered = true
     const refuse = (fault: string): Answer => {
-      body.on('error', () => undefined).destroy()
+      discard(body)
       return { fetched: failed(fault), keptMs: FAILURE_KEPT_MS }
     }
     if (statusCode !== 200) return refuse('unexpected_status')
     if (headers['content-encoding'] !== undefined) return refuse('content_encoding')
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > DOCUMENT_BYTES_MAX) return refuse('http_response_body_size')
-      chunks.push(chunk)
-    }
-    const document = parseStrictJson(Buffer.concat(chunks), DOCUMENT_DEPTH_MAX)
+    const bytes = await readBody(body, DOCUMENT_BYTES_MAX)
+    if (bytes === undefined) return refuse('http_response_body_size')
+    const document = parseStrictJson(bytes, DOCUMENT_DEPTH_MAX)
     if (document === undefined) return refuse('not_json')
     return { fetched: { tag: 'fetched', document }, keptMs: keptMs(headers['cache-control']) }
   } catch (error) {

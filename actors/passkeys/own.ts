@@ -87,8 +87,9 @@ export function ownPasskeys(tools: PasskeyTools) {
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
       const now = clock.now()
       return database.system(async (tx) => {
-        if (!(await removePasskey(tx, session.accountId, passkeyId)))
-          return { tag: 'unknown_passkey' }
+        const removed = await removePasskey(tx, session.accountId, passkeyId)
+        if (removed === 'unknown') return { tag: 'unknown_passkey' }
+        if (removed === 'last') return { tag: 'last_way_in' }
         const fields = { reason: 'passkey_removed' }
         await appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, turn)])
         return { tag: 'removed' }

@@ -62,7 +62,7 @@ export type PasskeysProtocol = {
   /** Needs AAL2, fresh: nobody takes a factor away from a browser left open. */
   remove: Ask<
     OwnAccount & { passkeyId: string },
-    { tag: 'removed' } | { tag: 'unknown_passkey' } | SignInFirst
+    { tag: 'removed' } | { tag: 'unknown_passkey' } | { tag: 'last_way_in' } | SignInFirst
   >
 }
 

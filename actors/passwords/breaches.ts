@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { discard, readBody } from '../egress/answer-body.js'
 import { createDialer, type Resolver } from '../egress/dialer.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
@@ -70,20 +71,12 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
           signal,
         })
         if (statusCode !== 200) {
-          body.on('error', () => undefined).destroy()
+          discard(body)
           return 'unknown'
         }
-        const chunks: Buffer[] = []
-        let bytes = 0
-        for await (const chunk of body as AsyncIterable<Buffer>) {
-          bytes += chunk.length
-          if (bytes > ANSWER_BYTES_MAX) {
-            body.destroy()
-            return 'unknown'
-          }
-          chunks.push(chunk)
-        }
-        return judgeRange(Buffer.concat(chunks).toString('latin1'), digest.slice(PREFIX_LENGTH))
+        const bytes = await readBody(body, ANSWER_BYTES_MAX)
+        if (bytes === undefined) return 'unknown'
+        return judgeRange(bytes.toString('latin1'), digest.slice(PREFIX_LENGTH))
       } catch {
         return 'unknown'
       }

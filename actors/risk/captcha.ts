@@ -4,6 +4,7 @@
  * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
  */
 import { readFileSync } from 'node:fs'
+import { readBody } from '../egress/answer-body.js'
 import { createDialer } from '../egress/dialer.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
@@ -83,18 +84,9 @@ export function openCaptcha({ challenge, settings }: CaptchaOptions): Captcha {
           }).toString(),
           signal: AbortSignal.timeout(LIMIT_MS),
         })
-        const chunks: Buffer[] = []
-        let bytes = 0
-        for await (const chunk of body as AsyncIterable<Buffer>) {
-          bytes += chunk.length
-          if (bytes > ANSWER_BYTES_MAX) {
-            body.destroy()
-            return 'unknown'
-          }
-          chunks.push(chunk)
-        }
-        if (statusCode !== 200) return 'unknown'
-        return judgeAnswer(parseStrictJson(Buffer.concat(chunks), ANSWER_DEPTH_MAX))
+        const bytes = await readBody(body, ANSWER_BYTES_MAX)
+        if (bytes === undefined || statusCode !== 200) return 'unknown'
+        return judgeAnswer(parseStrictJson(bytes, ANSWER_DEPTH_MAX))
       } catch {
         return 'unknown'
       }

@@ -9,6 +9,7 @@ import type { Browser } from '../browser.js'
 import { accountPartGonePage } from '../pages/account.js'
 import { busyPage, codesPage, factorPage, loginPage, unknownFlowPage } from '../pages/login.js'
 import { addPasskeyPage, enrolmentRefusedPage, newCodesPage } from '../pages/passkeys.js'
+import { lastWayInPage } from '../pages/sso.js'
 import { choice, page, pageForm, problem, reply, type Route, route, seeOther } from '../route.js'
 
 const shared = {
@@ -223,7 +224,12 @@ const remove = route(passkeys, 'remove', {
     token: browser.sessionToken ?? '',
     passkeyId: params.id,
   }),
-  replies: { removed: back, unknown_passkey: gone, sign_in: onward },
+  replies: {
+    removed: back,
+    unknown_passkey: gone,
+    last_way_in: page(409, lastWayInPage),
+    sign_in: onward,
+  },
 })
 
 export const passkeyRoutes: readonly Route[] = [

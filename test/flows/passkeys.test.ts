@@ -64,6 +64,33 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
   t.is((await first.get('/auth/account')).status, 200)
 })
 
+test('the passkey that is the only way in is not removed, of two at once neither the last', async (t) => {
+  const { running, workspace, key, browser } = await withPasskey(t, await house())
+  const without = 'update accounts set password_hash = null where email = $1'
+  const account = await browser.get('/auth/account')
+  const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
+  const person = browserOf(t, running)
+  const arrived = await useKey(person, await loginPage(person, workspace), key)
+  t.is(arrived.status, 303, arrived.html)
+  await sql(running.db.database, without, [workspace.email])
+  const own = (await person.follow(arrived)).forms.find(({ action }) => action === removal.action)!
+  const kept = await person.post(own.action, { ...own.fields })
+  t.is(kept.status, 409, kept.html)
+
+  const second = softAuthenticator({ origin: running.baseUrl })
+  const page = await person.get(`${ADD}/new`)
+  const credential = second.create(await optionsOf(person, page, ADD))
+  t.is((await person.submit(page, { credential, name: 'Second' }, ADD)).location, '/auth/account')
+  const both = (await person.get('/auth/account')).forms.filter(({ action }) =>
+    /passkeys\/[^/]+\/remove/.test(action),
+  )
+  t.is(both.length, 2)
+  const answers = await Promise.all(
+    both.map(({ action, fields }) => person.post(action, { ...fields })),
+  )
+  t.deepEqual(answers.map(({ status }) => status).toSorted(), [303, 409])
+})
+
 test('a passkey that can be copied proves aal2, and the second step of a password', async (t) => {
   const of = await house()
   const { running, workspace, key } = await withPasskey(t, of, true)
