@@ -30,7 +30,11 @@ export interface ByteSource {
   cancel(reason: string): void
 }
 
-/** A handle that nobody holds any more will not be read: its writer must not wait for ever. */
+/**
+ * A handle that nobody holds any more will not be read: its writer must not wait for ever. The registry
+ * holds on to the source, and through it to whatever the source knows, which may be the handle itself:
+ * so a stream that is over is taken out, or it would stay for good.
+ */
 const forgotten = new FinalizationRegistry<ByteSource>((source) => source.cancel('forgotten'))
 
 /** The reading end. Read it once, by `read` or `for await`; leaving the loop early cancels it. */
@@ -50,12 +54,20 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
   }
 
   /** The next chunk, `undefined` at the end. @throws {StreamAborted} */
-  read(): Promise<Uint8Array | undefined> {
-    return this.#source.read()
+  async read(): Promise<Uint8Array | undefined> {
+    try {
+      const chunk = await this.#source.read()
+      if (chunk === undefined) forgotten.unregister(this)
+      return chunk
+    } catch (error) {
+      forgotten.unregister(this)
+      throw error
+    }
   }
 
   /** Tells the writer that nobody reads any more. */
   cancel(reason = 'cancelled'): void {
+    forgotten.unregister(this)
     this.#source.cancel(reason)
   }
 

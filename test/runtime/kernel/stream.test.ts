@@ -1,7 +1,14 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import test from 'ava'
-import { bytePipe, ByteStream, StreamAborted } from '../../../runtime/kernel/stream.js'
+import {
+  bytePipe,
+  ByteStream,
+  type ByteWriter,
+  StreamAborted,
+} from '../../../runtime/kernel/stream.js'
 
 test('a writer runs ahead by its window and then waits for the reader', async (t) => {
   const { stream, writer } = bytePipe({ windowBytes: 100 })
@@ -76,4 +83,30 @@ test('a handle can be sent to one place only', (t) => {
   const stream = ByteStream.from(Uint8Array.of(1))
   stream.detach()
   t.throws(() => stream.detach(), { instanceOf: StreamAborted })
+})
+
+test('a stream that is over is let go, though its writer knows it', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  /** Reads one to its end, and gives only a weak hold of it. */
+  async function read(finish: (writer: ByteWriter, stream: ByteStream) => void) {
+    const { stream, writer } = bytePipe({ windowBytes: 1024 })
+    writer.onCancel = () => void stream
+    finish(writer, stream)
+    await stream.read().catch(() => undefined)
+    return new WeakRef(stream)
+  }
+  const held = [
+    await read((writer) => writer.end()),
+    await read((writer) => writer.abort('broken')),
+    await read((_, stream) => stream.cancel()),
+  ]
+  for (let turn = 0; turn < 20 && held.some((one) => one.deref() !== undefined); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    collect()
+  }
+  t.deepEqual(
+    held.map((one) => one.deref()),
+    [undefined, undefined, undefined],
+  )
 })
