@@ -18,17 +18,27 @@ export function codeAt(secret: string, step: number): string {
   return String((mac.readUInt32BE(at) % 2 ** 31) % 1_000_000).padStart(6, '0')
 }
 
+const STEP_MS = 30_000
+/** A code has to reach the service before it is too old, on a busy machine too. */
+const MARGIN_MS = 8_000
+
 /**
  * Codes that the service still takes: it allows a step to either side and each step once, so the
- * first is the one before now, then now, then the next: three without waiting.
+ * first is the one before now, then now, then the next: three without waiting. Shortly before a step
+ * ends, the one before it is left out, and a fourth is waited for.
  */
 export function loginCodes(secret: string) {
   let last = 0
   return {
     next(): string {
-      const now = Math.floor(Date.now() / 30_000)
-      last = Math.max(last + 1, now - 1)
-      if (last > now + 1) throw new Error('the next code is not valid yet')
+      const step = () => Math.floor(Date.now() / STEP_MS)
+      const isEnding = Date.now() % STEP_MS > STEP_MS - MARGIN_MS
+      last = Math.max(last + 1, isEnding ? step() : step() - 1)
+      if (last > step() + 1) {
+        if (!isEnding) throw new Error('the next code is not valid yet')
+        const waitMs = STEP_MS - (Date.now() % STEP_MS)
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, waitMs)
+      }
       return codeAt(secret, last)
     },
   }
