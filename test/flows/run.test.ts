@@ -86,7 +86,7 @@ with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"Author
 try:
     import requests
 except ImportError:
-    print("200 True")
+    print("absent")
 else:
     with requests.Session() as session:
         for _ in range(3):
@@ -94,7 +94,10 @@ else:
     print(answer.status_code, "[redacted]" in answer.text)
 `
   const { out, err } = await shim.run([], ['python3', '-c', script, at('/headers')])
-  t.is(out, '200 True\n200 True\n', err)
+  const [standard, common] = out.split('\n')
+  t.is(standard, '200 True', err)
+  if (common === 'absent') t.log('requests is not installed: urllib alone was tried')
+  else t.is(common, '200 True', err)
 })
 
 test.serial('node: fetch, https and many calls on kept connections', async (t) => {
