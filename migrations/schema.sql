@@ -378,6 +378,7 @@ create table agent_anchors (
   constraint agent_anchors_pkey PRIMARY KEY (tenant_id, type, value),
   constraint agent_anchors_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
   constraint agent_anchors_type_check CHECK ((type = ANY (ARRAY['did_key'::text, 'did_web'::text, 'erc8004'::text, 'client_credentials'::text]))),
+  constraint agent_anchors_web_check CHECK (((type = 'did_web'::text) = (value ~~ 'did:web:%'::text))),
   constraint agent_anchors_tenant_id_agent_id_fkey FOREIGN KEY (tenant_id, agent_id) REFERENCES agents(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX agent_anchors_by_value ON public.agent_anchors USING btree (value);
@@ -1256,7 +1257,9 @@ create table pow_challenges (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   consumed_at timestamp with time zone,
+  anchor_type text default 'did_key'::text not null,
   constraint pow_challenges_pkey PRIMARY KEY (tenant_id, id),
+  constraint pow_challenges_anchor_type_check CHECK ((anchor_type = ANY (ARRAY['did_key'::text, 'did_web'::text]))),
   constraint pow_challenges_check CHECK (((status = 'consumed'::text) = (consumed_at IS NOT NULL))),
   constraint pow_challenges_difficulty_bits_check CHECK (((difficulty_bits >= 1) AND (difficulty_bits <= 28))),
   constraint pow_challenges_key_algorithm_check CHECK ((key_algorithm = ANY (ARRAY['ed25519'::text, 'es256'::text]))),

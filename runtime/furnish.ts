@@ -181,6 +181,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       pow: ref(pow),
       tokens: ref(tokens),
       outcomes: powOutcomes(registry),
+      documents,
       issuer,
       settings: challenge,
     })),

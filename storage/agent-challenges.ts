@@ -23,7 +23,7 @@ const NAMED: Readonly<Record<LoginName, string>> = {
   agent_id: 'a.id = $1',
   did: `(k.tenant_id, k.fingerprint) in (
           select n.tenant_id, n.fingerprint from agent_anchors n
-          where n.value = $1 and n.type = 'did_key' and n.status = 'active')`,
+          where n.value = $1 and n.type in ('did_key', 'did_web') and n.status = 'active')`,
   key_id: 'k.fingerprint = $1',
 }
 

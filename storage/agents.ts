@@ -4,6 +4,9 @@ import type { Transaction } from './sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
+/** What names an agent: its key itself, or a document on the web that lists the key. */
+export type AnchorType = 'did_key' | 'did_web'
+
 export type AgentRow = {
   id: string
   tenantId: string
@@ -26,20 +29,29 @@ export type AgentKeyRow = {
 }
 
 export type AgentAnchorRow = {
-  type: 'did_key'
+  type: AnchorType
   value: string
   status: 'active' | 'revoked'
   verifiedAt: Date
 }
 
 export type NewAgent = Pick<AgentRow, 'id' | 'tenantId' | 'name' | 'scopes' | 'createdAt'> &
-  Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & { did: string }
+  Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & {
+    anchorType: AnchorType
+    /** The DID that the anchor is, of the method that its type says. */
+    did: string
+  }
+
+/** What became of a registration; only `registered` wrote anything. */
+export type Registered = 'registered' | 'fingerprint_known' | 'anchor_known'
 
 /**
- * Inserts identity, key and anchor in one statement. False when the fingerprint is known in the
- * tenant, with nothing written.
+ * Inserts identity, key and anchor in one statement, unless the key or the anchor is known in the
+ * tenant, in whatever state.
  */
-export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<boolean> {
+export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<Registered> {
+  // A did:key is as unique as its key. A did:web may list many keys: one agent of a tenant has it.
+  if (agent.anchorType === 'did_web' && (await anchorTaken(tx, agent))) return 'anchor_known'
   // The key goes first because its primary key is the verdict; the agent follows only if it went
   // in. Foreign keys are checked when the statement ends.
   const { rowCount } = await tx.query({
@@ -52,7 +64,7 @@ export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<b
              returning tenant_id, agent_id),
            anchor as (
              insert into agent_anchors (tenant_id, agent_id, type, value, fingerprint, verified_at)
-             select tenant_id, agent_id, 'did_key', $7, $2, $6 from key)
+             select tenant_id, agent_id, $10, $7, $2, $6 from key)
            insert into agents (tenant_id, id, name, scopes, created_at, updated_at)
            select tenant_id, agent_id, $8, $9, $6, $6 from key`,
     values: [
@@ -65,7 +77,36 @@ export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<b
       agent.did,
       agent.name,
       agent.scopes,
+      agent.anchorType,
     ],
+  })
+  return rowCount === 1 ? 'registered' : 'fingerprint_known'
+}
+
+/** Whether an anchor is known. Whoever asks for the same one waits for the end of the transaction. */
+async function anchorTaken(
+  tx: Transaction,
+  { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
+): Promise<boolean> {
+  await tx.query({
+    name: 'agent_anchor.lock',
+    text: `select pg_advisory_xact_lock(hashtextextended('anchor:' || $1::text || ' ' || $2, 0))`,
+    values: [tenantId, did],
+  })
+  return anchorKnown(tx, tenantId, anchorType, did)
+}
+
+/** Whether an anchor is registered in a tenant, in whatever state. */
+export async function anchorKnown(
+  tx: Transaction,
+  tenantId: string,
+  type: AnchorType,
+  value: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_anchor.known',
+    text: `select from agent_anchors where tenant_id = $1 and type = $2 and value = $3`,
+    values: [tenantId, type, value],
   })
   return rowCount === 1
 }

@@ -5,7 +5,13 @@
  * A challenge is found by its id before its tenant is known: these run where tenants may be crossed.
  */
 import { invariant } from '../runtime/kernel/assert.js'
-import { type KeyAlgorithm, type NewAgent, registerAgent } from './agents.js'
+import {
+  type AnchorType,
+  type KeyAlgorithm,
+  type NewAgent,
+  type Registered,
+  registerAgent,
+} from './agents.js'
 import { UNHURRIED } from './durability.js'
 import type { Transaction } from './sql.js'
 
@@ -18,6 +24,8 @@ export type PowChallengeRow = {
   difficultyBits: number
   minDurationSecs: number
   name: string
+  anchorType: AnchorType
+  /** Of the method that the anchor type says. */
   did: string
   keyAlgorithm: KeyAlgorithm
   publicKey: Uint8Array
@@ -41,9 +49,9 @@ export async function insertPowChallenge(
     name: 'pow_challenge.insert',
     text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
              min_duration_secs, name, did, key_algorithm, public_key, fingerprint, created_at,
-             expires_at)
+             expires_at, anchor_type)
            select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock.now,
-             clock.now + make_interval(secs => $12)
+             clock.now + make_interval(secs => $12), $13
            from (select clock_timestamp() as now, ${UNHURRIED}) clock
            returning expires_at as "expiresAt"`,
     values: [
@@ -59,6 +67,7 @@ export async function insertPowChallenge(
       Buffer.from(c.publicKey),
       c.fingerprint,
       c.ttlSecs,
+      c.anchorType,
     ],
   })
   return rows[0]!
@@ -72,6 +81,7 @@ export async function findPowChallenge(
     name: 'pow_challenge.find',
     text: `select id, tenant_id as "tenantId", kind, status, challenge_token as "challengeToken",
              difficulty_bits as "difficultyBits", min_duration_secs as "minDurationSecs", name, did,
+             anchor_type as "anchorType",
              key_algorithm as "keyAlgorithm", public_key as "publicKey", fingerprint,
              floor(extract(epoch from clock.now - created_at) * 1000)::float8 as "ageMs",
              expires_at <= clock.now as outlived
@@ -94,7 +104,7 @@ export async function countInvalidProof(tx: Transaction, id: string, max: number
 }
 
 /** `closed`: somebody else consumed it, or its time ended. Only `registered` changes anything. */
-export type Redemption = 'registered' | 'fingerprint_known' | 'closed'
+export type Redemption = Registered | 'closed'
 
 /**
  * Spends a challenge on its agent. The row is held first, so that to everybody else registering and
@@ -106,7 +116,8 @@ export async function redeemPowChallenge(
   agent: NewAgent,
 ): Promise<Redemption> {
   if (!(await holdPowChallenge(tx, id))) return 'closed'
-  if (!(await registerAgent(tx, agent))) return 'fingerprint_known'
+  const registered = await registerAgent(tx, agent)
+  if (registered !== 'registered') return registered
   const consumed = await consumePowChallenge(tx, id)
   invariant(consumed, 'a challenge that is held is consumed by its holder')
   return 'registered'

@@ -11,6 +11,7 @@ export type PowOutcome =
   | 'invalid_proof'
   | 'too_early'
   | 'fingerprint_known'
+  | 'anchor_known'
 
 export interface PowOutcomes {
   count(outcome: PowOutcome): void

@@ -27,7 +27,7 @@ export type AgentsProtocol = {
 
 /** Which route a challenge was started on; it cannot be completed on the other. */
 export type ChallengeKind = 'agent' | 'workspace'
-export type AnchorType = 'did_key'
+export type AnchorType = 'did_key' | 'did_web'
 
 export type Registration = {
   readonly name: string
@@ -60,6 +60,9 @@ export type StartRefused =
   /** The tenant does not admit agents, is suspended, or closed direct registration. */
   | { tag: 'tenant_refuses'; detail: string }
   | { tag: 'fingerprint_known' }
+  | { tag: 'anchor_known' }
+  /** The document of the anchor cannot be had just now; the same may be sent again. */
+  | { tag: 'anchor_unavailable'; detail: string }
   | TenantUnknown
   | TenantConflict
 
@@ -68,7 +71,10 @@ export type CompleteRegistration = {
   readonly nonce: string
   readonly challengeToken?: string | undefined
 }
-export type CompletionRefused = CheckRefused | { tag: 'fingerprint_known' }
+export type CompletionRefused =
+  | CheckRefused
+  | { tag: 'fingerprint_known' }
+  | { tag: 'anchor_known' }
 export type CheckRefused =
   | { tag: 'unknown_challenge' }
   /** Started on the other route, or another `challenge_token` was sent. */
@@ -97,7 +103,7 @@ export type AgentRegistered = {
 }
 
 export type RequestChallenge = {
-  /** By its id, its did:key or the fingerprint of one of its keys. */
+  /** By its id, its DID or the fingerprint of one of its keys. */
   readonly agent: { readonly by: 'agent_id' | 'did' | 'key_id'; readonly value: string }
   readonly tenant: TenantSelector
 }

@@ -9,7 +9,13 @@ import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import { invariant } from '../../runtime/kernel/assert.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { findAgent, fingerprintKnown, type NewAgent, registerAgent } from '../../storage/agents.js'
+import {
+  anchorKnown,
+  findAgent,
+  fingerprintKnown,
+  type NewAgent,
+  registerAgent,
+} from '../../storage/agents.js'
 import { appendEvents } from '../../storage/outbox.js'
 import {
   countInvalidProof,
@@ -26,6 +32,7 @@ import type { Tenant } from '../domain/tenancy.js'
 import type { OwnershipVerdict, PowProtocol } from '../pow/protocol.js'
 import type { ChallengeSettings } from '../pow/settings.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
 import { closedChallenges } from './closed-challenges.js'
 import { type DifficultySettings, difficulty } from './difficulty.js'
 import type { PowOutcome, PowOutcomes } from './metrics.js'
@@ -46,7 +53,7 @@ import { judgeChallenge, ownershipRefusal, refusal, secondsTooEarly } from './ru
 
 const CHALLENGE_TOKEN_BYTES = 32
 
-export type RegistrationNeeds = {
+export type RegistrationNeeds = AnchorNeeds & {
   database: Database
   clock: Clock
   random: Random
@@ -59,10 +66,11 @@ export type RegistrationNeeds = {
 }
 
 type ProvenKey = Extract<OwnershipVerdict, { tag: 'valid' }>
-type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey }
+type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey; anchor: Anchor }
 
 export function registration(needs: RegistrationNeeds) {
   const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
+  const { judge: judgeAnchor } = anchors(needs)
   const closed = closedChallenges()
   const cost = difficulty(clock, settings)
 
@@ -100,7 +108,10 @@ export function registration(needs: RegistrationNeeds) {
       turn,
     )
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
-    return { tag: 'admitted', tenant, key: verdict }
+    // Asked for last: only who holds a key makes us connect anywhere.
+    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict)
+    if (judged.tag !== 'anchor') return judged
+    return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }
 
   // The id is all the request has: which tenant it belongs to is read from the row.
@@ -137,7 +148,7 @@ export function registration(needs: RegistrationNeeds) {
       tag: 'checked',
       tenantId: challenge.tenantId,
       name: challenge.name,
-      anchorType: 'did_key',
+      anchorType: challenge.anchorType,
       did: challenge.did,
       keyAlgorithm: challenge.keyAlgorithm,
       publicKey: challenge.publicKey,
@@ -154,7 +165,7 @@ export function registration(needs: RegistrationNeeds) {
     ): Promise<RegistrationStarted | StartRefused> {
       const admitted = await admit({ registration, tenant: selector }, 'proof_of_work', kind, turn)
       if (admitted.tag !== 'admitted') return admitted
-      const { tenant, key } = admitted
+      const { tenant, key, anchor } = admitted
       const challenge = {
         id: random.uuid(),
         tenantId: tenant.id,
@@ -163,7 +174,8 @@ export function registration(needs: RegistrationNeeds) {
         difficultyBits: cost.next(tenant.id),
         minDurationSecs: settings.pow_min_duration_secs,
         name: registration.name,
-        did: key.did,
+        anchorType: anchor.type,
+        did: anchor.value,
         keyAlgorithm: registration.keyAlgorithm,
         publicKey: key.rawKey,
         fingerprint: key.fingerprint,
@@ -171,13 +183,16 @@ export function registration(needs: RegistrationNeeds) {
       }
       const issued = await database.tenant(
         tenant.id,
-        async (tx) =>
-          (await fingerprintKnown(tx, tenant.id, key.fingerprint))
-            ? undefined
-            : insertPowChallenge(tx, challenge),
+        async (tx) => {
+          if (await fingerprintKnown(tx, tenant.id, key.fingerprint)) return 'fingerprint_known'
+          // A did:key is known with its key.
+          const { type, value } = anchor
+          const known = type === 'did_web' && (await anchorKnown(tx, tenant.id, type, value))
+          return known ? 'anchor_known' : insertPowChallenge(tx, challenge)
+        },
         turn,
       )
-      if (issued === undefined) return { tag: 'fingerprint_known' }
+      if (typeof issued === 'string') return { tag: issued }
       outcomes.count('issued')
       outcomes.asked(challenge.difficultyBits)
       return {
@@ -207,7 +222,7 @@ export function registration(needs: RegistrationNeeds) {
         turn,
       )
       if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
-      if (redeemed === 'fingerprint_known') return counted(outcomes, { tag: redeemed })
+      if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
       outcomes.count('consumed')
       return redeemed
     },
@@ -218,25 +233,28 @@ export function registration(needs: RegistrationNeeds) {
     ): Promise<AgentRegistered | StartRefused> {
       const admitted = await admit(message, 'direct', 'agent', turn)
       if (admitted.tag !== 'admitted') return admitted
-      const { tenant, key } = admitted
+      const { tenant, key, anchor } = admitted
       const agent = newAgent({
         tenantId: tenant.id,
         name: message.registration.name,
-        did: key.did,
+        anchorType: anchor.type,
+        did: anchor.value,
         keyAlgorithm: message.registration.keyAlgorithm,
         publicKey: key.rawKey,
         fingerprint: key.fingerprint,
       })
       return database.tenant(
         tenant.id,
-        async (tx) =>
-          (await registerAgent(tx, agent)) ? tell(tx, agent, turn) : { tag: 'fingerprint_known' },
+        async (tx) => {
+          const registered = await registerAgent(tx, agent)
+          return registered === 'registered' ? tell(tx, agent, turn) : { tag: registered }
+        },
         turn,
       )
     },
   }
 
-  function newAgent(proven: Omit<CompletionChecked, 'tag' | 'anchorType'>): NewAgent {
+  function newAgent(proven: Omit<CompletionChecked, 'tag'>): NewAgent {
     const { keyAlgorithm: algorithm, ...agent } = proven
     return {
       ...agent,
@@ -267,6 +285,7 @@ const OUTCOMES: Readonly<Record<CompletionRefused['tag'], PowOutcome>> = {
   invalid_proof: 'invalid_proof',
   too_early: 'too_early',
   fingerprint_known: 'fingerprint_known',
+  anchor_known: 'anchor_known',
 }
 
 function counted<Refusal extends CompletionRefused>(

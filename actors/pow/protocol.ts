@@ -32,7 +32,7 @@ export type VerifyOwnership = {
   issuer: string
   tenantId: string
   anchorType: string
-  /** A did:key that must name the same key; absent when the agent sent none. */
+  /** Of the type did_key: must name the same key; absent when the agent sent none. */
   anchorValue?: string | undefined
 }
 export type OwnershipVerdict =

@@ -45,9 +45,10 @@ export function judgeOwnership(claim: VerifyOwnership): OwnershipVerdict {
   if (reading.tag === 'malformed') return refused('malformed_key')
   if (reading.tag === 'weak') return refused('weak_key')
   const { raw } = reading
-  if (claim.anchorValue !== undefined && !names(claim.anchorValue, raw, claim.keyAlgorithm)) {
-    return refused('anchor_mismatch')
-  }
+  const { anchorType, anchorValue } = claim
+  // What another kind of anchor names is not to be told from the key.
+  const named = anchorType === 'did_key' && anchorValue !== undefined
+  if (named && !names(anchorValue, raw, claim.keyAlgorithm)) return refused('anchor_mismatch')
   const proof = readSignature(claim.proof)
   if (proof === null) return refused('malformed_proof')
   // No such string exists, so nothing can have been signed; `ownershipString` would throw.

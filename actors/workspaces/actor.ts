@@ -94,7 +94,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
           turn,
         )
         if (made.tag !== 'provisioned') {
-          return { tag: made.tag === 'closed' ? 'challenge_consumed' : 'fingerprint_known' }
+          return { tag: made.tag === 'closed' ? 'challenge_consumed' : made.tag }
         }
         return handOver(needs, message, agent, made, fixture.password, turn)
       },

@@ -120,6 +120,7 @@ async function run(url: string): Promise<void> {
       scopes: ['vault:read'],
       createdAt,
       did: 'did:key:bench',
+      anchorType: 'did_key',
       fingerprint: 'bench',
       algorithm: 'ed25519',
       publicKey: Buffer.from(key.x!, 'base64url'),

@@ -14,6 +14,8 @@ import type { TenantSelector } from '../../actors/domain/tenancy.js'
 import type { ReplyRule } from '../replies.js'
 import { problem, reply } from '../route.js'
 
+export const ANCHOR_TYPES = ['did_key', 'did_web'] as const
+
 const UINT64_END = 2n ** 64n
 
 /** 1 to 120 characters, none of them a control character or half of a surrogate pair. */
@@ -32,12 +34,16 @@ const tenantSelector = {
 export const RegistrationStart = z
   .object({
     name: DisplayName,
-    anchor_type: z.enum(['did_key']),
+    anchor_type: z.enum(ANCHOR_TYPES),
     anchor_value: z
       .string()
       .max(256)
       .optional()
-      .meta({ description: 'The did:key of public_key; derived when left out' }),
+      .meta({
+        description:
+          'did_key: the did:key of public_key, derived when left out. did_web: required, a did:web ' +
+          'whose document lists public_key under authentication',
+      }),
     public_key: z
       .string()
       .min(1)
@@ -149,7 +155,7 @@ export const Agent = z
     did: z.string(),
     anchors: z.array(
       z.object({
-        type: z.enum(['did_key']),
+        type: z.enum(ANCHOR_TYPES),
         value: z.string(),
         status: z.enum(['active', 'revoked']),
         verified_at: Timestamp,
@@ -224,6 +230,12 @@ export const startReplies: RulesFor<RegistrationStarted> = {
   })),
 }
 
+const anchorKnown: ReplyRule<{ tag: 'anchor_known' }> = problem(409, 'conflict', {
+  detail: 'The DID is already registered in this tenant.',
+})
+/** As long as a failure to fetch a document is remembered. */
+const DOCUMENT_RETRY_SECS = 15
+
 export const startRefusals: RulesFor<StartRefused> = {
   invalid_registration: problem(400, 'bad-request', ({ pointer, detail }) => ({
     detail: `The member ${pointer.slice(1)} ${detail}.`,
@@ -244,6 +256,11 @@ export const startRefusals: RulesFor<StartRefused> = {
   fingerprint_known: problem(409, 'conflict', {
     detail: 'The key is already registered in this tenant.',
   }),
+  anchor_known: anchorKnown,
+  anchor_unavailable: problem(503, 'service-unavailable', ({ detail }) => ({
+    detail: `The DID document cannot be had just now: ${detail}. Send the request again.`,
+    retryAfterSecs: DOCUMENT_RETRY_SECS,
+  })),
 }
 
 const checkRefusals: RulesFor<CheckRefused> = {
@@ -264,6 +281,7 @@ const checkRefusals: RulesFor<CheckRefused> = {
 
 export const completionRefusals: RulesFor<CompletionRefused> = {
   ...checkRefusals,
+  anchor_known: anchorKnown,
   fingerprint_known: problem(409, 'conflict', {
     detail: 'The key is already registered in this tenant.',
   }),

@@ -5,6 +5,7 @@ import { OWNERSHIP_DESCRIPTION } from '../../actors/domain/signed-strings.js'
 import { FRAMEWORKS, workspaces } from '../../actors/workspaces/protocol.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 import {
+  ANCHOR_TYPES,
   Agent,
   agentJson,
   completion,
@@ -54,7 +55,7 @@ const metadata = route(workspaces, 'metadata', {
       tenant_id: controlPlaneTenantId,
       key_ownership_proof: { ...OWNERSHIP_DESCRIPTION, fields: [...OWNERSHIP_DESCRIPTION.fields] },
       key_algorithms_supported: ['ed25519', 'es256'],
-      anchor_types_supported: ['did_key'],
+      anchor_types_supported: [...ANCHOR_TYPES],
       frameworks_supported: [...FRAMEWORKS],
     })),
   },

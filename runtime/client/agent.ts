@@ -17,11 +17,13 @@ export type OwnershipProofFor = {
   readonly issuer: string
   /** The UUID of the tenant registered into, never its slug. */
   readonly tenantId: string
+  /** A did:web whose document lists the key; left out, the agent is anchored by its did:key. */
+  readonly didWeb?: string | undefined
 }
 
 /** The members of a registration start that concern the key (decisions.md 1.2). */
 export type RegistrationKey = {
-  readonly anchor_type: 'did_key'
+  readonly anchor_type: 'did_key' | 'did_web'
   readonly anchor_value: string
   readonly public_key: string
   readonly key_algorithm: KeyAlgorithm
@@ -89,12 +91,12 @@ function agentKey(privateKey: KeyObject): AgentKey {
     fingerprint: fingerprint(jwk),
     publicJwk: jwk,
     privateKey,
-    registration({ issuer, tenantId }) {
-      const anchorType = 'did_key'
+    registration({ issuer, tenantId, didWeb }) {
+      const anchorType = didWeb === undefined ? 'did_key' : 'did_web'
       const claim = { issuer, tenantId, anchorType, keyAlgorithm: algorithm, publicKey }
       return {
         anchor_type: anchorType,
-        anchor_value: did,
+        anchor_value: didWeb ?? did,
         public_key: publicKey,
         key_algorithm: algorithm,
         key_ownership_proof: signText(ownershipString(claim)),

@@ -23,6 +23,8 @@ export type TenantChoice = { readonly tenantId?: string; readonly tenantSlug?: s
 export type RegistrationOptions = {
   readonly http: HttpClient
   readonly key: AgentKey
+  /** A did:web whose document lists the key, to be known by in place of its did:key. */
+  readonly didWeb?: string | undefined
   /** 1 to 120 characters, for people to read. */
   readonly name: string
   readonly onProgress?: ((progress: WorkProgress) => void) | undefined
@@ -82,10 +84,10 @@ export async function readMetadata(
 
 /** @throws ServiceRefusal; the signal's reason when it is aborted. */
 export async function registerAgent(options: AgentRegistrationOptions): Promise<RegisteredAgent> {
-  const { http, key, name, tenantId, direct = false } = options
+  const { http, key, name, tenantId, didWeb, direct = false } = options
   const { issuer, controlPlaneTenantId } = await readMetadata(http)
   const home = (tenantId ?? controlPlaneTenantId).toLowerCase()
-  const json = { name, tenant_id: home, ...key.registration({ issuer, tenantId: home }) }
+  const json = { name, tenant_id: home, ...key.registration({ issuer, tenantId: home, didWeb }) }
   const body = direct
     ? await expectAnswer(http, 201, { method: 'POST', path: REGISTER, json })
     : await work(options, `${REGISTER}/pow`, json, 200, {})
@@ -99,9 +101,9 @@ export async function registerAgent(options: AgentRegistrationOptions): Promise<
 
 /** @throws ServiceRefusal; the signal's reason when it is aborted. */
 export async function createWorkspace(options: WorkspaceOptions): Promise<CreatedWorkspace> {
-  const { http, key, name, organizationName, redirectUris = [] } = options
+  const { http, key, name, didWeb, organizationName, redirectUris = [] } = options
   const { issuer, controlPlaneTenantId: homeTenantId } = await readMetadata(http)
-  const start = { name, ...key.registration({ issuer, tenantId: homeTenantId }) }
+  const start = { name, ...key.registration({ issuer, tenantId: homeTenantId, didWeb }) }
   const body = await work(options, `${BOOTSTRAP}/pow`, start, 201, {
     organization_name: organizationName,
     redirect_uris: redirectUris,

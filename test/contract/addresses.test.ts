@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import type { LookupAddress } from 'node:dns'
 import { createServer, type AddressInfo } from 'node:net'
 import test from 'ava'
+import { anchors } from '../../actors/agents/anchors.js'
 import { createSender } from '../../actors/deliveries/sender.js'
 import { createDialer, type Resolver } from '../../actors/egress/dialer.js'
 import { createDocuments } from '../../actors/egress/documents.js'
@@ -13,6 +14,7 @@ import { proxyErrorOf } from '../../actors/egress/failures.js'
 import { judgeTarget } from '../../actors/egress/targets.js'
 import { createUpstreams } from '../../actors/egress/upstreams.js'
 import { openBreaches } from '../../actors/passwords/breaches.js'
+import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { ALLOWED_URLS, REFUSED_ADDRESSES, REFUSED_URLS } from '../actors/egress/corpus.js'
 
@@ -108,6 +110,15 @@ const FEATURES: readonly Feature[] = [
     },
   },
   {
+    name: 'did:web anchors',
+    // Their URLs are made of names alone; the table is for what is made of its hosts below.
+    takesUrls: false,
+    async ask(url, resolve) {
+      const verdict = await anchoredBy(`did:web:${new URL(url).host}`, resolve)
+      return verdict.tag === 'anchor' ? null : verdict.detail
+    },
+  },
+  {
     name: 'breached passwords',
     takesUrls: false,
     async ask(url, resolve) {
@@ -121,6 +132,17 @@ const FEATURES: readonly Feature[] = [
     },
   },
 ]
+
+const key = createAgentKey()
+async function anchoredBy(value: string, resolve: Resolver) {
+  const documents = createDocuments({ settings: production, clock, resolve })
+  try {
+    const sought = { jwk: key.publicJwk, did: key.did }
+    return await anchors({ clock, documents }).judge({ type: 'did_web', value }, sought)
+  } finally {
+    await documents.close()
+  }
+}
 
 const EVERY: LookupAddress = { address: '', family: 4 }
 const answering =
@@ -187,3 +209,18 @@ for (const feature of FEATURES) {
     t.is(times, 1)
   })
 }
+
+test('did:web anchors: a host or port of the table is refused before its name is looked up', async (t) => {
+  const hosts = REFUSED_URLS.flatMap(([url, fault]) => {
+    const authority = /^https:\/\/([^/?#]*)/.exec(url)?.[1]
+    return ['url_host', 'url_port', 'url_userinfo'].includes(fault) && authority ? [authority] : []
+  })
+  t.true(hosts.length > 10)
+  for (const host of hosts) {
+    // A bare colon would begin a path.
+    for (const spelling of [host.replaceAll(':', '%3A'), encodeURIComponent(host)]) {
+      const verdict = await anchoredBy(`did:web:${spelling}`, nobody)
+      t.is(verdict.tag, 'invalid_registration', spelling)
+    }
+  }
+})

@@ -35,6 +35,7 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
   const id = crypto.randomUUID()
   const proven = {
     name: 'Racer',
+    anchorType: 'did_key' as const,
     did: `did:key:z${id}`,
     publicKey: new Uint8Array(32),
     fingerprint: id,

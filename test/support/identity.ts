@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { agentsActor } from '../../actors/agents/actor.js'
 import type { PowOutcome } from '../../actors/agents/metrics.js'
 import type { Registration } from '../../actors/agents/protocol.js'
+import { createDocuments } from '../../actors/egress/documents.js'
 import type { PasswordsProtocol } from '../../actors/passwords/protocol.js'
 import { powActor, powPool } from '../../actors/pow/actor.js'
 import { judgeWork } from '../../actors/pow/work.js'
@@ -56,6 +57,16 @@ export async function identityHouse(options: IdentityOptions = {}) {
   const passwords = passwordsRef(hashed)
   const outcomes: PowOutcome[] = []
 
+  const documents = createDocuments({
+    settings: {
+      egress_allow_private_networks: false,
+      egress_allow_non_standard_ports: false,
+      egress_ca_pem_path: undefined,
+      egress_dns_overrides: {},
+    },
+    clock,
+  })
+
   /** The actors of one process: same database, a memory of their own. */
   function process() {
     const tenants = seat(
@@ -88,6 +99,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
           pow,
           tokens,
           issuer: ISSUER,
+          documents,
           outcomes: {
             count: (outcome) => void outcomes.push(outcome),
             asked: () => undefined,
@@ -131,6 +143,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
     async close() {
       for (const actor of running.toReversed()) await actor.stop()
       await compute.close()
+      await documents.close()
       await fresh.drop()
     },
   }

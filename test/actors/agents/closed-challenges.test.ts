@@ -11,6 +11,7 @@ const row = (id: string, change: Partial<PowChallengeRow>): PowChallengeRow => (
   difficultyBits: 1,
   minDurationSecs: 0,
   name: 'Agent',
+  anchorType: 'did_key',
   did: 'did',
   keyAlgorithm: 'ed25519',
   publicKey: new Uint8Array(),

@@ -51,6 +51,7 @@ test.serial('the published proof of work of 20 bits completes it', async (t) => 
       difficultyBits: 20,
       minDurationSecs: 0,
       name: 'Vector',
+      anchorType: 'did_key',
       did: key.did,
       keyAlgorithm: 'ed25519',
       publicKey: new Uint8Array(Buffer.from(key.public_key, 'base64url')),

@@ -151,6 +151,7 @@ export async function buildTown() {
         scopes: ['vault:read', 'vault:list'],
         createdAt: clock.now(),
         did: `did:key:${fingerprint}`,
+        anchorType: 'did_key',
         fingerprint,
         algorithm: kind,
         publicKey,

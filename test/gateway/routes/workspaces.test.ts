@@ -25,7 +25,7 @@ test('the bootstrap metadata says what a proof must sign, and may be cached', as
       signature_encoding: 'base64url',
     },
     key_algorithms_supported: ['ed25519', 'es256'],
-    anchor_types_supported: ['did_key'],
+    anchor_types_supported: ['did_key', 'did_web'],
     frameworks_supported: [
       'nextjs',
       'express',
