@@ -1,5 +1,5 @@
 /** Runs a program in the place of this one: same terminal, same signals, same end. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Environment } from '../kernel/config/environment.js'
 
@@ -29,18 +29,21 @@ export async function runChild({
   environment,
   isInteractive,
 }: ChildJob): Promise<ChildEnd> {
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...environment } })
+  let child: ChildProcess | undefined
   const pass = (signal: NodeJS.Signals) => {
-    if (!isInteractive || !FROM_TERMINAL.has(signal)) child.kill(signal)
+    if (!isInteractive || !FROM_TERMINAL.has(signal)) child?.kill(signal)
   }
+  // Before the child is there: a signal that comes as it starts must not end this process alone.
   for (const signal of SIGNALS) process.on(signal, pass)
   try {
+    const started = spawn(command, args, { stdio: 'inherit', env: { ...environment } })
+    child = started
     return await new Promise<ChildEnd>((resolve) => {
-      child.once('error', (error: NodeJS.ErrnoException) => {
+      started.once('error', (error: NodeJS.ErrnoException) => {
         const code = error.code === 'ENOENT' ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE
         resolve({ tag: 'not_started', code, detail: `${command}: ${error.code ?? error.message}` })
       })
-      child.once('exit', (code, signal) => {
+      started.once('exit', (code, signal) => {
         resolve(signal === null ? { tag: 'exited', code: code ?? 0 } : { tag: 'killed', signal })
       })
     })

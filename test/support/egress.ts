@@ -62,7 +62,12 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
   const { upstream, environment, end } = await reachableUpstream()
   const running = await testService({
     ...options,
-    environment: { ...environment, ...options.environment },
+    environment: {
+      ...environment,
+      // The tests of a file share one token, however long they take.
+      SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
+      ...options.environment,
+    },
   })
   const agent = new Agent({
     allowH2: running.ca !== undefined,
