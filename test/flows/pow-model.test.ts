@@ -317,7 +317,7 @@ test('every order of starting, completing, erring and waiting gives what the sta
       const model: Model = { challenges: [], registered: new Set(), key: createAgentKey() }
       await fc.asyncModelRun(() => ({ model, real: {} }), script)
     }),
-    { numRuns: 200, interruptAfterTimeLimit: 40_000 },
+    { numRuns: 200, interruptAfterTimeLimit: 120_000 },
   )
   t.log(Object.fromEntries(met))
   t.deepEqual(
