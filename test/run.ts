@@ -2,7 +2,7 @@
  * `npm test`: brings the programs the tests speak to, starts one test PostgreSQL, checks lint and
  * format, runs every test, and says what was skipped and why.
  *
- *   npm test [-- --fail-on-skip] [--long] [--no-coverage] [FILES of dist/test ...]
+ *   npm test [-- --fail-on-skip] [--long] [--coverage] [FILES of dist/test ...]
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
