@@ -9,6 +9,7 @@ import {
 import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
 import type { Problem, ProblemName } from './problems.js'
 import type { Credentials, Security } from './route.js'
+import type { HostJudge } from './tenant-hosts.js'
 
 export type Judged =
   | { readonly tag: 'principal'; readonly principal: Principal }
@@ -23,7 +24,8 @@ const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
 }
 
 export interface Authenticator {
-  authenticate(credentials: Credentials, options: AskOptions): Promise<Judged>
+  /** `host` is the Host of the request: a token is good only where its tenant is meant. */
+  authenticate(credentials: Credentials, host: string, options: AskOptions): Promise<Judged>
 }
 
 /** The scheme and token of an Authorization header; null when it is another scheme or malformed. */
@@ -38,16 +40,18 @@ export function presentedToken(
   return scheme === 'dpop' ? { scheme: 'DPoP', token } : null
 }
 
+/** Where whoever was refused learns which authorization server to ask (RFC 9728 section 5.1). */
+export function metadataHint(baseUrl: string): string {
+  return `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`
+}
+
 export function authenticator(
   tokens: ActorRef<TokensProtocol> | undefined,
   baseUrl: string,
+  judgeHost: HostJudge,
 ): Authenticator {
-  const metadata = `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`
-  const missing: Problem = {
-    name: 'unauthorized',
-    detail: 'This operation needs an access token in the Authorization header.',
-    headers: { 'www-authenticate': `Bearer ${metadata}` },
-  }
+  const metadata = metadataHint(baseUrl)
+  const missing: Problem = { name: 'unauthorized', ...missingToken(metadata) }
   const malformed: Problem = {
     name: 'unauthorized',
     detail: 'The Authorization header holds no bearer token.',
@@ -56,7 +60,7 @@ export function authenticator(
     },
   }
   return {
-    async authenticate(credentials, options) {
+    async authenticate(credentials, host, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
       if (authorization === null) return { tag: 'problem', problem: missing }
       const presented = presentedToken(authorization)
@@ -69,14 +73,31 @@ export function authenticator(
         { ...presented, dpopProof, httpMethod, httpUrl },
         options,
       )
-      if (verdict.tag === 'authenticated') return { tag: 'principal', principal: verdict.principal }
-      return { tag: 'problem', problem: refusal(verdict, metadata) }
+      if (verdict.tag !== 'authenticated') {
+        return {
+          tag: 'problem',
+          problem: { name: PROBLEM_OF[verdict.error], ...refusedToken(verdict, metadata) },
+        }
+      }
+      const { principal } = verdict
+      const misplaced = await judgeHost(host, principal, options)
+      return misplaced === null
+        ? { tag: 'principal', principal }
+        : { tag: 'problem', problem: misplaced }
     },
   }
 }
 
+/** A request without credentials is told no error code (RFC 6750 section 3.1). */
+export function missingToken(metadata: string) {
+  return {
+    detail: 'This operation needs an access token in the Authorization header.',
+    headers: { 'www-authenticate': `Bearer ${metadata}` },
+  }
+}
+
 /** RFC 6750 section 3, RFC 9449 section 7.1 and 9. */
-function refusal(verdict: Unauthenticated, metadata: string): Problem {
+export function refusedToken(verdict: Unauthenticated, metadata: string) {
   const { error, description, dpopNonce } = verdict
   const proof = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
   const words = quotable(description)
@@ -84,7 +105,6 @@ function refusal(verdict: Unauthenticated, metadata: string): Problem {
     ? `DPoP error="${error}", error_description="${words}", algs="${PROOF_ALGORITHMS.join(' ')}"`
     : `Bearer error="invalid_token", error_description="${words}", ${metadata}`
   return {
-    name: PROBLEM_OF[error],
     detail: description,
     error,
     errorDescription: description,

@@ -212,7 +212,7 @@ export class Pipeline {
     const spent = quotas.enabled ? quotas.spentDefault(guesses) : null
     if (spent !== null) return this.admit(visit, spent)
     const credentials = credentialsOf(visit, addresses, publicOrigin)
-    const judged = await authenticator.authenticate(credentials, visit)
+    const judged = await authenticator.authenticate(credentials, visit.exchange.host, visit)
     if (judged.tag === 'problem') {
       if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses)
       answers.problem(visit, judged.problem)

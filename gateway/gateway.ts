@@ -1,5 +1,6 @@
 /** The HTTP side of a process: routes and references in, a listener out. */
 import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
+import type { TenantsProtocol } from '../actors/tenants/protocol.js'
 import type { TokensProtocol } from '../actors/tokens/protocol.js'
 import type { ThrottleProtocol } from '../actors/throttle/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
@@ -30,6 +31,7 @@ import { styleRoutes } from './pages/style.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
+import { hostJudge } from './tenant-hosts.js'
 import type { Listener } from './transports/open.js'
 
 export interface GatewayOptions {
@@ -102,6 +104,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   }
   const throttle = refs.get('throttle') as ActorRef<ThrottleProtocol> | undefined
   const tokens = refs.get('tokens') as ActorRef<TokensProtocol> | undefined
+  const tenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
   const quotas = openQuotas({ enabled: server.endpoint_throttle.enabled, throttle, clock, log })
   const unrouted = http.meter({ method: 'ANY', route: 'none' })
   const browserSessions = refs.get('browser-sessions') as
@@ -128,7 +131,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       applications: options.applicationOrigins,
     }),
     quotas,
-    authenticator: authenticator(tokens, issuer),
+    authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
     pages: new PageDoor({ browsers, sessions: browserSessions }),
     input: new InputReader(),
     publicOrigin: new URL(issuer),

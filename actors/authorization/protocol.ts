@@ -32,7 +32,7 @@ export type AuthorizationProtocol = {
     { readonly tag: 'withdrawn' } | { readonly tag: 'unknown_consent' }
   >
   /** What the bearer of a token with openid may know of the person (OpenID Connect Core section 5.3). */
-  userinfo: Ask<UserinfoRequest, Userinfo | UserinfoRefused | Unauthenticated>
+  userinfo: Ask<UserinfoRequest, Userinfo | NoToken | UserinfoRefused | Unauthenticated>
   /** OpenID Connect RP-Initiated Logout 1.0. */
   endSession: Ask<EndSessionRequest, SessionEnded | Refused>
 }
@@ -147,6 +147,8 @@ export type Userinfo = {
   /** `sub`, `tenant_id` and whatever the token opens, in the spelling of the wire. */
   readonly claims: Readonly<Record<string, unknown>>
 }
+/** Nothing was presented, neither in the header nor in the form. */
+export type NoToken = { readonly tag: 'no_token' }
 export type UserinfoRefused = {
   readonly tag: 'userinfo_refused'
   readonly error: 'invalid_request' | 'insufficient_scope'

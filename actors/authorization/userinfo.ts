@@ -6,7 +6,7 @@ import { findPerson } from '../../storage/tenant-users.js'
 import { claimsOf } from '../domain/person-claims.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
-import type { Userinfo, UserinfoRefused, UserinfoRequest } from './protocol.js'
+import type { NoToken, Userinfo, UserinfoRefused, UserinfoRequest } from './protocol.js'
 
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
@@ -19,15 +19,14 @@ export async function userinfo(
   { database, tokens }: UserinfoNeeds,
   { authorization, form: fields, ...request }: UserinfoRequest,
   turn: Turn,
-): Promise<Userinfo | UserinfoRefused | Unauthenticated> {
+): Promise<Userinfo | NoToken | UserinfoRefused | Unauthenticated> {
   const form = readForm(fields)
   const inBody = 'repeated' in form ? null : form.get('access_token')
   if ('repeated' in form || (inBody !== null && authorization !== null))
     return refused('invalid_request', 'the token must come once, in one place')
   const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
   const token = inBody ?? inHeader
-  if (token === undefined)
-    return { tag: 'refused', error: 'unauthorized', description: 'an access token is needed' }
+  if (token === undefined) return { tag: 'no_token' }
   const judged = await tokens.ask(
     'authenticate',
     {

@@ -5,7 +5,8 @@ import {
   type PushRefused,
   type UserinfoRefused,
 } from '../../actors/authorization/protocol.js'
-import { PROOF_ALGORITHMS, type Unauthenticated } from '../../actors/tokens/protocol.js'
+import type { Unauthenticated } from '../../actors/tokens/protocol.js'
+import { metadataHint, missingToken, refusedToken } from '../authenticate.js'
 import { presentedClient } from '../presented-client.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../route.js'
 import { AuthorizationParameters } from './authorize.js'
@@ -60,37 +61,28 @@ const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => err
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
 })
 
-/** RFC 6750 section 3: the challenge, with the error where a token was sent. */
-const challenged = (scheme: string, error: string) => (outcome: { description: string }) => ({
+/** RFC 6750 section 3: the challenge, with the error that its token earned. */
+const challenged = (error: string) => (outcome: { description: string }) => ({
   error,
   detail: outcome.description,
   errorDescription: outcome.description,
-  headers: { 'www-authenticate': `${scheme} error="${error}"` },
+  headers: { 'www-authenticate': `Bearer error="${error}"` },
 })
-const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', (outcome) => {
-  const { error, description, dpopNonce } = outcome
-  const dpop = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
-  const challenge = dpop
-    ? `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`
-    : `Bearer error="invalid_token", error_description="${description}"`
-  return {
-    error,
-    detail: description,
-    errorDescription: description,
-    headers: {
-      'www-authenticate': challenge,
-      ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
-    },
-  }
-})
+const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) =>
+  refusedToken(outcome, metadataHint(baseUrl))
+const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', unauthenticated)
 const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
     return claims as z.input<typeof UserinfoResponse>
   }),
+  // RFC 6750 section 3.1: without any credentials there is no error to name.
+  no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
+    missingToken(metadataHint(baseUrl)),
+  ),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
-    invalid_request: problem(400, 'bad-request', challenged('Bearer', 'invalid_request')),
+    invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
     insufficient_scope: problem(403, 'insufficient-scope', (outcome) => ({
-      ...challenged('Bearer', 'insufficient_scope')(outcome),
+      ...challenged('insufficient_scope')(outcome),
       headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
     })),
   }),
@@ -98,14 +90,8 @@ const userinfoReplies = {
     unauthorized,
     invalid_dpop_proof: unauthorized,
     use_dpop_nonce: unauthorized,
-    token_expired: problem(401, 'token-expired', (outcome) => ({
-      ...challenged('Bearer', 'token_expired')(outcome),
-      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-    })),
-    token_revoked: problem(401, 'token-revoked', (outcome) => ({
-      ...challenged('Bearer', 'token_revoked')(outcome),
-      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-    })),
+    token_expired: problem(401, 'token-expired', unauthenticated),
+    token_revoked: problem(401, 'token-revoked', unauthenticated),
   }),
 }
 

@@ -1,0 +1,32 @@
+/** Whether a token is used where it belongs. decisions.md 0 (tenant resolution), 21 (token and host). */
+import type { Principal } from '../actors/domain/principal.js'
+import type { TenantsProtocol } from '../actors/tenants/protocol.js'
+import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
+import { withoutPort } from './hosts.js'
+import type { Problem } from './problems.js'
+
+/** The refusal of a token that the host does not fit; null where it does. */
+export type HostJudge = (
+  host: string,
+  principal: Pick<Principal, 'tenantId'>,
+  options: AskOptions,
+) => Promise<Problem | null>
+
+/**
+ * A host that names no tenant that exists says nothing against a token: other addresses of the
+ * service lie under the base domain too.
+ */
+export function hostJudge(
+  tenants: ActorRef<TenantsProtocol> | undefined,
+  baseDomain: string,
+): HostJudge {
+  const suffix = `.${baseDomain.toLowerCase()}`
+  return async (host, { tenantId }, options) => {
+    // Nearly every request comes to the one address of the service: nobody is asked then.
+    const name = withoutPort(host)
+    if (tenants === undefined || !name.endsWith(suffix)) return null
+    const named = await tenants.ask('resolve', { host: name }, options)
+    if (named.tag !== 'resolved' || named.by !== 'host' || named.tenant.id === tenantId) return null
+    return { name: 'forbidden', detail: 'The token is for another tenant than this host names.' }
+  }
+}
