@@ -377,7 +377,10 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       registry,
       reseal: resealOf(house),
-      deliveryRetentionDays: webhooks.delivery_retention_days,
+      retention: {
+        deliveryDays: webhooks.delivery_retention_days,
+        checkoutDays: settings.commerce.checkout_retention_days,
+      },
       byTimer: settings.deployment.background_tasks_enabled,
     })),
   ]

@@ -126,3 +126,43 @@ export async function expireCheckouts(
   })
   return rows
 }
+
+/**
+ * Removes checkouts that ran out before `before` without anybody having begun to pay, some at a
+ * time: page, charge, and the subscription that would have begun. Crosses tenants.
+ * @returns how many.
+ */
+export async function sweepCheckouts(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rows } = await tx.query<{ tenantId: string; subscriptionId: string | null }>({
+    name: 'checkout_session.sweep',
+    text: `delete from charges c
+           using (select s.tenant_id, s.charge_id from checkout_sessions s
+                  join charges u on u.tenant_id = s.tenant_id and u.id = s.charge_id
+                  where s.status = 'expired' and s.expires_at < $1
+                    and u.status = 'failed' and u.rail is null
+                  order by s.expires_at limit $2 for update of s skip locked) old
+           where c.tenant_id = old.tenant_id and c.id = old.charge_id
+           returning c.tenant_id as "tenantId", c.subscription_id as "subscriptionId"`,
+    values: [before, limit],
+  })
+  const begun = rows.filter(({ subscriptionId }) => subscriptionId !== null)
+  if (begun.length > 0) {
+    await tx.query({
+      name: 'checkout_session.sweep_subscriptions',
+      text: `delete from subscriptions s using unnest($1::uuid[], $2::uuid[]) as g (tenant_id, id)
+             where s.tenant_id = g.tenant_id and s.id = g.id and s.period = 0
+               and s.status in ('incomplete', 'canceled')
+               and not exists (select from charges c
+                 where c.tenant_id = s.tenant_id and c.subscription_id = s.id)`,
+      values: [
+        begun.map(({ tenantId }) => tenantId),
+        begun.map(({ subscriptionId }) => subscriptionId),
+      ],
+    })
+  }
+  return rows.length
+}

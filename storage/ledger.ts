@@ -76,6 +76,30 @@ export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise
   })
 }
 
+/**
+ * Accounts hold what every program can count exactly (0012_commerce): up to 2^53 - 1. Nothing more
+ * is taken above this, so that a thousand of the greatest charges that are under way by then, their
+ * refunds and disputes still find room.
+ */
+export const BOOK_MINOR_MAX = 8_000_000_000_000_000
+
+/** Whether so much more fits into the accounts of a rail. */
+export async function roomInBooks(
+  tx: Transaction,
+  tenantId: string,
+  currency: string,
+  rail: string,
+  amountMinor: number,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ room: boolean }>({
+    name: 'ledger.room',
+    text: `select coalesce(max(abs(balance_minor)), 0) + $4::bigint <= $5::bigint as room
+           from ledger_accounts where tenant_id = $1 and currency = $2 and rail = $3`,
+    values: [tenantId, currency, rail, amountMinor, BOOK_MINOR_MAX],
+  })
+  return rows[0]!.room
+}
+
 export type LedgerBalance = {
   currency: string
   rail: string

@@ -12,13 +12,12 @@ import {
   type SubscriptionRow,
 } from '../../storage/subscriptions.js'
 import { openCharge } from '../commerce/charges.js'
-import { applyAnswer } from '../commerce/outcome.js'
+import { railDesk } from '../commerce/desk.js'
 import type { BillingNeeds } from './rounds.js'
 
-const RAIL_MS = 20_000
-
 export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
-  const { database, clock, random, rails, paid } = needs
+  const { database, clock, random } = needs
+  const desk = railDesk(needs)
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
 
@@ -32,6 +31,9 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
         if (now.cancelAtPeriodEnd) {
           await cancelSubscription(tx, tenantId, id, clock.now())
           return
+        }
+        if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
+          throw new Error(`the books of ${now.rail} in ${now.currency} are full`)
         }
         const period = now.period + 1
         const told = await openCharge(tx, means, {
@@ -65,22 +67,13 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
     const { tenantId, mandate } = subscription
     const charge = await charged(subscription)
     if (charge === undefined || charge.status !== 'pending') return
-    const rail = rails.get(charge.rail ?? '')
-    if (rail === undefined || mandate === null) throw new Error(`there is no rail ${charge.rail}`)
+    if (mandate === null) throw new Error('a subscription that renews has a mandate')
+    const rail = desk.railOf(charge.rail)
     const { id: chargeId, amountMinor, currency } = charge
     const answer = await rail.take(
       { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
-      AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)]),
+      desk.limit(life.signal),
     )
-    await database.tenant(
-      tenantId,
-      async (tx) => {
-        const events = await applyAnswer(tx, means, charge, rail.name, answer)
-        if (events === undefined) return
-        await appendEvents(tx, events)
-        paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
-      },
-      options,
-    )
+    await desk.record(charge, rail, answer, options)
   }
 }

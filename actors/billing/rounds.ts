@@ -1,7 +1,5 @@
 /** One round of billing: what is due of each kind, some at a time. */
 import type { Life } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
 import { claimCharges, type ChargeRow, findCharge } from '../../storage/charges.js'
 import { expireCheckouts } from '../../storage/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
@@ -10,35 +8,27 @@ import { claimRefunds, type RefundRow } from '../../storage/refunds.js'
 import { claimSettlements, lockSettlement, type SettlementRow } from '../../storage/settlements.js'
 import type { Database } from '../../storage/sql.js'
 import { booksToClose, insertStatement } from '../../storage/statements.js'
-import { claimSubscriptions } from '../../storage/subscriptions.js'
+import { cancelSubscription, claimSubscriptions } from '../../storage/subscriptions.js'
 import { chargeFailed } from '../commerce/charges.js'
+import { type DeskNeeds, railDesk } from '../commerce/desk.js'
 import { stepSettlement } from '../commerce/disputes.js'
 import { statementEvent } from '../commerce/events.js'
-import { applyAnswer } from '../commerce/outcome.js'
 import { applyPayout } from '../commerce/payouts.js'
-import type { Rail, Rails } from '../commerce/rail.js'
 import { applyRefund } from '../commerce/refunds.js'
 import { renewal } from './renewal.js'
 
 const BATCH = 32
 /** Longer than a piece of work may take. */
 const LEASE_MS = 60_000
-const RAIL_MS = 20_000
 const EXPIRED = 'checkout_expired'
 
-export type BillingNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly rails: Rails
-  /** Counts payments by what became of them. */
-  readonly paid: (rail: string, outcome: 'succeeded' | 'failed') => void
-}
+export type BillingNeeds = DeskNeeds & { readonly database: Database }
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
 export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
-  const { database, clock, rails, paid } = needs
-  const means = { clock: needs.clock, random: needs.random }
+  const { database, clock, random } = needs
+  const desk = railDesk(needs)
+  const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
   const renew = renewal(needs, life)
 
@@ -74,33 +64,21 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
       for (const { tenantId, chargeId } of ended) {
         const told = await chargeFailed(tx, means, { tenantId, chargeId, code: EXPIRED })
         events.push(...(told?.events ?? []))
+        // Its first payment can no longer come.
+        const begun = told?.row.subscriptionId ?? null
+        if (begun !== null) await cancelSubscription(tx, tenantId, begun, clock.now())
       }
       await appendEvents(tx, events)
       return ended.length
     }, options)
   }
 
-  function railOf(name: string | null): Rail {
-    const rail = rails.get(name ?? '')
-    if (rail === undefined) throw new Error(`there is no rail ${name}`)
-    return rail
-  }
-  const limit = () => AbortSignal.any([life.signal, AbortSignal.timeout(RAIL_MS)])
-
   async function conclude(charge: ChargeRow): Promise<void> {
     const { tenantId, id: chargeId, amountMinor, currency } = charge
-    const rail = railOf(charge.rail)
-    const answer = await rail.conclude({ tenantId, chargeId, amountMinor, currency }, limit())
-    await database.tenant(
-      tenantId,
-      async (tx) => {
-        const events = await applyAnswer(tx, means, charge, rail.name, answer)
-        if (events === undefined) return
-        await appendEvents(tx, events)
-        paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
-      },
-      options,
-    )
+    const rail = desk.railOf(charge.rail)
+    const order = { tenantId, chargeId, amountMinor, currency }
+    const answer = await rail.conclude(order, desk.limit(life.signal))
+    await desk.record(charge, rail, answer, options)
   }
 
   /** created -> held while it clears -> released. */
@@ -129,7 +107,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     )
     if (charge === undefined) throw new Error('a refund has a charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await railOf(charge.rail).refund(order, limit())
+    const answer = await desk.railOf(charge.rail).refund(order, desk.limit(life.signal))
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
@@ -140,7 +118,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   async function payOut(payout: PayoutRow): Promise<void> {
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
-    const answer = await railOf(payout.rail).payOut(order, limit())
+    const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(life.signal))
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),
@@ -154,8 +132,11 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     await database.tenant(
       tenantId,
       async (tx) => {
-        const row = await insertStatement(tx, tenantId, currency, needs.random.uuid(), clock.now())
-        await appendEvents(tx, row === undefined ? [] : [statementEvent(row, means)])
+        const row = await insertStatement(tx, tenantId, currency, random.uuid(), clock.now())
+        await appendEvents(
+          tx,
+          row === undefined ? [] : [statementEvent('commerce.statement.created', row, means)],
+        )
       },
       options,
     )

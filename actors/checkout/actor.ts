@@ -1,23 +1,16 @@
 /** Buyers: checkouts, the payment page, and what merchants look up afterwards. decisions.md 10. */
 import { defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
-import type { Rails } from '../commerce/rail.js'
+import type { DeskNeeds } from '../commerce/desk.js'
 import { fulfillments } from './fulfillment.js'
 import { checkouts } from './open.js'
 import { payments } from './pay.js'
 import { type CheckoutProtocol, checkout } from './protocol.js'
 
-export type CheckoutNeeds = {
+export type CheckoutNeeds = DeskNeeds & {
   readonly database: Database
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
-  readonly rails: Rails
-  /** Counts payments by what became of them. */
-  readonly paid: (rail: string, outcome: 'succeeded' | 'failed') => void
   readonly settings: {
     readonly checkout_ttl_secs: number
     readonly redirect_hosts: readonly string[]

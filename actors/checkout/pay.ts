@@ -10,11 +10,10 @@ import {
   type CheckoutSessionRow,
   findCheckoutSession,
 } from '../../storage/checkout-sessions.js'
-import { appendEvents } from '../../storage/outbox.js'
 import { findOffer } from '../../storage/products.js'
 import type { Transaction } from '../../storage/sql.js'
 import { findTenantWithSettings, type TenantWithSettings } from '../../storage/tenants.js'
-import { applyAnswer } from '../commerce/outcome.js'
+import { railDesk } from '../commerce/desk.js'
 import type { Rail, Rails } from '../commerce/rail.js'
 import { isEmail } from '../domain/buyers.js'
 import { faceOf } from '../login/face.js'
@@ -24,6 +23,7 @@ import type {
   Pay,
   PayAgain,
   PayEnded,
+  PayFull,
   PaySent,
   PayShown,
   PayState,
@@ -42,7 +42,8 @@ type Seen = {
 }
 
 export function payments(needs: CheckoutNeeds) {
-  const { database, clock, random, rails } = needs
+  const { database, clock, rails } = needs
+  const desk = railDesk(needs)
 
   /** Crosses tenants: a buyer names a page and no tenant. */
   async function see(token: string, signal: AbortSignal): Promise<Seen | PayEnded | PayUnknown> {
@@ -85,15 +86,17 @@ export function payments(needs: CheckoutNeeds) {
     return { session, charge, tenant, page }
   }
 
-  async function ask(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<void> {
+  /** @returns 'full' where a payment could not be booked: nobody was asked for money. */
+  async function ask(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<'asked' | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
     const now = clock.now()
     const took = await database.tenant(
       tenantId,
-      (tx) =>
-        beginPaying(tx, {
+      async (tx) => {
+        if (!(await desk.canBook(tx, charge, rail))) return 'full'
+        return beginPaying(tx, {
           tenantId,
           id: session.id,
           rail: rail.name,
@@ -101,10 +104,16 @@ export function payments(needs: CheckoutNeeds) {
           customerEmail: charge.subscriptionId === null ? email : null,
           now,
           dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
-        }),
+        })
+      },
       { signal: turn.signal },
     )
-    if (!took) return
+    if (took === 'full') {
+      const { currency } = charge
+      turn.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
+      return 'full'
+    }
+    if (!took) return 'asked'
     // From here on the answer is wanted whether or not the browser waits for it.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
     const answer = await rail
@@ -122,13 +131,9 @@ export function payments(needs: CheckoutNeeds) {
         turn.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
         return undefined
       })
-    if (answer === undefined) return
-    await database.tenant(tenantId, async (tx) => {
-      const means = { clock, random }
-      const events = await applyAnswer(tx, means, charge, rail.name, answer, turn.requestId)
-      if (events !== undefined) await appendEvents(tx, events)
-    })
-    needs.paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+    if (answer === undefined) return 'asked'
+    await desk.record(charge, rail, answer, { requestId: turn.requestId })
+    return 'asked'
   }
 
   return {
@@ -140,7 +145,10 @@ export function payments(needs: CheckoutNeeds) {
       return 'tag' in seen ? seen : seen.page
     },
 
-    async pay(message: Pay, turn: Turn): Promise<PaySent | PayAgain | PayEnded | PayUnknown> {
+    async pay(
+      message: Pay,
+      turn: Turn,
+    ): Promise<PaySent | PayAgain | PayFull | PayEnded | PayUnknown> {
       const seen = await see(message.token, turn.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {
@@ -149,7 +157,7 @@ export function payments(needs: CheckoutNeeds) {
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        await ask(seen, rail, message, turn)
+        if ((await ask(seen, rail, message, turn)) === 'full') return { ...seen.page, tag: 'full' }
       }
       const after = await see(message.token, turn.signal)
       if ('tag' in after) return after

@@ -9,7 +9,7 @@ export type CheckoutProtocol = {
   checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
   /** The payment page as it stands. */
   show: Ask<{ readonly token: string }, PayShown | PayEnded | PayUnknown>
-  pay: Ask<Pay, PaySent | PayAgain | PayEnded | PayUnknown>
+  pay: Ask<Pay, PaySent | PayAgain | PayFull | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
 }
 
@@ -110,6 +110,9 @@ export type PayAgain = Omit<PayShown, 'tag'> & {
   readonly tag: 'again'
   readonly fault: 'email' | 'rail'
 }
+
+/** What was paid could not be booked: nothing was taken, and the page stays as it is. */
+export type PayFull = Omit<PayShown, 'tag'> & { readonly tag: 'full' }
 
 export type AskFulfillment = {
   readonly chargeId: string

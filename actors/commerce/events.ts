@@ -22,153 +22,104 @@ type PaymentType =
 export function paymentEvent(
   type: PaymentType,
   charge: ChargeRow,
-  { clock, random }: ChargeMeans,
+  means: ChargeMeans,
   requestId?: string,
   caller?: Caller,
 ): NewEvent {
-  return {
-    id: random.uuid(),
-    tenantId: charge.tenantId,
-    type,
-    occurredAt: clock.now(),
-    data: {
-      charge_id: charge.id,
-      amount_minor: charge.amountMinor,
-      currency: charge.currency,
-      metadata: charge.metadata,
-      ...known('product_id', charge.productId),
-      ...known('price_id', charge.priceId),
-      ...known('buyer_id', charge.buyerId),
-      ...known('customer_email', charge.customerEmail),
-      ...known('subscription_id', charge.subscriptionId),
-      ...(type === 'commerce.payment.refunded'
-        ? { refunded_amount_minor: charge.refundedAmountMinor }
-        : {}),
-      ...(type === 'commerce.payment.failed' ? known('failure_code', charge.failureCode) : {}),
-    },
-    audit: {
-      ...(caller === undefined ? {} : doneBy(caller)),
-      resource: { type: 'charge', id: charge.id },
-      requestId: requestId ?? null,
-    },
+  const data = {
+    charge_id: charge.id,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    metadata: charge.metadata,
+    ...known('product_id', charge.productId),
+    ...known('price_id', charge.priceId),
+    ...known('buyer_id', charge.buyerId),
+    ...known('customer_email', charge.customerEmail),
+    ...known('subscription_id', charge.subscriptionId),
+    ...(type === 'commerce.payment.refunded'
+      ? { refunded_amount_minor: charge.refundedAmountMinor }
+      : {}),
+    ...(type === 'commerce.payment.failed' ? known('failure_code', charge.failureCode) : {}),
+  }
+  const audit = {
+    ...(caller === undefined ? {} : doneBy(caller)),
+    resource: { type: 'charge', id: charge.id },
+    requestId: requestId ?? null,
+  }
+  return { ...stamped(type, charge.tenantId, means), data, audit }
+}
+
+export const settlementEvent = teller<
+  'commerce.settlement.created' | 'commerce.settlement.held' | 'commerce.settlement.released',
+  SettlementRow
+>('settlement', (row) => ({
+  charge_id: row.chargeId,
+  rail: row.rail,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  status: row.status,
+  ...known('hold_reason', row.holdReason),
+}))
+
+export const disputeEvent = teller<
+  'commerce.dispute.opened' | 'commerce.dispute.closed',
+  DisputeRow
+>('dispute', (row) => ({
+  charge_id: row.chargeId,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  reason: row.reason,
+  status: row.status,
+  ...known('outcome', row.outcome),
+}))
+
+export const payoutEvent = teller<
+  'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
+  PayoutRow
+>('payout', (row) => ({
+  rail: row.rail,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  status: row.status,
+  ...known('failure_code', row.failureCode),
+}))
+
+export const statementEvent = teller<'commerce.statement.created', StatementRow>(
+  'statement',
+  (row) => ({
+    currency: row.currency,
+    opening_balance_minor: row.openingBalanceMinor,
+    closing_balance_minor: row.closingBalanceMinor,
+    totals: row.totals,
+    period_start: row.periodStart.toISOString(),
+    period_end: row.periodEnd.toISOString(),
+  }),
+)
+
+/** How a kind of resource is told of: who did it, to what, then its public fields. */
+function teller<
+  Type extends string,
+  Row extends { readonly id: string; readonly tenantId: string },
+>(resourceType: string, fieldsOf: (row: Row) => Readonly<Record<string, unknown>>) {
+  return (
+    type: Type,
+    row: Row,
+    means: ChargeMeans,
+    requestId?: string,
+    caller?: Caller,
+  ): NewEvent => {
+    const actor = caller === undefined ? SYSTEM : actorOf(caller)
+    const resource = { type: resourceType, id: row.id }
+    return {
+      ...stamped(type, row.tenantId, means),
+      data: eventData({ actor, resource, requestId }, fieldsOf(row)),
+      ...(caller === undefined ? {} : { audit: doneBy(caller) }),
+    }
   }
 }
 
-type SettlementType =
-  | 'commerce.settlement.created'
-  | 'commerce.settlement.held'
-  | 'commerce.settlement.released'
-
-export function settlementEvent(
-  type: SettlementType,
-  settlement: SettlementRow,
-  { clock, random }: ChargeMeans,
-  requestId?: string,
-): NewEvent {
-  const { id, tenantId } = settlement
-  return {
-    id: random.uuid(),
-    tenantId,
-    type,
-    occurredAt: clock.now(),
-    data: eventData(
-      { actor: SYSTEM, resource: { type: 'settlement', id }, requestId },
-      {
-        charge_id: settlement.chargeId,
-        rail: settlement.rail,
-        amount_minor: settlement.amountMinor,
-        currency: settlement.currency,
-        status: settlement.status,
-        ...known('hold_reason', settlement.holdReason),
-      },
-    ),
-  }
-}
-
-export function disputeEvent(
-  type: 'commerce.dispute.opened' | 'commerce.dispute.closed',
-  dispute: DisputeRow,
-  { clock, random }: ChargeMeans,
-  requestId?: string,
-  caller?: Caller,
-): NewEvent {
-  const { id, tenantId } = dispute
-  return {
-    id: random.uuid(),
-    tenantId,
-    type,
-    occurredAt: clock.now(),
-    data: eventData(
-      { actor: byWhom(caller), resource: { type: 'dispute', id }, requestId },
-      {
-        charge_id: dispute.chargeId,
-        amount_minor: dispute.amountMinor,
-        currency: dispute.currency,
-        reason: dispute.reason,
-        status: dispute.status,
-        ...known('outcome', dispute.outcome),
-      },
-    ),
-    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
-  }
-}
-
-export function payoutEvent(
-  type: 'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
-  payout: PayoutRow,
-  { clock, random }: ChargeMeans,
-  requestId?: string,
-  caller?: Caller,
-): NewEvent {
-  const { id, tenantId } = payout
-  return {
-    id: random.uuid(),
-    tenantId,
-    type,
-    occurredAt: clock.now(),
-    data: eventData(
-      { actor: byWhom(caller), resource: { type: 'payout', id }, requestId },
-      {
-        rail: payout.rail,
-        amount_minor: payout.amountMinor,
-        currency: payout.currency,
-        status: payout.status,
-        ...known('failure_code', payout.failureCode),
-      },
-    ),
-    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
-  }
-}
-
-export function statementEvent(
-  statement: StatementRow,
-  { clock, random }: ChargeMeans,
-  requestId?: string,
-  caller?: Caller,
-): NewEvent {
-  const { id, tenantId } = statement
-  return {
-    id: random.uuid(),
-    tenantId,
-    type: 'commerce.statement.created',
-    occurredAt: clock.now(),
-    data: eventData(
-      { actor: byWhom(caller), resource: { type: 'statement', id }, requestId },
-      {
-        currency: statement.currency,
-        opening_balance_minor: statement.openingBalanceMinor,
-        closing_balance_minor: statement.closingBalanceMinor,
-        totals: statement.totals,
-        period_start: statement.periodStart.toISOString(),
-        period_end: statement.periodEnd.toISOString(),
-      },
-    ),
-    ...(caller === undefined ? {} : { audit: doneBy(caller) }),
-  }
-}
-
-function byWhom(caller: Caller | undefined): { readonly type: string; readonly id: string } {
-  return caller === undefined ? SYSTEM : actorOf(caller)
+function stamped(type: string, tenantId: string, { clock, random }: ChargeMeans) {
+  return { id: random.uuid(), tenantId, type, occurredAt: clock.now() }
 }
 
 function known(name: string, value: string | null): Record<string, string> {

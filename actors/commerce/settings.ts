@@ -10,6 +10,9 @@ export const commerceSettings = section(
   {
     enabled: flag(false).describe('Payment links, checkout and subscriptions.'),
     checkout_ttl_secs: seconds(86_400).describe('Lifetime of a checkout session.'),
+    checkout_retention_days: count(90, 1, 3_650).describe(
+      'How long a checkout that nobody began to pay is kept after it ran out.',
+    ),
     redirect_hosts: list(z.string().min(1))
       .default([])
       .describe('Hosts a checkout may send the buyer back to.'),

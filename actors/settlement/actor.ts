@@ -168,7 +168,9 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
                 const now = clock.now()
                 const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
                 if (row === undefined) return NOTHING_BOOKED
-                await appendEvents(tx, [statementEvent(row, means, requestId, caller)])
+                await appendEvents(tx, [
+                  statementEvent('commerce.statement.created', row, means, requestId, caller),
+                ])
                 return { tag: 'created' as const, row: statementOf(row), replayed: false }
               },
               (outcome) => (outcome.tag === 'created' ? outcome : undefined),

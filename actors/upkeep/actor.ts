@@ -8,6 +8,7 @@ import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
 import { removeExpiredBrowserSessions } from '../../storage/browser-sessions.js'
+import { sweepCheckouts } from '../../storage/checkout-sessions.js'
 import { sweepCoordination } from '../../storage/coordination/postgres.js'
 import type { OpenDatabase } from '../../storage/database.js'
 import { removeEndedDelegationRequests } from '../../storage/delegation-requests.js'
@@ -58,6 +59,14 @@ const MAIL_RETENTION_MS = 7 * DAY_MS
 /** A proof whose verification came to nothing may be shown again for a while. */
 const PROOF_RETENTION_MS = 3_600_000
 
+/** In days, as the settings say. */
+export type Retention = {
+  /** `webhooks.delivery_retention_days`. */
+  readonly deliveryDays: number
+  /** `commerce.checkout_retention_days`. */
+  readonly checkoutDays: number
+}
+
 export type UpkeepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
   readonly keys: ActorRef<KeysProtocol>
@@ -65,15 +74,15 @@ export type UpkeepNeeds = {
   readonly registry: Registry
   /** Seals anew what stands under data keys that were replaced; how many values it was. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
-  /** `webhooks.delivery_retention_days`. */
-  readonly deliveryRetentionDays: number
+  readonly retention: Retention
   /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
   readonly byTimer: boolean
 }
 
-type Sweep = (tx: Transaction, now: Date, deliveriesBefore: Date) => Promise<number>
+type Sweep = (tx: Transaction, now: Date, retention: Retention) => Promise<number>
 
 const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
+const daysAgo = (now: Date, days: number) => ago(now, days * DAY_MS)
 
 /** What is swept inside of a transaction that crosses tenants: time does not know tenants. */
 const SWEEPS: Readonly<Record<string, Sweep>> = {
@@ -104,9 +113,13 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
-  webhook_deliveries: (tx, _, before) => sweepDeliveries(tx, before, BATCH_ROWS),
+  webhook_deliveries: (tx, now, { deliveryDays }) =>
+    sweepDeliveries(tx, daysAgo(now, deliveryDays), BATCH_ROWS),
   webhook_secrets: (tx) => wipePreviousSecrets(tx, BATCH_ROWS),
-  webhooks: (tx, _, before) => sweepDeletedWebhooks(tx, before, BATCH_ROWS),
+  webhooks: (tx, now, { deliveryDays }) =>
+    sweepDeletedWebhooks(tx, daysAgo(now, deliveryDays), BATCH_ROWS),
+  checkouts: (tx, now, { checkoutDays }) =>
+    sweepCheckouts(tx, daysAgo(now, checkoutDays), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
@@ -119,7 +132,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   lane: { sweep: () => 'round' },
   supervision: { onFailure: 'resume' },
   create: (needs, life) => {
-    const { database, keys, clock, registry, deliveryRetentionDays, byTimer } = needs
+    const { database, keys, clock, registry, retention, byTimer } = needs
     const removedTotal = removedCounter(registry)
     const resealedTotal = resealedCounter(registry)
     let running: Promise<Record<string, number>> | undefined
@@ -134,13 +147,11 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       return total
     }
 
-    const deliveriesBefore = () => ago(clock.now(), deliveryRetentionDays * DAY_MS)
-
     async function round(): Promise<Record<string, number>> {
       const removed: Record<string, number> = {}
       for (const [kind, sweep] of Object.entries(SWEEPS)) {
         removed[kind] = await exhaust(() =>
-          database.system((tx) => sweep(tx, clock.now(), deliveriesBefore()), {
+          database.system((tx) => sweep(tx, clock.now(), retention), {
             pool: 'background',
             signal: life.signal,
           }),

@@ -1,5 +1,5 @@
 /** The payment page: what is bought, what it costs, how to pay, and what became of it. */
-import type { PayAgain, PayShown } from '../../actors/checkout/protocol.js'
+import type { PayAgain, PayFull, PayShown } from '../../actors/checkout/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
@@ -16,14 +16,19 @@ const TITLES: Readonly<Record<PayShown['state'], MessageKey>> = {
 const FAULTS = {
   email: { key: 'pay.email.wrong', field: 'customer_email' },
   rail: { key: 'pay.rail.wrong', field: null },
+  full: { key: 'pay.full', field: null },
 } as const
 
 /** decisions.md 20, pay. */
-export function payPage(shown: PayShown | PayAgain, { browser }: ReplyContext): PageAnswer {
+export function payPage(
+  shown: PayShown | PayAgain | PayFull,
+  { browser }: ReplyContext,
+): PageAnswer {
   const { tenant, state, recurring, successUrl, cancelUrl } = shown
   const acceptLanguage = browser.languages
   const { say, money } = chooseLanguage(undefined, acceptLanguage)
-  const error = shown.tag === 'again' ? FAULTS[shown.fault] : undefined
+  const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
+  const error = fault && FAULTS[fault]
   const html = renderPage(
     'pay',
     { titleKey: TITLES[state], branding: tenant, acceptLanguage, error },

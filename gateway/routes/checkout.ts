@@ -246,6 +246,7 @@ export const checkoutRoutes: readonly Route[] = [
     replies: {
       sent: seeOther(({ location }) => ({ location })),
       again: page(400, payPage),
+      full: page(409, payPage),
       ended: payGone,
       unknown_page: payUnknown,
     },

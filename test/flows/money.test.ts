@@ -276,3 +276,33 @@ test('a subscription whose first payment is declined never begins; what it needs
   }
   t.is((await shop.api.post(path, undefined, away)).body['error'], 'redirect_host_not_allowed')
 })
+
+test('what could not be booked is not taken: the page says so, and the merchant keeps what it has', async (t) => {
+  const { checkout, pay, charge, bought, workspace, price, until } = await fresh()
+  await bought()
+  await until('settlements', released(1))
+  const account = (balance: string) =>
+    sql(
+      running.db.database,
+      `update ledger_accounts set balance_minor = ${balance}
+       where tenant_id = $1 and account = 'clearing'`,
+      [workspace.tenantId],
+    )
+  await account('8000000000000000 - 1998')
+  const session = await checkout()
+  const refused = await pay(session['checkout_url'])
+  t.is(refused.status, 409)
+  t.regex(refused.html, /cannot take more payments[^<]*No money was taken/)
+  t.like(await charge(session['charge_id']), { status: 'pending' })
+  const other = await checkout({ price_id: await price({ currency: 'EUR' }) })
+  t.is((await pay(other['checkout_url'])).status, 303, 'other books have room')
+  await account('8000000000000000 - 1999')
+  t.is((await pay(session['checkout_url'])).status, 303, 'the same page goes on')
+  t.like(await charge(session['charge_id']), { status: 'succeeded' })
+  const link = await sql(
+    running.db.database,
+    `select 1 from ledger_entries where tenant_id = $1 and subject_id = $2 and kind = 'charge'`,
+    [workspace.tenantId, session['charge_id']],
+  )
+  t.is(link.length, 1)
+})

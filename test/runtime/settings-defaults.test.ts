@@ -132,6 +132,7 @@ const defaults: Record<string, Record<string, unknown>> = {
   commerce: {
     enabled: false,
     checkout_ttl_secs: 86_400,
+    checkout_retention_days: 90,
     redirect_hosts: [],
     x402_enabled: false,
     x402_v1_compat: false,

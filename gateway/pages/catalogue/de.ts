@@ -345,6 +345,8 @@ export const de: Catalogue = {
   'pay.email': 'E-Mail-Adresse für die Quittung (freiwillig)',
   'pay.email.wrong': 'Das ist keine E-Mail-Adresse.',
   'pay.rail.wrong': 'So kann hier nicht bezahlt werden.',
+  'pay.full':
+    'Dieser Shop kann derzeit keine weiteren Zahlungen annehmen. Es wurde nichts abgebucht.',
   'pay.sandbox': 'Das ist eine Sandbox: Es fließt kein Geld. Wählen Sie, was geschieht.',
   'pay.sandbox.succeed': '{total} bezahlen',
   'pay.sandbox.decline': 'Die Zahlung ablehnen lassen',

@@ -322,6 +322,7 @@ export const en = {
   'pay.email': 'Email address for the receipt (optional)',
   'pay.email.wrong': 'This is not an email address.',
   'pay.rail.wrong': 'This way to pay is not on offer here.',
+  'pay.full': 'This shop cannot take more payments at the moment. No money was taken.',
   'pay.sandbox': 'This is a sandbox: no money moves. Choose what happens.',
   'pay.sandbox.succeed': 'Pay {total}',
   'pay.sandbox.decline': 'Have the payment declined',

@@ -19,7 +19,7 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
     clock,
     registry,
     reseal: async () => 0,
-    deliveryRetentionDays: 30,
+    retention: { deliveryDays: 30, checkoutDays: 90 },
     byTimer: false,
   })
   const tenantId = await town.tenant('upkeep')
