@@ -377,10 +377,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       registry,
       reseal: resealOf(house),
-      retention: {
-        deliveryDays: webhooks.delivery_retention_days,
-        checkoutDays: settings.commerce.checkout_retention_days,
-      },
+      retention: { ...webhooks, ...settings.commerce },
       byTimer: settings.deployment.background_tasks_enabled,
     })),
   ]

@@ -59,12 +59,10 @@ const MAIL_RETENTION_MS = 7 * DAY_MS
 /** A proof whose verification came to nothing may be shown again for a while. */
 const PROOF_RETENTION_MS = 3_600_000
 
-/** In days, as the settings say. */
+/** Settings of [webhooks] and [commerce], in days. */
 export type Retention = {
-  /** `webhooks.delivery_retention_days`. */
-  readonly deliveryDays: number
-  /** `commerce.checkout_retention_days`. */
-  readonly checkoutDays: number
+  readonly delivery_retention_days: number
+  readonly checkout_retention_days: number
 }
 
 export type UpkeepNeeds = {
@@ -113,13 +111,13 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
-  webhook_deliveries: (tx, now, { deliveryDays }) =>
-    sweepDeliveries(tx, daysAgo(now, deliveryDays), BATCH_ROWS),
+  webhook_deliveries: (tx, now, { delivery_retention_days: days }) =>
+    sweepDeliveries(tx, daysAgo(now, days), BATCH_ROWS),
   webhook_secrets: (tx) => wipePreviousSecrets(tx, BATCH_ROWS),
-  webhooks: (tx, now, { deliveryDays }) =>
-    sweepDeletedWebhooks(tx, daysAgo(now, deliveryDays), BATCH_ROWS),
-  checkouts: (tx, now, { checkoutDays }) =>
-    sweepCheckouts(tx, daysAgo(now, checkoutDays), BATCH_ROWS),
+  webhooks: (tx, now, { delivery_retention_days: days }) =>
+    sweepDeletedWebhooks(tx, daysAgo(now, days), BATCH_ROWS),
+  checkouts: (tx, now, { checkout_retention_days: days }) =>
+    sweepCheckouts(tx, daysAgo(now, days), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
