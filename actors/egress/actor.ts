@@ -1,27 +1,17 @@
 /** The relay on its own thread: secrets that are injected are seen by no other. */
-import { readFileSync } from 'node:fs'
 import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
 import type { VaultSettings } from '../vault/settings.js'
-import { createDialer } from './dialer.js'
 import type { Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
 import { createOpenings } from './opened.js'
+import { outbound } from './outbound.js'
 import { createProxy } from './proxy.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
-
-/** What a feature needs that connects as egress does. */
-export type EgressSettings = Pick<
-  VaultSettings,
-  | 'egress_allow_private_networks'
-  | 'egress_allow_non_standard_ports'
-  | 'egress_ca_pem_path'
-  | 'egress_dns_overrides'
->
 
 export type EgressNeeds = {
   readonly database: Database
@@ -39,18 +29,8 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
   create: ({ database, sealer, ledger, clock, metrics, settings }, life) => {
-    const caPath = settings.egress_ca_pem_path
-    const privateNetworks = settings.egress_allow_private_networks
-    const upstreams = createUpstreams(
-      createDialer({
-        privateNetworks,
-        dnsOverrides: settings.egress_dns_overrides,
-        ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-        http2: true,
-      }),
-      undefined,
-      { http2: true },
-    )
+    const { dialer, rules } = outbound(settings, { http2: true })
+    const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const watch = createWatch({ database, clock, log: life.log })
     life.signal.addEventListener(
       'abort',
@@ -68,7 +48,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         openings: createOpenings(sealer, clock),
         clock,
         metrics,
-        rules: { nonStandardPorts: settings.egress_allow_non_standard_ports, privateNetworks },
+        rules,
         limits: {
           idleGapMs: settings.egress_idle_gap_secs * 1000,
           hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,

@@ -3,11 +3,10 @@
  * only, through the dialer, no redirect followed, bounded in bytes and in time. What it is given
  * goes out as it is; what comes back is whole or an error.
  */
-import { readFileSync } from 'node:fs'
-import type { EgressSettings } from './actor.js'
 import { discard, readBody } from './answer-body.js'
-import { createDialer, type Resolver } from './dialer.js'
+import type { Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
+import { type EgressSettings, outbound } from './outbound.js'
 import { judgeTarget } from './targets.js'
 import { createUpstreams } from './upstreams.js'
 
@@ -52,20 +51,12 @@ export function createBoundedFetch({
   timeoutMs,
   resolve,
 }: BoundedFetchOptions): { readonly fetch: BoundedFetch; close(): Promise<void> } {
-  const caPath = settings.egress_ca_pem_path
-  const privateNetworks = settings.egress_allow_private_networks
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks,
-      dnsOverrides: settings.egress_dns_overrides,
-      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      connectTimeoutMs: CONNECT_MS_MAX,
-      http2: true,
-      resolve,
-    }),
-    ORIGINS_MAX,
-  )
-  const rules = { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports }
+  const { dialer, rules } = outbound(settings, {
+    connectTimeoutMs: CONNECT_MS_MAX,
+    http2: true,
+    resolve,
+  })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   return {
     async fetch(text, { method, headers = {}, body, signal: outer }) {

@@ -3,13 +3,12 @@
  * fetch one: over https, through the dialer, without redirects, bounded in bytes and in time,
  * remembered for a while, and asked for once however many want it at the same time.
  */
-import { readFileSync } from 'node:fs'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { parseStrictJson } from '../tokens/strict-json.js'
 import { discard, readBody } from './answer-body.js'
-import { createDialer, type Resolver } from './dialer.js'
-import type { EgressSettings } from './actor.js'
+import type { Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
+import { type EgressSettings, outbound } from './outbound.js'
 import { judgeTarget } from './targets.js'
 import { createUpstreams, type Upstreams } from './upstreams.js'
 
@@ -56,19 +55,8 @@ type Entry = { readonly answer: Promise<Fetched>; readonly atMs: number; keptUnt
 type Answer = { readonly fetched: Fetched; readonly keptMs: number }
 
 export function createDocuments({ settings, clock, resolve }: DocumentsOptions): Documents {
-  const caPath = settings.egress_ca_pem_path
-  const privateNetworks = settings.egress_allow_private_networks
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks,
-      dnsOverrides: settings.egress_dns_overrides,
-      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      connectTimeoutMs: CONNECT_MS_MAX,
-      resolve,
-    }),
-    ORIGINS_MAX,
-  )
-  const rules = { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports }
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX, resolve })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   const entries = new Map<string, Entry>()
 
   function begin(url: URL): Promise<Fetched> {

@@ -5,12 +5,11 @@
  * No answer in time is no answer: nobody sets a password that could not be checked.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { discard, readBody } from '../egress/answer-body.js'
-import { createDialer, type Resolver } from '../egress/dialer.js'
+import type { Resolver } from '../egress/dialer.js'
+import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
-import type { VaultSettings } from '../vault/settings.js'
 
 const LIMIT_MS = 500
 const PREFIX_LENGTH = 5
@@ -30,30 +29,13 @@ export interface Breaches {
 export type BreachesOptions = {
   /** Base address of the service, https. */
   readonly url: string
-  readonly settings: Pick<
-    VaultSettings,
-    | 'egress_allow_private_networks'
-    | 'egress_ca_pem_path'
-    | 'egress_dns_overrides'
-    | 'egress_allow_non_standard_ports'
-  >
+  readonly settings: EgressSettings
   readonly resolve?: Resolver | undefined
 }
 
 export function openBreaches({ url: base, settings, resolve }: BreachesOptions): Breaches {
-  const caPath = settings.egress_ca_pem_path
-  const privateNetworks = settings.egress_allow_private_networks
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks,
-      dnsOverrides: settings.egress_dns_overrides,
-      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      connectTimeoutMs: LIMIT_MS,
-      resolve,
-    }),
-    ORIGINS_MAX,
-  )
-  const rules = { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports }
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS, resolve })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   return {
     async check(password) {

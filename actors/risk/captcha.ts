@@ -3,14 +3,12 @@
  * protocol: a form with the secret, the answer and the address goes to `siteverify`, JSON with
  * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
  */
-import { readFileSync } from 'node:fs'
 import { readBody } from '../egress/answer-body.js'
-import { createDialer } from '../egress/dialer.js'
+import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
 import type { ChallengeSettings } from '../pow/settings.js'
 import { parseStrictJson } from '../tokens/strict-json.js'
-import type { VaultSettings } from '../vault/settings.js'
 
 const LIMIT_MS = 3_000
 const ANSWER_BYTES_MAX = 16 * 1024
@@ -42,30 +40,14 @@ export type CaptchaOptions = {
     ChallengeSettings,
     'captcha_provider' | 'captcha_secret' | 'captcha_verify_url'
   >
-  readonly settings: Pick<
-    VaultSettings,
-    | 'egress_allow_private_networks'
-    | 'egress_ca_pem_path'
-    | 'egress_dns_overrides'
-    | 'egress_allow_non_standard_ports'
-  >
+  readonly settings: EgressSettings
 }
 
 export function openCaptcha({ challenge, settings }: CaptchaOptions): Captcha {
   const { captcha_provider: provider, captcha_secret: secret, captcha_verify_url: own } = challenge
-  const caPath = settings.egress_ca_pem_path
-  const privateNetworks = settings.egress_allow_private_networks
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks,
-      dnsOverrides: settings.egress_dns_overrides,
-      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      connectTimeoutMs: LIMIT_MS,
-    }),
-    ORIGINS_MAX,
-  )
-  const nonStandardPorts = settings.egress_allow_non_standard_ports
-  const target = judgeTarget(own ?? VERIFY_URLS[provider], { privateNetworks, nonStandardPorts })
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
+  const target = judgeTarget(own ?? VERIFY_URLS[provider], rules)
 
   return {
     async verify(response, address) {

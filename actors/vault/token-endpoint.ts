@@ -2,16 +2,14 @@
  * Asks the token endpoint of an upstream for an access token (RFC 6749 sections 4.4 and 6). Only
  * through the dialer, without redirects, bounded in bytes and time.
  */
-import { readFileSync } from 'node:fs'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../storage/managed-tokens.js'
-import { createDialer } from '../egress/dialer.js'
 import { proxyErrorOf } from '../egress/failures.js'
+import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
 import { parseStrictJson } from '../tokens/strict-json.js'
 import type { OAuthSecret } from './oauth-secret.js'
-import type { VaultSettings } from './settings.js'
 import { type EndpointAnswer, judgeEndpointAnswer, type TokenAnswer } from './token-answer.js'
 
 /** Both ways to show the client's secret are tried within this. */
@@ -31,29 +29,13 @@ export interface TokenEndpoint {
 }
 
 export type TokenEndpointOptions = {
-  readonly settings: Pick<
-    VaultSettings,
-    | 'egress_allow_private_networks'
-    | 'egress_allow_non_standard_ports'
-    | 'egress_ca_pem_path'
-    | 'egress_dns_overrides'
-  >
+  readonly settings: EgressSettings
   readonly clock: Clock
 }
 
 export function createTokenEndpoint({ settings, clock }: TokenEndpointOptions): TokenEndpoint {
-  const caPath = settings.egress_ca_pem_path
-  const privateNetworks = settings.egress_allow_private_networks
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks,
-      dnsOverrides: settings.egress_dns_overrides,
-      ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      connectTimeoutMs: CONNECT_MS_MAX,
-    }),
-    ORIGINS_MAX,
-  )
-  const rules = { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports }
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   async function post(
     url: URL,
