@@ -133,7 +133,13 @@ export function demandsOf(security: Security): TokenDemands | null {
 export function refuseAuthority(security: Security, principal: Principal): Problem | null {
   const demanded = demandsOf(security)
   if (demanded === null) return null
-  const { scopes = [], subjects, direct = 'either' } = demanded
+  const { scopes = [], subjects, direct = 'either', organizationBound } = demanded
+  if (principal.organizationBound === true && organizationBound !== 'accepted') {
+    return {
+      name: 'forbidden',
+      detail: 'The token is bound to an organization: it is for the control plane alone.',
+    }
+  }
   if (scopes.length > 0 && !scopes.some((scope) => principal.scopes.includes(scope))) {
     const needed = scopes.join(' ')
     return {

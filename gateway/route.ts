@@ -41,6 +41,8 @@ export type Security =
       readonly subjects?: readonly SubjectType[] | undefined
       /** Whether the token may carry an act chain. Default `either`. */
       readonly direct?: 'required' | 'forbidden' | 'either' | undefined
+      /** Takes a person's token that is bound to one organization; no other route does. */
+      readonly organizationBound?: 'accepted' | undefined
     }
   /** A token is judged when present; without one the principal is null. */
   | { readonly scheme: 'optional' }

@@ -1,6 +1,6 @@
 /** Whether a token is used where it belongs. decisions.md 0 (tenant resolution), 21 (token and host). */
 import type { Principal } from '../actors/domain/principal.js'
-import type { TenantsProtocol } from '../actors/tenants/protocol.js'
+import { namesAnother, type TenantsProtocol } from '../actors/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
 import { withoutPort } from './hosts.js'
 import type { Problem } from './problems.js'
@@ -12,10 +12,11 @@ export type HostJudge = (
   options: AskOptions,
 ) => Promise<Problem | null>
 
-/**
- * A host that names no tenant that exists says nothing against a token: other addresses of the
- * service lie under the base domain too.
- */
+export const MISPLACED = {
+  name: 'forbidden',
+  detail: 'The token is for another tenant than this host names.',
+} as const satisfies Problem
+
 export function hostJudge(
   tenants: ActorRef<TenantsProtocol> | undefined,
   baseDomain: string,
@@ -26,7 +27,6 @@ export function hostJudge(
     const name = withoutPort(host)
     if (tenants === undefined || !name.endsWith(suffix)) return null
     const named = await tenants.ask('resolve', { host: name }, options)
-    if (named.tag !== 'resolved' || named.by !== 'host' || named.tenant.id === tenantId) return null
-    return { name: 'forbidden', detail: 'The token is for another tenant than this host names.' }
+    return namesAnother(named, tenantId) ? MISPLACED : null
   }
 }

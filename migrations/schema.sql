@@ -1110,10 +1110,12 @@ create table organizations (
   status text default 'active'::text not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  made_in_tenant_id uuid,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
-  constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
+  constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
 );
 alter table organizations enable row level security;
 alter table organizations force row level security;

@@ -45,6 +45,18 @@ export async function findAccountByEmail(
   return rows[0]?.id
 }
 
+export async function findAccountEmail(
+  tx: Transaction,
+  accountId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ email: string }>({
+    name: 'account.email',
+    text: 'select email from accounts where id = $1',
+    values: [accountId],
+  })
+  return rows[0]?.email
+}
+
 /** The person reads what is sent to their address. */
 export async function setEmailVerified(
   tx: Transaction,

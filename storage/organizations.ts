@@ -18,15 +18,25 @@ const COLUMNS = `o.id, o.name, o.slug, o.status, o.created_at as "createdAt",
 /** Inserts an organization; undefined when the slug is taken, with nothing written. */
 export async function insertOrganization(
   tx: Transaction,
-  organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'>,
+  organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'> & {
+    /** The tenant of the person's token it was made with; left out when an agent or a command makes it. */
+    readonly madeInTenantId?: string | undefined
+  },
 ): Promise<OrganizationRow | undefined> {
   const { rows } = await tx.query<OrganizationRow>({
     name: 'organization.insert',
-    text: `insert into organizations as o (id, name, slug, created_at, updated_at)
-           values ($1, $2, $3, $4, $4)
+    text: `insert into organizations as o (id, name, slug, created_at, updated_at,
+             made_in_tenant_id)
+           values ($1, $2, $3, $4, $4, $5)
            on conflict (slug) do nothing
            returning ${COLUMNS}`,
-    values: [organization.id, organization.name, organization.slug, organization.createdAt],
+    values: [
+      organization.id,
+      organization.name,
+      organization.slug,
+      organization.createdAt,
+      organization.madeInTenantId ?? null,
+    ],
   })
   return rows[0]
 }
@@ -88,6 +98,61 @@ export async function findMembership(
            from organization_members m join organizations o on o.id = m.organization_id
            where m.member_type = $1 and m.member_id = $2 and m.organization_id = $3`,
     values: [memberType, memberId, organizationId],
+  })
+  return rows[0]
+}
+
+/** A person as a token of one tenant knows them: what else they belong to is not told there. */
+export type PersonWithin = {
+  readonly accountId: string
+  readonly tenantId: string
+  /** Null: every organization that may be named; else this one at most. */
+  readonly organizationId: string | null
+}
+
+/**
+ * That of the person's tenant, where somebody without a role in it counts as a member, and those that
+ * were made with tokens of that tenant, as far as the person belongs to them.
+ */
+const NAMEABLE = `organizations o left join organization_members m
+    on m.organization_id = o.id and m.member_type = 'account' and m.member_id = $1
+  where (o.id = (select t.organization_id from tenants t where t.id = $2)
+      or (o.made_in_tenant_id = $2 and m.member_id is not null))
+    and ($3::uuid is null or o.id = $3)`
+
+/** A page of the organizations that a person's token may name, newest first. */
+export async function listPersonOrganizations(
+  tx: Transaction,
+  { accountId, tenantId, organizationId }: PersonWithin,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization.list_of_person',
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}
+             and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
+           order by o.created_at desc, o.id desc limit $4`,
+    values: [
+      accountId,
+      tenantId,
+      organizationId,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** One organization as a person's token may name it. */
+export async function findPersonOrganization(
+  tx: Transaction,
+  { accountId, tenantId, organizationId }: PersonWithin & { readonly organizationId: string },
+): Promise<Membership | undefined> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization.find_of_person',
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}`,
+    values: [accountId, tenantId, organizationId],
   })
   return rows[0]
 }

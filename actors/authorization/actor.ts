@@ -197,7 +197,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         return { tag: 'withdrawn' }
       },
 
-      userinfo: (request, turn) => userinfo({ database, tokens }, request, turn),
+      userinfo: (request, turn) => userinfo({ database, tokens, tenants }, request, turn),
 
       endSession: (request, turn) => endSession(needs, request, turn),
     }

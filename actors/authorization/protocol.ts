@@ -32,7 +32,10 @@ export type AuthorizationProtocol = {
     { readonly tag: 'withdrawn' } | { readonly tag: 'unknown_consent' }
   >
   /** What the bearer of a token with openid may know of the person (OpenID Connect Core section 5.3). */
-  userinfo: Ask<UserinfoRequest, Userinfo | NoToken | UserinfoRefused | Unauthenticated>
+  userinfo: Ask<
+    UserinfoRequest,
+    Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
+  >
   /** OpenID Connect RP-Initiated Logout 1.0. */
   endSession: Ask<EndSessionRequest, SessionEnded | Refused>
 }
@@ -141,6 +144,8 @@ export type UserinfoRequest = Omit<Authenticate, 'token' | 'scheme' | 'anyAudien
   readonly authorization: string | null
   /** `access_token` of a form body (RFC 6750 section 2.2); empty for GET. */
   readonly form: FormFields
+  /** Host of the request: a token is good only where its tenant is meant. */
+  readonly host: string
 }
 export type Userinfo = {
   readonly tag: 'userinfo'
@@ -149,6 +154,8 @@ export type Userinfo = {
 }
 /** Nothing was presented, neither in the header nor in the form. */
 export type NoToken = { readonly tag: 'no_token' }
+/** The host names another tenant. */
+export type TokenMisplaced = { readonly tag: 'misplaced' }
 export type UserinfoRefused = {
   readonly tag: 'userinfo_refused'
   readonly error: 'invalid_request' | 'insufficient_scope'

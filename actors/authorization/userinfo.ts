@@ -4,22 +4,30 @@ import type { Database } from '../../storage/sql.js'
 import { findGrantClaims } from '../../storage/authorization-codes.js'
 import { findPerson } from '../../storage/tenant-users.js'
 import { claimsOf } from '../domain/person-claims.js'
+import { namesAnother, type TenantsProtocol } from '../tenants/protocol.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
-import type { NoToken, Userinfo, UserinfoRefused, UserinfoRequest } from './protocol.js'
+import type {
+  NoToken,
+  TokenMisplaced,
+  Userinfo,
+  UserinfoRefused,
+  UserinfoRequest,
+} from './protocol.js'
 
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type UserinfoNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
 }
 
 export async function userinfo(
-  { database, tokens }: UserinfoNeeds,
-  { authorization, form: fields, ...request }: UserinfoRequest,
+  { database, tokens, tenants }: UserinfoNeeds,
+  { authorization, form: fields, host, ...request }: UserinfoRequest,
   turn: Turn,
-): Promise<Userinfo | NoToken | UserinfoRefused | Unauthenticated> {
+): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
   const form = readForm(fields)
   const inBody = 'repeated' in form ? null : form.get('access_token')
   if ('repeated' in form || (inBody !== null && authorization !== null))
@@ -40,6 +48,8 @@ export async function userinfo(
   )
   if (judged.tag === 'refused') return judged
   const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
+  const named = await tenants.ask('resolve', { host }, turn)
+  if (namesAnother(named, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
   // Accounts belong to no tenant: the look-up crosses tenants.

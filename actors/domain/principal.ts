@@ -12,6 +12,8 @@ export type Principal = {
   readonly subjectType: SubjectType
   readonly tenantId: TenantId
   readonly organizationId: OrganizationId | null
+  /** Speaks for that organization alone: a person's token, narrowed to it (decisions.md 2.3). */
+  readonly organizationBound?: boolean | undefined
   /** The application or agent the token was issued to. */
   readonly clientId: string
   readonly scopes: readonly string[]

@@ -7,7 +7,9 @@ import { idempotently } from '../../storage/idempotency.js'
 import {
   findAccountOfSubject,
   findMembership,
+  findPersonOrganization,
   listMemberships,
+  listPersonOrganizations,
   type Member,
   type Membership,
 } from '../../storage/organizations.js'
@@ -28,6 +30,7 @@ import {
   organizations,
 } from './protocol.js'
 import {
+  boundTo,
   mayCreateTenant,
   mayNameOrganization,
   operatorFault,
@@ -37,8 +40,6 @@ import {
 
 const UNKNOWN = { tag: 'unknown_organization' } as const
 const NO_ACCOUNT: NotOperator = { tag: 'not_operator', detail: 'The caller has no account.' }
-/** A caller without a membership anywhere: the nil UUID is nobody's. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
 
 export type OrganizationsNeeds = {
   readonly database: Database
@@ -86,7 +87,27 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       organizationId: string,
     ): Promise<Membership | undefined> {
       if (!mayNameOrganization(principal, organizationId)) return undefined
-      return findMembership(tx, await memberOf(tx, principal), organizationId)
+      const member = await memberOf(tx, principal)
+      if (member === undefined) return undefined
+      if (member.memberType === 'agent') return findMembership(tx, member, organizationId)
+      const { tenantId } = principal
+      return findPersonOrganization(tx, { accountId: member.memberId, tenantId, organizationId })
+    }
+
+    async function memberships(
+      tx: Transaction,
+      { principal }: Caller,
+      limit: number,
+      after: ListCursor | null,
+    ): Promise<Membership[]> {
+      const organizationId = boundTo(principal)
+      const member = await memberOf(tx, principal)
+      if (member === undefined) return []
+      if (member.memberType === 'agent')
+        return listMemberships(tx, member, organizationId, limit, after)
+      const { tenantId } = principal
+      const within = { accountId: member.memberId, tenantId, organizationId }
+      return listPersonOrganizations(tx, within, limit, after)
     }
 
     /** Issues a token that an agent's login leads to, for the tenant and with the scopes given. */
@@ -112,6 +133,21 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
+    async function issueToPerson(
+      principal: Principal,
+      organizationId: string,
+      scopes: readonly string[],
+      turn: Turn,
+    ) {
+      const message = { principal, organizationId, scopes }
+      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
+        'grantOrganization',
+        message,
+        turn,
+      )
+      return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
+    }
+
     /** The key that the caller's login was signed with: its end ends what came of it. */
     async function keyOf({ tenantId, sessionId }: Principal, turn: Turn): Promise<string> {
       const key =
@@ -128,18 +164,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       async list({ caller, limit, after }, turn) {
         const fault = await refuse(caller, turn)
         if (fault !== undefined) return fault
-        const rows = await crossing(
-          async (tx) =>
-            listMemberships(
-              tx,
-              await memberOf(tx, caller.principal),
-              caller.principal.organizationId,
-              // One more than asked for tells whether there is another page.
-              limit + 1,
-              after,
-            ),
-          turn,
-        )
+        // One more than asked for tells whether there is another page.
+        const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), turn)
         return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
       },
 
@@ -154,7 +180,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
               message.idempotency,
               async () => {
                 const member = await memberOf(tx, message.caller.principal)
-                if (member.memberId === NOBODY) return NO_ACCOUNT
+                if (member === undefined) return NO_ACCOUNT
                 return createOrganization(tx, message, member, { clock, random }, turn.requestId)
               },
               (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -169,9 +195,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         const found = await crossing((tx) => membership(tx, caller, organizationId), turn)
         if (found === undefined) return UNKNOWN
         if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
-        const scopes = organizationScopes(found.role, caller.principal.scopes)
-        const { tenantId } = caller.principal
-        const issued = await issue(caller, tenantId, organizationId, scopes, turn)
+        const { principal } = caller
+        const { tenantId, subjectType } = principal
+        const scopes = organizationScopes(found.role, principal.scopes, subjectType)
+        const issued =
+          subjectType === 'human'
+            ? await issueToPerson(principal, organizationId, scopes, turn)
+            : await issue(caller, tenantId, organizationId, scopes, turn)
         return { tag: 'issued', ...issued }
       },
 
@@ -204,7 +234,10 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           return idempotently(
             tx,
             message.idempotency,
-            () => createTenant(tx, message, { clock, random }, turn.requestId),
+            async () => {
+              const member = await memberOf(tx, message.caller.principal)
+              return createTenant(tx, message, member, { clock, random }, turn.requestId)
+            },
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
           )
         }, turn)
@@ -242,13 +275,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   },
 })
 
-/** Whoever the token speaks for, as a member of organizations. */
-async function memberOf(tx: Transaction, principal: Principal): Promise<Member> {
+/** Whoever the token speaks for, as a member of organizations; undefined when it is nobody's. */
+async function memberOf(tx: Transaction, principal: Principal): Promise<Member | undefined> {
   const { subject, subjectType, tenantId } = principal
   if (subjectType === 'agent') return { memberType: 'agent', memberId: subject }
-  const account =
+  const memberId =
     subjectType === 'human' ? await findAccountOfSubject(tx, tenantId, subject) : undefined
-  return { memberType: 'account', memberId: account ?? NOBODY }
+  return memberId === undefined ? undefined : { memberType: 'account', memberId }
 }
 
 /** Where the next page starts; null on the last one. */

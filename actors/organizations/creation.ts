@@ -1,6 +1,7 @@
 /** How organizations and environments come to be, each in the one transaction that tells of it. */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { findAccountEmail } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
 import {
   insertOrganization,
@@ -9,6 +10,7 @@ import {
 } from '../../storage/organizations.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
+import { insertTenantUser } from '../../storage/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../storage/tenants.js'
 import { actorOf, audited, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
@@ -22,11 +24,15 @@ import type {
 } from './protocol.js'
 
 const SLUG_SUFFIX_BYTES = 4
+const SUBJECT_BYTES = 24
 const SLUG_TAKEN = { tag: 'slug_taken' } as const
 
 type Means = { readonly clock: Clock; readonly random: Random }
 
-/** The caller becomes its owner. Told in the control plane: the organization has no tenant yet. */
+/**
+ * The caller becomes its owner. Told where the caller's token is from, the control plane or the tenant
+ * of a person: the organization has no tenant yet.
+ */
 export async function createOrganization(
   tx: Transaction,
   { caller, name, slug: wished }: CreateOrganization,
@@ -35,8 +41,10 @@ export async function createOrganization(
   requestId: string | undefined,
 ): Promise<OrganizationCreated | typeof SLUG_TAKEN> {
   const now = clock.now()
+  const { tenantId } = caller.principal
+  const madeInTenantId = member.memberType === 'account' ? tenantId : undefined
   const organization = await firstFree(slugsFor(name, wished, '', random), (slug) =>
-    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now }),
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now, madeInTenantId }),
   )
   if (organization === undefined) return SLUG_TAKEN
   const { id, slug } = organization
@@ -46,7 +54,6 @@ export async function createOrganization(
     role: 'owner',
     createdAt: now,
   })
-  const { tenantId } = caller.principal
   const about = { actor: actorOf(caller), resource: { type: 'organization', id }, requestId }
   const event = { tenantId, occurredAt: now, audit: doneBy(caller) }
   await appendEvents(tx, [
@@ -56,7 +63,8 @@ export async function createOrganization(
       id: random.uuid(),
       type: 'org.member.added',
       data: eventData(about, {
-        member: { type: member.memberType, id: member.memberId },
+        // A person by the subject of this tenant: the account behind it is nobody's to see.
+        member: actorOf(caller),
         role: 'owner',
       }),
     },
@@ -64,10 +72,14 @@ export async function createOrganization(
   return { tag: 'created', organization: { ...organization, role: 'owner' }, replayed: false }
 }
 
-/** Told in the new tenant itself, as the first thing that happened there. */
+/**
+ * Told in the new tenant itself, as the first thing that happened there. A person who makes it is its
+ * first user, an owner; an agent logs in to it by its membership of the organization.
+ */
 export async function createTenant(
   tx: Transaction,
   { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
+  member: Member | undefined,
   { clock, random }: Means,
   requestId: string | undefined,
 ): Promise<TenantCreated | typeof SLUG_TAKEN> {
@@ -87,18 +99,48 @@ export async function createTenant(
     }),
   )
   if (tenant === undefined) return SLUG_TAKEN
+  // In the words of the new tenant: what the person is called elsewhere is not its business.
+  const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
+  const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
   await appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId: tenant.id,
-      type: 'org.tenant.created',
-      occurredAt: now,
-      resource: { type: 'tenant', id: tenant.id },
-      requestId,
-      data: { organization_id: organizationId, name, slug: tenant.slug, environment },
-    }),
+    audited(
+      { ...caller, principal },
+      {
+        id: random.uuid(),
+        tenantId: tenant.id,
+        type: 'org.tenant.created',
+        occurredAt: now,
+        resource: { type: 'tenant', id: tenant.id },
+        requestId,
+        data: { organization_id: organizationId, name, slug: tenant.slug, environment },
+      },
+    ),
   ])
+  if (member !== undefined && subject !== undefined) {
+    const owner = { tenantId: tenant.id, accountId: member.memberId, sub: subject }
+    await admitOwner(tx, owner, { random, now, requestId })
+  }
   return { tag: 'created', tenant: tenantRecord(tenant), replayed: false }
+}
+
+async function admitOwner(
+  tx: Transaction,
+  { tenantId, accountId, sub }: { tenantId: string; accountId: string; sub: string },
+  { random, now, requestId }: { random: Random; now: Date; requestId: string | undefined },
+): Promise<void> {
+  const id = random.uuid()
+  const user = { tenantId, id, accountId, sub, status: 'active', roles: ['owner'] } as const
+  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
+  const email = await findAccountEmail(tx, accountId)
+  const about = {
+    actor: { type: 'human', id: sub },
+    resource: { type: 'tenant_user', id },
+    requestId,
+  }
+  const data = eventData(about, { email, status: 'active', fixture: false })
+  await appendEvents(tx, [
+    { id: random.uuid(), tenantId, type: 'admin.user.created', occurredAt: now, data },
+  ])
 }
 
 export function tenantRecord(row: TenantRow): TenantRecord {

@@ -12,30 +12,49 @@ const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
   member: ['org:read'],
 }
 
-/** The scopes of an organization-bound token: never more than the caller's own token has. */
+/**
+ * The scopes of an organization-bound token: never more than the caller's own token has. A person's
+ * is for the control plane alone; applications are managed with the token it was asked with.
+ */
 export function organizationScopes(
   role: OrganizationRole,
   held: readonly string[],
+  subjectType: Principal['subjectType'],
 ): readonly Scope[] {
-  return ROLE_SCOPES[role].filter((scope) => held.includes(scope))
+  const named = ROLE_SCOPES[role].filter((scope) => held.includes(scope))
+  return subjectType === 'human' ? named.filter((scope) => PERSON_SCOPES.has(scope)) : named
 }
+
+const PERSON_SCOPES: ReadonlySet<Scope> = new Set<Scope>(['org:read', 'tenant:manage'])
 
 /** Only those who look after the organization's tenants make new ones (decisions.md 21). */
 export function mayCreateTenant(role: OrganizationRole): boolean {
   return ROLE_SCOPES[role].includes('tenant:manage')
 }
 
-/** Control-plane routes are for operator tokens: those of the control-plane tenant. */
+type Asking = Pick<
+  Principal,
+  'tenantId' | 'subjectType' | 'actors' | 'organizationId' | 'organizationBound'
+>
+
+/**
+ * Control-plane routes are for operators: an agent's token of the control-plane tenant, or a person's
+ * token, which is one of its tenant's organization (interface.md, Authentication 2).
+ */
 export function operatorFault(
-  { tenantId, organizationId }: Pick<Principal, 'tenantId' | 'organizationId'>,
+  { tenantId, subjectType, organizationId, organizationBound = false }: Asking,
   controlPlaneId: string,
   unbound: boolean,
 ): NotOperator | undefined {
-  if (tenantId !== controlPlaneId) {
-    return { tag: 'not_operator', detail: 'This operation needs a token of the control plane.' }
+  const person = subjectType === 'human' && organizationId !== null
+  if (!person && tenantId !== controlPlaneId) {
+    return {
+      tag: 'not_operator',
+      detail: 'This operation needs a token of the control plane, or that of a person.',
+    }
   }
   // Tokens from tokens must end somewhere: what an operator's login gave is the only source.
-  if (unbound && organizationId !== null) {
+  if (unbound && (person ? organizationBound : organizationId !== null)) {
     return {
       tag: 'not_operator',
       detail: "This operation needs the operator's own token, not one bound to an organization.",
@@ -44,12 +63,19 @@ export function operatorFault(
   return undefined
 }
 
+/** The one organization that a token speaks for; null where it is the holder's membership that counts. */
+export function boundTo({
+  subjectType,
+  organizationId,
+  organizationBound = false,
+}: Asking): string | null {
+  return subjectType === 'human' && !organizationBound ? null : organizationId
+}
+
 /** Whether a token may speak of the organization at all; its caller's membership is another thing. */
-export function mayNameOrganization(
-  { organizationId }: Pick<Principal, 'organizationId'>,
-  asked: string,
-): boolean {
-  return isUuid(asked) && (organizationId === null || organizationId === asked)
+export function mayNameOrganization(principal: Asking, asked: string): boolean {
+  const bound = boundTo(principal)
+  return isUuid(asked) && (bound === null || bound === asked)
 }
 
 export function slugFault(slug: string | undefined): SlugRefused | undefined {

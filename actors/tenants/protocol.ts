@@ -22,6 +22,19 @@ export type TenantResolved = {
   /** `default` and `control_plane`: the request itself named no tenant. */
   by: 'explicit' | 'host' | 'default' | 'control_plane'
 }
+
+/**
+ * Whether a host names a tenant that is not the one of the token it was asked with (decisions.md 21,
+ * token and host). One that names no tenant that exists says nothing: other addresses of the service
+ * lie under the base domain too.
+ */
+export function namesAnother(
+  named: TenantResolved | TenantUnknown | TenantConflict,
+  tenantId: TenantId,
+): boolean {
+  return named.tag === 'resolved' && named.by === 'host' && named.tenant.id !== tenantId
+}
+
 export type TenantUnknown = { tag: 'unknown_tenant' }
 /** Both `tenant_id` and `tenant_slug` were sent. */
 export type TenantConflict = { tag: 'conflicting_tenant' }

@@ -15,6 +15,8 @@ export type AccessGrant = {
   readonly subjectType: SubjectType
   readonly tenantId: string
   readonly organizationId: string | null
+  /** For that organization alone, whatever else its person belongs to. */
+  readonly organizationBound?: boolean | undefined
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
@@ -60,6 +62,7 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     scope: grant.scopes.join(' '),
     tenant_id: grant.tenantId,
     ...(grant.organizationId === null ? {} : { organization_id: grant.organizationId }),
+    ...(grant.organizationBound === true ? { organization_bound: true } : {}),
     subject_type: grant.subjectType,
     ...(grant.sessionId === null ? {} : { sid: grant.sessionId }),
     ...(grant.grantId === null ? {} : { grant_id: grant.grantId }),
@@ -108,6 +111,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       subjectType: subject_type as SubjectType,
       tenantId: tenant_id,
       organizationId: textOrNull(claims['organization_id']),
+      ...(claims['organization_bound'] === true ? { organizationBound: true } : {}),
       clientId: client_id,
       scopes: scope === '' ? [] : scope.split(' '),
       audience,

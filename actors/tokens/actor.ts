@@ -11,6 +11,7 @@ import type { Documents } from '../egress/documents.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import type { VaultExports } from '../vault/exports.js'
 import { grantAgent } from './agent-login.js'
+import { grantOrganization } from './organization-token.js'
 import { grantCode } from './authorization-code.js'
 import { grantBackchannel } from './backchannel-grant.js'
 import { createBearer } from './bearer.js'
@@ -84,6 +85,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     authenticate: () => undefined,
     proveKey: () => undefined,
     grantAgent: () => undefined,
+    grantOrganization: () => undefined,
     grantDelegated: ({ delegationId }) => delegationId,
     // Two uses of one refresh token or code take turns here; across processes the row decides.
     exchange: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
@@ -186,6 +188,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       proveKey: (presented) => proofs.judge({ ...presented, accessToken: null, boundTo: null }),
 
       grantAgent: (message, turn) => grantAgent(issuing, message, turn),
+
+      grantOrganization: (message, turn) => grantOrganization(issuing, message, turn),
 
       grantDelegated: (message, turn) => grantDelegated(issuing, message, turn),
 

@@ -3,8 +3,8 @@ import { Counter, type Registry } from 'prom-client'
 import type { SubjectType } from '../domain/principal.js'
 import type { GrantType } from './protocol.js'
 
-/** What a token was issued for: a grant of the token endpoint, a login, an approved delegation. */
-export type IssuedFor = GrantType | 'agent_login' | 'delegation'
+/** What a token was issued for: a grant of the token endpoint, a login, an approved delegation, an organization. */
+export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization'
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void

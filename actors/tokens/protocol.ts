@@ -10,6 +10,8 @@ export type TokensProtocol = {
   proveKey: Ask<PresentedProof, KeyProven | ProofRefused>
   /** Opens an agent session and issues its first tokens. Whoever asks has authenticated the agent. */
   grantAgent: Ask<GrantAgent, Granted>
+  /** A person's token narrowed to one organization. Whoever asks has judged membership and scopes. */
+  grantOrganization: Ask<GrantOrganization, OrganizationGranted>
   /** Redeems an approved delegation, once. Whoever asks has authenticated the agent. */
   grantDelegated: Ask<GrantDelegated, DelegatedGranted | { readonly tag: 'gone' }>
   /** Runs one request of the token endpoint, whatever its grant. */
@@ -111,6 +113,19 @@ export type Granted = {
   readonly refreshToken: string
   readonly scopes: readonly string[]
   readonly sessionId: SessionId
+}
+
+export type GrantOrganization = {
+  /** The direct token it is asked with: the new one ends when that one ends, whatever ends it. */
+  readonly principal: Principal
+  readonly organizationId: OrganizationId
+  readonly scopes: readonly string[]
+}
+export type OrganizationGranted = {
+  readonly tag: 'granted'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
 }
 
 export type GrantDelegated = {

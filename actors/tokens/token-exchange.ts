@@ -309,6 +309,7 @@ function grantOf(
     subjectType: principal.subjectType,
     tenantId: principal.tenantId,
     organizationId: principal.organizationId,
+    organizationBound: principal.organizationBound,
     sessionId: principal.sessionId,
     grantId: principal.grantId ?? null,
     authorizationDetails: null,

@@ -12,6 +12,7 @@ import { DisplayName } from './agent-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
 
 const tags = ['Control plane'] as const
+const bound = { organizationBound: 'accepted' } as const
 
 const Slug = z
   .string()
@@ -96,10 +97,12 @@ export const organizationRoutes: readonly Route[] = [
     path: '/api/v1/control-plane/organizations',
     operationId: 'listOrganizations',
     summary: 'List the organizations that the operator belongs to, newest first',
-    description: 'An organization-bound token sees its own organization.',
+    description:
+      "An organization-bound token sees its own organization. A person's token sees the organization " +
+      'of its tenant, and those that the person made with tokens of that tenant.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:read'] },
+    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
     query: PageQuery,
     message: ({ query, principal, clientAddress: address }) => ({
       caller: { principal, address },
@@ -122,7 +125,14 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'Create an organization; its creator becomes its owner',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:create'], subjects: ['agent', 'human'] },
+    description: 'For agents with an operator token, and for people who hold org:create in person.',
+    security: {
+      scheme: 'bearer',
+      scopes: ['org:create'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
     idempotent: true,
     body: json(CreateOrganization),
     message: ({ body, principal, clientAddress: address, idempotency }) => ({
@@ -145,10 +155,18 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'Get a token that speaks for one organization only',
     description:
       "Carries what both the caller's role and its token allow, never org:create, and the claim " +
-      'organization_id. Bound to the DPoP key of the token it is asked with, where that one is.',
+      'organization_id. Bound to the DPoP key of the token it is asked with, where that one is. That ' +
+      'of a person is for the control plane (org:read, tenant:manage) and ends with the token it is ' +
+      'asked with.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:read'], subjects: ['agent'], direct: 'required' },
+    security: {
+      scheme: 'bearer',
+      scopes: ['org:read'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
     onceOnly: true,
     params: OrganizationParams,
     message: ({ params, principal, clientAddress: address }) => ({
@@ -169,7 +187,7 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'List the environments of an organization, newest first',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:read'] },
+    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
     params: OrganizationParams,
     query: PageQuery,
     message: ({ params, query, principal, clientAddress: address }) => ({
@@ -193,10 +211,18 @@ export const organizationRoutes: readonly Route[] = [
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants',
     operationId: 'createTenant',
     summary: 'Create an environment of an organization',
-    description: 'For owners. A sandbox admits agents from the start, production does not.',
+    description:
+      'For owners. A sandbox admits agents from the start, production does not. A person who makes an ' +
+      'environment is its first user, with the role owner.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['tenant:manage'], subjects: ['agent', 'human'] },
+    security: {
+      scheme: 'bearer',
+      scopes: ['tenant:manage'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
     idempotent: true,
     params: OrganizationParams,
     body: json(CreateTenant),
@@ -228,7 +254,8 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'Get a token of one of the environments',
     description:
       'The token is that of the tenant, as a login of the agent there would give: an owner holds ' +
-      'every tenant scope. Bound to the DPoP key of the token it is asked with, where that one is.',
+      'every tenant scope. Bound to the DPoP key of the token it is asked with, where that one is. For ' +
+      'agents: a person signs in at the environment.',
     tags,
     exposure: 'public',
     security: {
@@ -236,6 +263,7 @@ export const organizationRoutes: readonly Route[] = [
       scopes: ['tenant:manage'],
       subjects: ['agent'],
       direct: 'required',
+      ...bound,
     },
     onceOnly: true,
     params: OrganizationParams.extend({ tenant_id: z.string().max(64) }),

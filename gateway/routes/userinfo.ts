@@ -8,6 +8,7 @@ import {
 import type { Unauthenticated } from '../../actors/tokens/protocol.js'
 import { metadataHint, missingToken, refusedToken } from '../authenticate.js'
 import { presentedClient } from '../presented-client.js'
+import { MISPLACED } from '../tenant-hosts.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../route.js'
 import { AuthorizationParameters } from './authorize.js'
 import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
@@ -79,6 +80,7 @@ const userinfoReplies = {
   no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
     missingToken(metadataHint(baseUrl)),
   ),
+  misplaced: problem(403, MISPLACED.name, { detail: MISPLACED.detail }),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
     insufficient_scope: problem(403, 'insufficient-scope', (outcome) => ({
@@ -138,7 +140,7 @@ export const userinfoRoutes: readonly Route[] = [
     exposure: 'public',
     security: { scheme: 'client' },
     cors: 'application-origins',
-    message: ({ credentials }) => ({ form: [], ...credentials }),
+    message: ({ credentials, host }) => ({ form: [], host, ...credentials }),
     replies: userinfoReplies,
   }),
   route(authorization, 'userinfo', {
@@ -151,7 +153,7 @@ export const userinfoRoutes: readonly Route[] = [
     security: { scheme: 'client' },
     cors: 'application-origins',
     body: formFields(UserinfoForm),
-    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    message: ({ body, credentials, host }) => ({ form: body, host, ...credentials }),
     replies: userinfoReplies,
   }),
 ]

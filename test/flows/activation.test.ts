@@ -12,7 +12,8 @@ import {
   present,
 } from '../support/delegation.js'
 import { sql } from '../support/identity.js'
-import { bootstrapped, enrol, signIn } from '../support/person.js'
+import { owned as ownedSandbox } from '../support/owner.js'
+import { signIn } from '../support/person.js'
 import { twoServices } from '../support/two-services.js'
 
 const { first: api, second, end } = await twoServices()
@@ -23,30 +24,12 @@ test.after.always(async () => {
 })
 
 const PATH = '/api/v1/tenant/activate'
-const SCOPE = 'openid tenant:manage users:manage'
 const activate = (at: Api, token: string) => at.post(PATH, token, {})
 
-/** A workspace whose invite made a person its owner; with a second factor unless told otherwise. */
-async function owned({ factor = true } = {}) {
-  const made = await bootstrapped(api.at)
-  const browser = openBrowser(api.at)
-  const email = `owner-${made.tenantSlug}@harbour.test`
-  const human: Human = {
-    tenantSlug: made.tenantSlug,
-    email,
-    password: 'correct horse battery staple',
-  }
-  const form = await browser.get(new URL(made.inviteUrl).pathname)
-  await browser.submit(form, { name: 'Owner', email, password: human.password })
-  let enrolment = {} as Awaited<ReturnType<typeof enrol>>
-  if (factor) {
-    const account = await browser.get('/auth/account')
-    const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
-    enrolment = await enrol(browser, page)
-  }
-  const person: Person = { ...enrolment, browser, human }
-  people.push(person)
-  return { made, person, token: await ownToken(api, made, person, SCOPE) }
+async function owned(options: { readonly factor?: boolean } = {}) {
+  const made = await ownedSandbox(api, options)
+  people.push(made.person)
+  return made
 }
 
 const basic = (id: string, secret: string) => ({
@@ -154,7 +137,7 @@ test('not by an agent, a fixture user, one factor, or for the control plane', as
   t.is(promoted.status, 200, JSON.stringify(promoted.body))
   const fixture = await present(api, human)
   people.push(fixture)
-  const fixtureToken = await ownToken(api, workspace, fixture, SCOPE)
+  const fixtureToken = await ownToken(api, workspace, fixture, 'openid tenant:manage users:manage')
   const refused = await activate(api, fixtureToken)
   t.is(refused.status, 403, JSON.stringify(refused.body))
   t.is(refused.body['error'], 'policy_denied')

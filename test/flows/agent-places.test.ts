@@ -2,6 +2,7 @@
 import test from 'ava'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { apiOf } from '../support/api.js'
+import { fixtureOf, ownToken, present } from '../support/delegation.js'
 import { nonceFor } from '../support/identity.js'
 import { testService } from '../support/service.js'
 
@@ -58,6 +59,14 @@ test("a host below the base domain names the tenant; another tenant's token is r
   t.is(await asked(headers.host, organizations, workspace.operator), 403)
   t.is(await asked('control-plane.svc.example', organizations, workspace.operator), 200)
   t.is(await asked('control-plane.svc.example'), 403)
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const own = await ownToken(api, workspace, person, 'openid org:read')
+  for (const host of [undefined, headers.host, 'svc.example', 'nobody.svc.example'])
+    t.is(await asked(host, '/userinfo', own), 200, host ?? 'the address of the service')
+  t.is(await asked(elsewhere.host, '/userinfo', own), 403)
+  t.is(await asked(headers.host, organizations, own), 200)
+  t.is(await asked(elsewhere.host, organizations, own), 403)
   const refused = await api.call('GET', '/api/v1/agents', { token, headers: elsewhere })
   t.true(String(refused.body['type']).endsWith('/forbidden'), JSON.stringify(refused.body))
 })
