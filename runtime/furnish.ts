@@ -288,6 +288,7 @@ export function furnishings(house: House): readonly Furnishing[] {
     })),
     furnish(accountActor, ({ ref }) => ({
       ...means,
+      sealer,
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
       delegation: ref(delegation),

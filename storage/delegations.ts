@@ -211,12 +211,14 @@ export type DelegationsToEnd = {
   readonly agentId?: string | undefined
   readonly subject?: string | undefined
   readonly fingerprint?: string | undefined
+  /** Of the person, whatever their subject in each tenant. */
+  readonly accountId?: string | undefined
 }
 
 /** Ends delegations with their sessions. @returns those that ended now. */
 export async function endDelegations(
   tx: Transaction,
-  { tenantId, agentId, subject, fingerprint }: DelegationsToEnd,
+  { tenantId, agentId, subject, fingerprint, accountId }: DelegationsToEnd,
   reason: string,
   now: Date,
 ): Promise<DelegationRow[]> {
@@ -226,8 +228,18 @@ export async function endDelegations(
            where revoked_at is null and expires_at > $6
              and ($1::uuid is null or tenant_id = $1) and ($2::uuid is null or agent_id = $2)
              and ($3::text is null or subject = $3) and ($4::text is null or key_fingerprint = $4)
+             and ($7::uuid is null or (tenant_id, subject) in (
+               select u.tenant_id, u.sub from tenant_users u where u.account_id = $7))
            returning ${COLUMNS}`,
-    values: [tenantId, agentId ?? null, subject ?? null, fingerprint ?? null, reason, now],
+    values: [
+      tenantId,
+      agentId ?? null,
+      subject ?? null,
+      fingerprint ?? null,
+      reason,
+      now,
+      accountId ?? null,
+    ],
   })
   return rows
 }

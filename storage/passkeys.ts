@@ -176,3 +176,20 @@ export async function accountFactors(tx: Transaction, accountId: string): Promis
   })
   return rows[0]!
 }
+
+/** What a person of a tenant has set up, found by their subject there. Crosses tenants. */
+export async function personFactors(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<AccountFactors> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'tenant_user.account_of_sub',
+    text: `select account_id as "accountId" from tenant_users where tenant_id = $1 and sub = $2`,
+    values: [tenantId, sub],
+  })
+  const [person] = rows
+  return person === undefined
+    ? { totp: false, passkey: false, deviceBound: false }
+    : accountFactors(tx, person.accountId)
+}

@@ -2,14 +2,16 @@
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { findAccountPassword } from '../../storage/accounts.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { listPasskeys, type PasskeyRow } from '../../storage/passkeys.js'
+import { accountFactors, listPasskeys, type PasskeyRow } from '../../storage/passkeys.js'
 import {
   countRecoveryCodes,
   findTotpFactor,
   removeTotpFactor,
 } from '../../storage/second-factors.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
+import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
 import { authorization, type AuthorizationProtocol } from '../authorization/protocol.js'
 import { personEvent } from '../browser-sessions/events.js'
@@ -22,15 +24,14 @@ import { delegation, type DelegationProtocol } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
 import { sso, type SsoProtocol } from '../sso/protocol.js'
+import { ownFactors, SENSITIVE_SECS } from './own-factors.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
-
-/** How fresh the evidence is for taking protection away. */
-const SENSITIVE_SECS = 300
 
 export type AccountNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  readonly sealer: Sealer
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly authorization: ActorRef<AuthorizationProtocol>
   readonly delegation: ActorRef<DelegationProtocol>
@@ -51,6 +52,10 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     removeFactor: ({ session }) => session.accountId,
     addFactor: () => undefined,
     withdrawConsent: () => undefined,
+    revokeOthers: () => undefined,
+    totpPage: () => undefined,
+    addTotp: ({ session }) => session.accountId,
+    renewCodes: ({ session }) => session.accountId,
   },
   create: (needs) => {
     const { database, clock, random, browserSessions, authorization, delegation, sso } = needs
@@ -74,6 +79,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       )
 
     return {
+      ...ownFactors(needs),
+
       async read({ session }, turn) {
         const { tenantId, accountId } = session
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
@@ -108,6 +115,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                   ],
             recoveryCodesLeft: left,
             passkeys: needs.passkeys ? own.map(passkeySeen) : null,
+            hasPassword: (await findAccountPassword(tx, accountId)) !== null,
             consents,
             delegations,
             selfService,
@@ -116,6 +124,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           }
         }, turn)
       },
+
+      revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, turn) =>
+        browserSessions.ask('revokeOthers', { tenantId, accountId, exceptId }, turn),
 
       async revokeSession({ session, sessionId }, turn) {
         const { tenantId, accountId } = session
@@ -154,7 +165,11 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
 
       async addFactor({ session, token }, turn) {
         const verdict = await demanded(session, token, { level: 2 }, turn)
-        return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
+        if (verdict.tag === 'sign_in') return verdict
+        // At the second level by a passkey: the app is added beside it.
+        const { accountId } = session
+        const { totp } = await database.system((tx) => accountFactors(tx, accountId), turn)
+        return totp ? { tag: 'present' } : { tag: 'sign_in', location: '/auth/account/totp/new' }
       },
     }
   },

@@ -7,7 +7,7 @@ import type { ConsentSeen } from '../authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
 import type { DelegationRecord } from '../delegation/protocol.js'
 import type { IdentitySeen, Upstream } from '../sso/protocol.js'
-import type { PageTenant } from '../login/protocol.js'
+import type { PageTenant, SecretShown } from '../login/protocol.js'
 
 export type AccountProtocol = {
   read: Ask<{ session: BrowserSession }, AccountSeen>
@@ -27,11 +27,26 @@ export type AccountProtocol = {
     { tag: 'withdrawn' } | { tag: 'unknown_consent' }
   >
   /** Sends the person to enrol a second factor, by way of whatever sign-in that needs. */
-  addFactor: Ask<
-    { session: BrowserSession; token: string },
-    { tag: 'sign_in'; location: string } | { tag: 'present' }
+  addFactor: Ask<OwnAccount, SignInFirst | Present>
+  /** The page that adds an authenticator app beside a passkey. Needs the highest level, fresh. */
+  totpPage: Ask<OwnAccount, ({ tag: 'page' } & TotpShown) | SignInFirst | Present>
+  /** With the first code. Recovery codes come with it where none are left. */
+  addTotp: Ask<
+    OwnAccount & { code: string },
+    ({ tag: 'added' } & CodesShown) | ({ tag: 'wrong' } & TotpShown) | SignInFirst | Present
   >
+  /** Ten new recovery codes; those before are void. Needs the highest level, fresh. */
+  renewCodes: Ask<OwnAccount & { address: string }, ({ tag: 'renewed' } & CodesShown) | SignInFirst>
+  /** Signs out everywhere but here. */
+  revokeOthers: Ask<{ session: BrowserSession }, { tag: 'revoked_others' }>
 }
+
+export type OwnAccount = { readonly session: BrowserSession; readonly token: string }
+export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
+/** There is one already. */
+export type Present = { readonly tag: 'present' }
+export type TotpShown = SecretShown & { readonly tenant: PageTenant }
+export type CodesShown = { readonly tenant: PageTenant; readonly recoveryCodes: readonly string[] }
 
 export type AccountSeen = {
   readonly tag: 'seen'
@@ -47,6 +62,8 @@ export type AccountSeen = {
   readonly delegations: readonly DelegationRecord[]
   /** People may have their address confirmed by mail. */
   readonly selfService: boolean
+  /** Whether there is a password to change: who comes from another provider may have none. */
+  readonly hasPassword: boolean
   /** Recovery codes that are left; null without a second factor. */
   readonly recoveryCodesLeft: number | null
   /** Who the person is at other providers. */
@@ -72,4 +89,4 @@ export type FactorSeen = {
   readonly lastUsedAt: Date | null
 }
 
-export const account = address<AccountProtocol>('account', ['read'])
+export const account = address<AccountProtocol>('account', ['read', 'totpPage'])

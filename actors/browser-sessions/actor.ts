@@ -40,6 +40,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     end: () => undefined,
     list: () => undefined,
     revokeOne: () => undefined,
+    revokeOthers: () => undefined,
   },
   create: ({ database, clock, random, alwaysTwo }) => {
     /** The cookie is all there is: which tenant it belongs to is read from the row. */
@@ -117,6 +118,19 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
           { signal },
         )
         return { tag: 'listed', sessions: rows.map(seenRecord) }
+      },
+
+      async revokeOthers({ tenantId, accountId, exceptId }, { signal, requestId }) {
+        const now = clock.now()
+        return database.system(
+          async (tx) => {
+            for (const { id } of await listBrowserSessions(tx, tenantId, accountId, now)) {
+              if (id !== exceptId) await logOut(tx, tenantId, id, 'revoked', now, requestId)
+            }
+            return { tag: 'revoked_others' }
+          },
+          { signal },
+        )
       },
 
       async revokeOne({ tenantId, accountId, sessionId }, { signal, requestId }) {

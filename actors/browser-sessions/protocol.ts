@@ -40,6 +40,11 @@ export type BrowserSessionsProtocol = {
     { tenantId: TenantId; accountId: AccountId },
     { tag: 'listed'; sessions: SessionSeen[] }
   >
+  /** Ends every session of the person in the tenant but this one. */
+  revokeOthers: Ask<
+    { tenantId: TenantId; accountId: AccountId; exceptId: SessionId },
+    { tag: 'revoked_others' }
+  >
   /** Ends one of the person's own sessions; another's is unknown. */
   revokeOne: Ask<
     { tenantId: TenantId; accountId: AccountId; sessionId: string },

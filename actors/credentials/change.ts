@@ -6,17 +6,19 @@ import {
   setEmailVerified,
 } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
-import { endAccountSessions, renewBrowserSession } from '../../storage/browser-sessions.js'
+import { renewBrowserSession } from '../../storage/browser-sessions.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
-import { findTicket, insertTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
+import { findTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
 import { findTenantUserOfAccountSub } from '../../storage/tenant-users.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
 import type { PageTenant } from '../login/protocol.js'
+import { sendTicketed } from '../notify/ticketed.js'
 import { SESSION_TOKEN_BYTES } from '../login/session.js'
 import { choosePassword } from './choosing.js'
+import { endGivenOut } from './ending.js'
 import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
 import type { ChangeShown, CredentialsProtocol } from './protocol.js'
 import { personDid } from './records.js'
@@ -89,7 +91,8 @@ export function changeSteps(tools: CredentialsTools) {
         }
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
-        await endAccountSessions(tx, accountId, session.id, 'password_changed', now)
+        const ended = { accountId, exceptId: session.id, reason: 'password_changed' } as const
+        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, turn, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
         await mail.queue(tx, letter)
@@ -132,27 +135,16 @@ export function changeSteps(tools: CredentialsTools) {
         head: { tenant: tenant.name, color: tenant.color, languages },
         expiresAt,
       })
-      await database.tenant(
+      const ticket = {
         tenantId,
-        async (tx) => {
-          await insertTicket(tx, {
-            tenantId,
-            id: random.uuid(),
-            purpose: 'email_verification',
-            accountId,
-            email,
-            linkSha256: sha256(token),
-            codeSha256: null,
-            flowSha256: null,
-            browserSha256: null,
-            attempts: 1,
-            createdAt: now,
-            expiresAt,
-          })
-          await mail.queue(tx, letter)
-        },
-        turn,
-      )
+        purpose: 'email_verification',
+        accountId,
+        email,
+        linkSha256: sha256(token),
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
       return { tag: 'requested', tenant }
     },
 

@@ -2,15 +2,16 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { setAccountPassword, setEmailVerified } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
-import { endAccountSessions } from '../../storage/browser-sessions.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
-import { findTicket, insertTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
+import { findTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
 import { findSignIn } from '../../storage/sign-ins.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { isEmail } from '../domain/email.js'
 import { faceOf } from '../login/face.js'
 import { flowPage, readProgress } from '../login/flow.js'
+import { sendTicketed } from '../notify/ticketed.js'
 import { choosePassword } from './choosing.js'
+import { endGivenOut } from './ending.js'
 import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
 import type { CredentialsProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
@@ -69,27 +70,16 @@ export function resetSteps(tools: CredentialsTools) {
         head: { tenant, color, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
-      await database.tenant(
+      const ticket = {
         tenantId,
-        async (tx) => {
-          await insertTicket(tx, {
-            tenantId,
-            id: random.uuid(),
-            purpose: 'password_reset',
-            accountId: found?.accountId ?? null,
-            email,
-            linkSha256: sha256(token),
-            codeSha256: null,
-            flowSha256: null,
-            browserSha256: null,
-            attempts: 1,
-            createdAt: now,
-            expiresAt,
-          })
-          await mail.queue(tx, letter)
-        },
-        turn,
-      )
+        purpose: 'password_reset',
+        accountId: found?.accountId ?? null,
+        email,
+        linkSha256: sha256(token),
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
@@ -137,10 +127,11 @@ export function resetSteps(tools: CredentialsTools) {
         await setEmailVerified(tx, accountId, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
-        await endAccountSessions(tx, accountId, null, 'password_reset', now)
-        await mail.queue(tx, letter)
         const { requestId } = turn
         const { address } = message.visitor
+        const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
+        await endGivenOut(tx, tools, ended, turn, now)
+        await mail.queue(tx, letter)
         const type = 'account.password.reset'
         await appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
         return { tag: 'done', tenant } as const

@@ -9,8 +9,10 @@ import {
   revokeDelegation,
 } from '../../storage/delegations.js'
 import { appendEvents } from '../../storage/outbox.js'
+import { personFactors } from '../../storage/passkeys.js'
 import type { Transaction } from '../../storage/sql.js'
 import { findPersonRoles } from '../../storage/tenant-users.js'
+import { reachOf } from '../browser-sessions/flows.js'
 import { highestRole } from '../browser-sessions/records.js'
 import { actorOf, doneBy } from '../domain/audit.js'
 import { delegationRevoked, type EndedBy } from '../domain/events.js'
@@ -78,6 +80,12 @@ export function holding(needs: DelegationNeeds) {
     return outcome
   }
 
+  /** Of the person's account, which belongs to no tenant. decisions.md 3, highest AAL. */
+  async function highestLevel({ tenantId, subject }: Principal, { signal }: Turn): Promise<2 | 3> {
+    const factors = await database.system((tx) => personFactors(tx, tenantId, subject), { signal })
+    return reachOf(factors) === 3 ? 3 : 2
+  }
+
   async function read({ caller, delegationId }: OneDelegation, turn: Turn): Reply<'read'> {
     const { tenantId } = caller.principal
     const of = await visible(caller.principal, turn)
@@ -119,8 +127,9 @@ export function holding(needs: DelegationNeeds) {
       const { principal } = caller
       const found = await read(message, turn)
       if (found.tag !== 'found') return UNKNOWN
-      if (!isSteppedUp(principal, clock.nowSecs(), maxAgeSecs))
-        return { tag: 'step_up_needed', maxAgeSecs }
+      const level = await highestLevel(principal, turn)
+      if (!isSteppedUp(principal, level, clock.nowSecs(), maxAgeSecs))
+        return { tag: 'step_up_needed', level, maxAgeSecs }
       const { requestId } = turn
       const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
       const { subject } = found.delegation

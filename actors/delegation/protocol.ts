@@ -128,7 +128,12 @@ export type UnknownDelegation = { readonly tag: 'unknown_delegation' }
 /** Neither a person nor an agent: an application sees delegations with delegations:manage. */
 export type MayNotSee = { readonly tag: 'may_not_see' }
 /** RFC 9470: the same token cannot do it, a fresher or stronger one can. */
-export type StepUpNeeded = { readonly tag: 'step_up_needed'; readonly maxAgeSecs: number }
+export type StepUpNeeded = {
+  readonly tag: 'step_up_needed'
+  /** The highest that the person can reach. */
+  readonly level: 2 | 3
+  readonly maxAgeSecs: number
+}
 
 export type DelegationStatus = 'active' | 'revoked' | 'expired'
 export type DelegationRecord = {

@@ -1,6 +1,7 @@
 /** What polls deserve, what people can give, and who sees which delegation. All of it is pure. */
 import type { DelegationsOf, DelegationRow } from '../../storage/delegations.js'
 import type { PolledRequest } from '../../storage/delegation-requests.js'
+import type { AssuranceLevel } from '../domain/assurance.js'
 import { isDirect, type Principal } from '../domain/principal.js'
 import { HUMAN_SCOPES, type OrganizationRole, parseScope, SCOPES } from '../domain/scopes.js'
 import type { DelegationRecord, PollOutcome } from './protocol.js'
@@ -59,14 +60,18 @@ export function visibleTo(
   return manages && role !== null && role !== 'member' ? everybody : { agentId: null, subject }
 }
 
-/** Whether a token shows that its person is there: at AAL2 or higher, and not long ago. */
+/**
+ * Whether a token shows that its person is there: at the level, and not long ago. decisions.md 3,
+ * revoke not stepped up.
+ */
 export function isSteppedUp(
   { acr, authTimeSecs }: Principal,
+  needed: AssuranceLevel,
   nowSecs: number,
   maxAgeSecs: number,
 ): boolean {
   const level = /^aal([1-3])$/.exec(acr ?? '')?.[1]
-  if (level === undefined || Number(level) < 2 || authTimeSecs === null) return false
+  if (level === undefined || Number(level) < needed || authTimeSecs === null) return false
   return nowSecs - authTimeSecs <= maxAgeSecs
 }
 

@@ -13,6 +13,7 @@ export const AUDIT_ONLY_TYPES = [
   'account.password.reset',
   'account.identity.linked',
   'account.identity.unlinked',
+  'account.recovery_codes.replaced',
   'admin.agent.activated',
   'admin.agent.deleted',
   'admin.agent.key.added',

@@ -7,13 +7,7 @@ import { createHash } from 'node:crypto'
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { setEmailVerified } from '../../storage/accounts.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
-import {
-  findTicket,
-  insertTicket,
-  type TicketFound,
-  tryCode,
-  useTicket,
-} from '../../storage/mail-tickets.js'
+import { findTicket, type TicketFound, tryCode, useTicket } from '../../storage/mail-tickets.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { findSignIn, type SignInRow } from '../../storage/sign-ins.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -22,6 +16,7 @@ import { sha256 } from '../browser-sessions/flows.js'
 import { isEmail } from '../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../domain/user-code.js'
 import type { MailRoom } from '../notify/mail-room.js'
+import { sendTicketed } from '../notify/ticketed.js'
 import { faceOf } from './face.js'
 import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
@@ -109,27 +104,20 @@ export function byMailStep(tools: ByMailTools) {
         head: { tenant: name, color, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
-      await database.tenant(
+      const ticket = {
         tenantId,
-        async (tx) => {
-          await insertTicket(tx, {
-            tenantId,
-            id: random.uuid(),
-            purpose: 'sign_in',
-            accountId: found?.accountId ?? null,
-            email,
-            linkSha256: linkToken === null ? null : sha256(linkToken),
-            codeSha256: code === null ? null : codeSha256(token, code),
-            flowSha256: sha256(token),
-            browserSha256: sha256(browserId),
-            attempts: emailOtp.max_attempts,
-            createdAt: now,
-            expiresAt,
-          })
-          await mail.queue(tx, letter)
-        },
-        turn,
-      )
+        purpose: 'sign_in',
+        accountId: found?.accountId ?? null,
+        email,
+        linkSha256: linkToken === null ? null : sha256(linkToken),
+        codeSha256: code === null ? null : codeSha256(token, code),
+        flowSha256: sha256(token),
+        browserSha256: sha256(browserId),
+        attempts: emailOtp.max_attempts,
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 

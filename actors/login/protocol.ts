@@ -195,8 +195,9 @@ export type FactorMethods = {
   readonly deviceBound: boolean
 }
 export type EnrolmentPage = { readonly tag: 'page' } & EnrolmentShown
-export type EnrolmentShown = FlowPage & {
-  readonly methods: FactorMethods
+export type EnrolmentShown = FlowPage & SecretShown & { readonly methods: FactorMethods }
+/** A TOTP secret for an authenticator app. */
+export type SecretShown = {
   /** Base32 without padding (RFC 4648 section 6). */
   readonly secret: string
   readonly otpauthUri: string

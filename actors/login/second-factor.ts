@@ -1,17 +1,13 @@
 /** The second step: a TOTP code or a recovery code, and the enrolment of a TOTP secret. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { BrowserSessionRow } from '../../storage/browser-sessions.js'
-import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
 import {
   confirmTotp,
-  findOfferedTotp,
   findTotpFactor,
-  offerTotp,
   replaceRecoveryCodes,
   spendRecoveryCode,
   spendTotpStep,
   type TotpFactorRow,
-  totpSecretContext,
 } from '../../storage/second-factors.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { Doing } from '../browser-sessions/events.js'
@@ -38,17 +34,17 @@ import type {
   SignedIn,
 } from './protocol.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
-import { base32, otpauthUri, TOTP_SECRET_BYTES, totpStepOf } from './totp.js'
+import { totpStepOf } from './totp.js'
+import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
 
-/** How long an offered secret stays the same when the page is opened again. */
-const OFFER_MS = 15 * 60_000
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
 type Coded = FlowStep & { readonly code: string }
 type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
 
 export function secondFactorStep(tools: LoginTools) {
-  const { database, clock, random, sealer, passkeys } = tools
+  const { database, clock, random, passkeys } = tools
+  const { offered, opened } = totpOffers(tools)
 
   return {
     async challenge(
@@ -100,7 +96,7 @@ export function secondFactorStep(tools: LoginTools) {
       const progress = await readProgress(tools, flow, visitor.token, turn)
       if (progress === undefined) return UNKNOWN_FLOW
       if (progress.step !== 'enroll') return onward(progress)
-      const secret = await offeredSecret(progress.session!, turn)
+      const secret = await offered(progress.session!, turn)
       return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
     },
 
@@ -109,7 +105,7 @@ export function secondFactorStep(tools: LoginTools) {
       if (progress === undefined) return UNKNOWN_FLOW
       const { step, session, flow } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
-      const secret = await offeredSecret(session, turn)
+      const secret = await offered(session, turn)
       const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
       const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       return attempted(tools, progress, session, visitor, turn, {
@@ -161,34 +157,7 @@ export function secondFactorStep(tools: LoginTools) {
     const run = (tx: Transaction, now: Date) => spendRecoveryCode(tx, accountId, hash, now)
     return { method: 'recovery_code', run }
   }
-
-  /** The secret that is on offer to an account: the one offered lately, or a new one. */
-  async function offeredSecret(session: BrowserSessionRow, turn: Turn): Promise<OfferedSecret> {
-    const { accountId, email } = session
-    const now = clock.now()
-    const since = new Date(now.getTime() - OFFER_MS)
-    const offered = await database.system((tx) => findOfferedTotp(tx, accountId, since), turn)
-    if (offered !== undefined) return { id: offered.id, bytes: await opened(offered), email }
-    const id = random.uuid()
-    const fresh = random.bytes(TOTP_SECRET_BYTES)
-    const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
-    const counts = await database.system(
-      (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
-      turn,
-    )
-    if (counts === undefined) throw new Error('a secret that was just offered is gone')
-    return { id: counts.id, bytes: counts.id === id ? fresh : await opened(counts), email }
-  }
-
-  function opened({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
-    return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
-  }
 }
-
-type OfferedSecret = { readonly id: string; readonly bytes: Uint8Array; readonly email: string }
-
-/** People type codes with spaces, as apps show them. */
-const digits = (typed: string) => typed.replaceAll(/[\s-]/g, '')
 
 function enrolmentShown(
   token: string,
@@ -198,11 +167,5 @@ function enrolmentShown(
 ): EnrolmentShown {
   const page = flowPage(token, progress.flow)
   const methods = offeredMethods(progress, passkeys)
-  const text = base32(secret.bytes)
-  return {
-    ...page,
-    methods,
-    secret: text,
-    otpauthUri: otpauthUri(page.tenant.name, secret.email, text),
-  }
+  return { ...page, methods, ...secretShown(page.tenant.name, secret) }
 }

@@ -1,11 +1,11 @@
 /** The letter to whoever is invited: sealed before the transaction that makes the user. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { insertTicket } from '../../storage/mail-tickets.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
 import type { Transaction } from '../../storage/sql.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
 import type { SealedMail } from '../notify/mail-room.js'
+import { sendTicketed } from '../notify/ticketed.js'
 import type { UsersNeeds } from './actor.js'
 
 const LINK_TOKEN_BYTES = 32
@@ -48,21 +48,16 @@ export function invitationLetters(tools: Tools) {
       user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
     ): Promise<void> {
       const { tenantId, accountId, email } = user
-      await insertTicket(tx, {
+      const ticket = {
         tenantId,
-        id: random.uuid(),
         purpose: 'invitation',
         accountId,
         email,
         linkSha256: tokenSha256,
-        codeSha256: null,
-        flowSha256: null,
-        browserSha256: null,
-        attempts: 1,
         createdAt: clock.now(),
         expiresAt,
-      })
-      await mail.queue(tx, letter)
+      } as const
+      await sendTicketed(tx, { random, mail }, ticket, letter)
     },
   }
 }

@@ -8,6 +8,7 @@ import type {
   FlowUnknown,
   LoginShown,
 } from '../../actors/login/protocol.js'
+import type { TotpShown } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { captchaParts } from './captcha.js'
@@ -81,6 +82,21 @@ export function enrolmentPage(
     content: { secret, otpauthUri, picture, methods, device: deviceOf(context) },
     scripted: methods.passkey,
   })
+}
+
+/** The same picture on a page of the account, for an app beside a passkey. */
+export function newTotpPage(
+  { tag, tenant, secret, otpauthUri }: TotpShown & { readonly tag: 'page' | 'wrong' },
+  { browser }: ReplyContext,
+): PageAnswer {
+  const { say } = chooseLanguage(undefined, browser.languages)
+  const isWrong = tag === 'wrong'
+  const error = isWrong ? ({ key: 'enroll.wrong', field: 'code' } as const) : undefined
+  const acceptLanguage = browser.languages
+  const frame: Frame = { titleKey: 'totp.new.title', branding: tenant, acceptLanguage, error }
+  const picture = pictureOf(otpauthUri, say('enroll.picture'))
+  const content = { secret, otpauthUri, picture, csrf: browser.csrfToken, flow: null }
+  return { html: renderPage('totp-new', frame, { ...content, invalid: isWrong }) }
 }
 
 /** Ten codes, once, and the new session with them. */

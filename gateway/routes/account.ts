@@ -3,7 +3,9 @@ import { z } from 'zod'
 import { account } from '../../actors/account/protocol.js'
 import { delegation } from '../../actors/delegation/protocol.js'
 import { accountPage, accountPartGonePage } from '../pages/account.js'
-import { page, pageForm, type Route, route, seeOther } from '../route.js'
+import { newTotpPage } from '../pages/login.js'
+import { newCodesPage } from '../pages/passkeys.js'
+import { choice, page, pageForm, type Route, route, seeOther } from '../route.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -101,6 +103,67 @@ const addFactor = route(account, 'addFactor', {
   replies: { sign_in: signIn, present: back },
 })
 
+const addTotpPage = route(account, 'totpPage', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/account/totp/new',
+  operationId: 'showNewAuthenticatorApp',
+  summary: 'Page that adds an authenticator app beside a passkey',
+  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  replies: { page: page(200, newTotpPage), present: back, sign_in: signIn },
+})
+
+const addTotp = route(account, 'addTotp', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/totp',
+  operationId: 'addOwnAuthenticatorApp',
+  summary: 'Add an authenticator app with its first code',
+  onceOnly: true,
+  body: pageForm({ code: z.string().max(64).default('') }),
+  message: ({ session, browser, body }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    code: body.code,
+  }),
+  replies: {
+    added: choice(({ recoveryCodes }) => (recoveryCodes.length === 0 ? 'back' : 'codes'), {
+      back: seeOther(() => ({ location: '/auth/account' })),
+      codes: page(200, newCodesPage),
+    }),
+    wrong: page(200, newTotpPage),
+    present: back,
+    sign_in: signIn,
+  },
+})
+
+const renewCodes = route(account, 'renewCodes', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/recovery-codes',
+  operationId: 'replaceOwnRecoveryCodes',
+  summary: 'New recovery codes; those before are void',
+  onceOnly: true,
+  body: noFields,
+  message: ({ session, browser, clientAddress: address }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    address,
+  }),
+  replies: { renewed: page(200, newCodesPage), sign_in: signIn },
+})
+
+const revokeOthers = route(account, 'revokeOthers', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/sessions/revoke-others',
+  operationId: 'revokeOtherOwnSessions',
+  summary: 'Sign out everywhere but in this browser',
+  body: noFields,
+  message: ({ session }) => ({ session }),
+  replies: { revoked_others: back },
+})
+
 export const accountRoutes: readonly Route[] = [
   show,
   revokeSession,
@@ -108,4 +171,8 @@ export const accountRoutes: readonly Route[] = [
   addFactor,
   withdrawConsent,
   revokeDelegation,
+  addTotpPage,
+  addTotp,
+  renewCodes,
+  revokeOthers,
 ]

@@ -334,8 +334,9 @@ const recordRoutes: readonly Route[] = [
     operationId: 'revokeDelegation',
     summary: 'End a delegation at once',
     description:
-      'For the person who approved it, or an administrator, with a token of a recent sign-in with a ' +
-      'second factor; 401 tells what is missing (RFC 9470). Repeating it changes nothing.',
+      'For the person who approved it, or an administrator, with a token of a recent sign-in at the ' +
+      'highest level that their account can reach: aal3 with a passkey that stays on its device, ' +
+      'else aal2. 401 tells what is missing (RFC 9470). Repeating it changes nothing.',
     tags: TAGS,
     exposure: 'public',
     security: {
@@ -356,7 +357,7 @@ const recordRoutes: readonly Route[] = [
         revoked_at: revokedAt.toISOString(),
       })),
       unknown_delegation: unknownDelegation,
-      step_up_needed: problem(401, 'unauthorized', ({ maxAgeSecs }) => ({
+      step_up_needed: problem(401, 'unauthorized', ({ level, maxAgeSecs }) => ({
         error: 'insufficient_user_authentication',
         detail: 'This needs a recent sign-in with a second factor.',
         errorDescription: 'This needs a recent sign-in with a second factor.',
@@ -364,7 +365,7 @@ const recordRoutes: readonly Route[] = [
           'www-authenticate':
             'Bearer error="insufficient_user_authentication", ' +
             'error_description="This needs a recent sign-in with a second factor", ' +
-            `acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
+            `acr_values="${level === 3 ? 'aal3' : 'aal3 aal2'}", max_age="${maxAgeSecs}"`,
         },
       })),
     },

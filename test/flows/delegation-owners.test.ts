@@ -1,6 +1,7 @@
 /** Two people, three agents, two tenants: who sees which delegation, and who may end it. */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../support/api.js'
+import { softAuthenticator } from '../support/authenticator.js'
 import {
   ask,
   decide,
@@ -14,6 +15,7 @@ import {
   present,
 } from '../support/delegation.js'
 import { sql } from '../support/identity.js'
+import { ADD, optionsOf, SECOND_FACTOR, useKey } from '../support/passkeys.js'
 import { testService } from '../support/service.js'
 
 const LIST = '/api/v1/delegations'
@@ -31,7 +33,7 @@ type Scene = {
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const api = apiOf(await testService())
+  const api = apiOf(await testService({ environment: { SVC_PASSKEY__ENABLED: 'true' } }))
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const ada = await present(api, fixtureOf(here))
   const bob = await present(api, await newFixture(api, here))
@@ -181,6 +183,41 @@ test.serial('whoever is not surely there gets the challenge of RFC 9470', async 
   t.true(await isUsable(api, lent))
   t.is((await revoke(api, await ownToken(api, here, bob), lent)).status, 200)
 })
+
+test.serial(
+  'whoever has a key that stays on its device needs it, here as on the page',
+  async (t) => {
+    const { api, here, helper } = t.context
+    const person = await present(api, await newFixture(api, here))
+    t.teardown(() => person.browser.close())
+    const lent = await lend(api, helper.token, person)
+    const before = await ownToken(api, here, person)
+    const page = await person.browser.get(`${ADD}/new`)
+    const key = softAuthenticator({ origin: api.at.baseUrl })
+    const credential = key.create(await optionsOf(person.browser, page, ADD))
+    await person.browser.submit(page, { credential, name: 'Key' }, ADD)
+
+    for (const token of [before, await ownToken(api, here, person)]) {
+      const { status, headers } = await revoke(api, token, lent)
+      t.is(status, 401)
+      t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3", max_age="300"$/)
+    }
+    const account = await person.browser.get('/auth/account')
+    const asked = await person.browser.submit(
+      account,
+      {},
+      `/auth/account/delegations/${lent.delegationId}/revoke`,
+    )
+    t.regex(asked.location ?? '', /^\/auth\/mfa\?flow=/)
+    t.true(await isUsable(api, lent))
+
+    const stepUp = await person.browser.follow(asked)
+    t.is((await useKey(person.browser, stepUp, key, {}, SECOND_FACTOR)).status, 303)
+    const ended = await revoke(api, await ownToken(api, here, person), lent)
+    t.is(ended.status, 200, JSON.stringify(ended.body))
+    t.false(await isUsable(api, lent))
+  },
+)
 
 test.serial('an administrator ends what others lent', async (t) => {
   const { api, here, ada, bob, helper } = t.context

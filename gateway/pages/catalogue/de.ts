@@ -1,7 +1,10 @@
 /** German. */
+import { account } from './de-account.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
+  ...account,
+
   'common.error': 'Es gibt ein Problem',
   'common.continue': 'Weiter',
   'common.tenant': 'Sie melden sich bei {tenant} an',
@@ -94,11 +97,6 @@ export const de: Catalogue = {
   'email.done.title': 'Adresse bestätigt',
   'email.done': 'Danke. Ihre E-Mail-Adresse ist bestätigt.',
   'email.sent': 'Ein Brief mit einem Link ist unterwegs zu Ihrer Adresse.',
-  'account.password': 'Passwort und Adresse',
-  'account.password.change': 'Passwort ändern',
-  'account.email.open': 'Ihre E-Mail-Adresse {email} ist nicht bestätigt.',
-  'account.email.confirmed': 'Ihre E-Mail-Adresse {email} ist bestätigt.',
-  'account.email.confirm': 'Brief zum Bestätigen senden',
   'login.upstreams': 'Ein anderer Weg',
   'login.upstream': 'Weiter mit {name}',
 
@@ -137,98 +135,11 @@ export const de: Catalogue = {
   'mfa.wrong': 'Dieser Code gilt nicht. Jeder Code gilt einmal; warten Sie auf den nächsten.',
   'mfa.other': 'Als jemand anderes anmelden',
 
-  'enroll.title': 'Schützen Sie Ihr Konto mit einem zweiten Schritt',
-  'enroll.lead': 'Was Sie vorhaben, braucht neben dem Passwort einen zweiten Schritt.',
-  'enroll.scan': 'Scannen Sie dieses Bild mit einer Authenticator-App.',
-  'enroll.picture': 'QR-Code mit dem Geheimnis für Ihre Authenticator-App',
-  'enroll.manual': 'Oder geben Sie dieses Geheimnis von Hand in die App ein:',
-  'enroll.open': 'Schon auf diesem Gerät? Öffnen Sie Ihre Authenticator-App',
-  'enroll.code': 'Code, den die App zeigt',
-  'enroll.submit': 'Bestätigen und einschalten',
-  'enroll.wrong':
-    'Dieser Code gilt nicht. Prüfen Sie die Uhr Ihres Geräts und nehmen Sie den nächsten.',
-
-  'codes.title': 'Bewahren Sie Ihre Wiederherstellungscodes auf',
-  'codes.lead':
-    'Mit jedem dieser Codes melden Sie sich einmal an, falls Sie Ihr Telefon verlieren. Sie werden nur dieses eine Mal gezeigt: Drucken Sie sie aus oder legen Sie sie in einen Passwortspeicher.',
-  'codes.continue': 'Ich habe sie aufbewahrt, weiter',
-
-  'account.title': 'Ihr Konto',
-  'account.tenant': 'bei {tenant}',
-  'account.sessions': 'Wo Sie angemeldet sind',
-  'account.session.this': 'Dieser Browser',
-  'account.session.other': 'Ein anderer Browser',
-  'account.session.since': 'seit {time}',
-  'account.session.seen': 'zuletzt gesehen {time}',
-  'account.session.end': 'Dort abmelden',
-  'account.session.address': 'Adresse {address}',
-  'account.factors': 'Zweiter Schritt',
-  'account.factor.totp': 'Authenticator-App',
-  'account.factor.enrolled': 'eingerichtet {time}',
-  'account.factor.used': 'zuletzt benutzt {time}',
-  'account.factor.remove': 'Entfernen',
-  'account.factor.none': 'Sie haben keinen zweiten Schritt eingerichtet.',
-  'account.factor.add': 'Zweiten Schritt einrichten',
-  'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
-  'account.identities': 'Anmeldung über andere',
-  'account.identity.none': 'Sie haben keinen anderen Anbieter verbunden.',
-  'account.identity.linked': 'verbunden {time}',
-  'account.identity.used': 'zuletzt benutzt {time}',
-  'account.identity.unlink': 'Verbindung beenden',
-  'account.identity.link': '{name} verbinden',
-  'account.consents': 'Anwendungen, denen Sie Zugriff gegeben haben',
-  'account.consent.none': 'Sie haben keiner Anwendung Zugriff gegeben.',
-  'account.consent.since': 'seit {time}',
-  'account.consent.withdraw': 'Zurücknehmen',
-  'account.delegations': 'Agenten, die für Sie handeln',
-  'account.delegation.none': 'Kein Agent handelt für Sie.',
-  'account.delegation.since': 'seit {time}',
-  'account.delegation.until': 'bis {time}',
-  'account.delegation.revoke': 'Beenden',
-  'account.signout': 'Abmelden',
-
   'common.or': 'oder',
   'mfa.recovery': 'Kein Passkey zur Hand? Geben Sie einen Ihrer Wiederherstellungscodes ein.',
   'mfa.recovery.hint': 'Jeder Code gilt einmal.',
   'mfa.passkey.wrong':
     'Dieser Passkey ließ sich nicht verwenden. Versuchen Sie es noch einmal oder auf anderem Weg.',
-  'enroll.app': 'Mit einer Authenticator-App',
-  'passkey.sign-in': 'Mit einem Passkey anmelden',
-  'passkey.wrong':
-    'Dieser Passkey öffnet hier kein Konto. Versuchen Sie einen anderen oder melden Sie sich mit Ihrem Passwort an.',
-  'passkey.use': 'Passkey verwenden',
-  'passkey.create': 'Passkey erstellen',
-  'passkey.enroll': 'Mit einem Passkey',
-  'passkey.enroll.lead':
-    'Ihr Fingerabdruck, Ihr Gesicht oder die Sperre Ihres Geräts belegt, dass Sie es sind. Schnell und sicher vor gefälschten Seiten.',
-  'passkey.enroll.device':
-    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
-  'passkey.copyable':
-    'Dieser Passkey lässt sich auf andere Geräte kopieren. Verwenden Sie einen Sicherheitsschlüssel oder einen, der auf diesem Gerät bleibt.',
-  'passkey.refused': 'Der Passkey konnte nicht hinzugefügt werden. Versuchen Sie es noch einmal.',
-  'passkey.device':
-    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
-  'passkey.name': 'Name des Passkeys',
-  'passkey.name.hint': 'Damit Sie Ihre Passkeys auseinanderhalten.',
-  'passkey.cancelled':
-    'Es wurde nichts verwendet. Versuchen Sie es noch einmal, wenn Sie bereit sind.',
-  'passkey.known': 'Dieses Gerät hat schon einen Passkey Ihres Kontos.',
-  'passkey.failed':
-    'Das hat nicht geklappt. Laden Sie die Seite neu und versuchen Sie es noch einmal.',
-  'passkey.missing': 'Passkeys brauchen einen aktuellen Browser, der Skripte ausführt.',
-  'passkey.new.title': 'Passkey hinzufügen',
-  'passkey.new.lead':
-    'Melden Sie sich mit Fingerabdruck, Gesicht, der Sperre Ihres Geräts oder einem Sicherheitsschlüssel an statt mit Ihrem Passwort.',
-  'passkey.new.back': 'Zurück zu Ihrem Konto',
-  'account.passkeys': 'Passkeys',
-  'account.passkey.none': 'Sie haben keine Passkeys. Mit einem melden Sie sich ohne Passwort an.',
-  'account.passkey.add': 'Passkey hinzufügen',
-  'account.passkey.device': 'Bleibt auf einem Gerät',
-  'account.passkey.synced': 'Gesichert von seinem Passwortmanager',
-  'account.passkey.copyable': 'Kann gesichert werden',
-  'account.passkey.rename': 'Umbenennen',
-  'account.passkey.name': 'Name',
-  'account.passkey.save': 'Speichern',
 
   'logout.title': 'Sie sind abgemeldet',
   'logout.lead': 'Ihre Sitzung in diesem Browser ist beendet.',
@@ -327,9 +238,6 @@ export const de: Catalogue = {
   'inbox.denied.title': 'Nicht erlaubt',
   'inbox.denied':
     '{name} erhält keinen Zugriff auf Ihr Konto. Sie können dieses Fenster schließen.',
-  'account.requests':
-    'Anwendungen können Sie bitten, sich anderswo anzumelden, etwa bei einem Telefondienst.',
-  'account.requests.open': 'Anfragen ansehen',
 
   'signedout.title': 'Abgemeldet',
   'signedout.lead': 'Sie sind abgemeldet. Sie können dieses Fenster schließen.',

@@ -118,16 +118,19 @@ for (const [title, who, role, seen] of [
   test(title, (t) => t.deepEqual(visibleTo({ ...principal, ...who }, role), seen))
 }
 
-for (const [acr, authTimeSecs, now, is] of [
-  ['aal2', 1000, 1300, true],
-  ['aal3', 1000, 1300, true],
-  ['aal2', 1000, 1301, false],
-  ['aal1', 1000, 1000, false],
-  [null, 1000, 1000, false],
-  ['aal9', 1000, 1000, false],
-  ['aal2', null, 1000, false],
+for (const [acr, needed, authTimeSecs, now, is] of [
+  ['aal2', 2, 1000, 1300, true],
+  ['aal3', 2, 1000, 1300, true],
+  ['aal3', 3, 1000, 1300, true],
+  ['aal2', 3, 1000, 1300, false],
+  ['aal3', 3, 1000, 1301, false],
+  ['aal2', 2, 1000, 1301, false],
+  ['aal1', 2, 1000, 1000, false],
+  [null, 2, 1000, 1000, false],
+  ['aal9', 2, 1000, 1000, false],
+  ['aal2', 2, null, 1000, false],
 ] as const) {
-  test(`${acr} at ${authTimeSecs} is ${is ? '' : 'not '}enough at ${now}`, (t) => {
-    t.is(isSteppedUp({ ...principal, acr, authTimeSecs }, now, 300), is)
+  test(`${acr} of ${authTimeSecs} is ${is ? '' : 'not '}enough for aal${needed} at ${now}`, (t) => {
+    t.is(isSteppedUp({ ...principal, acr, authTimeSecs }, needed, now, 300), is)
   })
 }
