@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './service.js'
+import { until } from './watch.js'
 
 const run = promisify(execFile)
 const START_MS_MAX = 15_000
@@ -27,8 +28,7 @@ export interface SshFolder {
   remove(): void
 }
 
-export function sshFolder(): SshFolder {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-ssh-'))
+export function sshFolder(folder = mkdtempSync(join(tmpdir(), 'svc-ssh-'))): SshFolder {
   const path = (name: string) => join(folder, name)
   return {
     path,
@@ -68,11 +68,22 @@ export interface Sshd {
   revoke(krl: Uint8Array): void
   /** Logs in and prints a word; 0 when the server let us in. */
   login(user: string, privateKey: string, certificate: string): Promise<Ran>
+  /** Has it read its configuration anew. */
+  reload(): Promise<void>
   stop(): Promise<void>
 }
 
+export type SshdOptions = {
+  /** Whom it trusts is written into `sshd_config` later. */
+  readonly trustless?: boolean | undefined
+}
+
 /** Debian's sshd on loopback, with nothing but certificates to log in by. Needs root. */
-export async function startSshd(program: string, folder: SshFolder): Promise<Sshd> {
+export async function startSshd(
+  program: string,
+  folder: SshFolder,
+  { trustless = false }: SshdOptions = {},
+): Promise<Sshd> {
   const port = await freePort()
   const hostKey = folder.path('host_key')
   await ran('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', hostKey)
@@ -89,8 +100,7 @@ export async function startSshd(program: string, folder: SshFolder): Promise<Ssh
       'ListenAddress 127.0.0.1',
       `HostKey ${hostKey}`,
       `PidFile ${folder.path('pid')}`,
-      `TrustedUserCAKeys ${trusted}`,
-      `RevokedKeys ${revoked}`,
+      ...(trustless ? [] : [`TrustedUserCAKeys ${trusted}`, `RevokedKeys ${revoked}`]),
       'AuthorizedKeysFile none',
       'PasswordAuthentication no',
       'KbdInteractiveAuthentication no',
@@ -128,6 +138,12 @@ export async function startSshd(program: string, folder: SshFolder): Promise<Ssh
         `${user}@127.0.0.1`,
         'echo in',
       ),
+    async reload() {
+      const before = restarts(log)
+      child.kill('SIGHUP')
+      await until('sshd to restart', START_MS_MAX, () => restarts(log) > before)
+      await answering(port, child, () => log)
+    },
     async stop() {
       if (child.exitCode !== null) return
       const ended = new Promise((resolve) => child.once('exit', resolve))
@@ -136,6 +152,8 @@ export async function startSshd(program: string, folder: SshFolder): Promise<Ssh
     },
   }
 }
+
+const restarts = (log: string) => log.split('Server listening on').length
 
 /** Who the tests run as: the one user that a server without configured users knows. */
 export const USER = userInfo().username
