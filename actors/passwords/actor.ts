@@ -46,6 +46,7 @@ export function passwordPool(settings: PasswordSettings, processors: number): Po
     queueMax: threadsMax * QUEUED_PER_THREAD_MAX,
     batchMax: 1,
     nice: NICE,
+    forgets: true,
   }
 }
 

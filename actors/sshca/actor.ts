@@ -72,6 +72,7 @@ export function sshcaPool(threadsMax: number): PoolOptions {
     module: new URL('./compute.js', import.meta.url),
     threadsMax,
     batchMax: BATCH_MAX,
+    forgets: true,
   }
 }
 

@@ -7,6 +7,8 @@ export type Result = readonly [ok: true, value: unknown] | readonly [ok: false, 
 
 type Compute = Record<string, (input: unknown) => unknown>
 
+const FORGETTING = /^/
+
 const { module } = workerData as { module: string }
 const compute = (await import(module)) as Compute
 
@@ -19,5 +21,7 @@ export async function runBatch(calls: readonly Call[]): Promise<Result[]> {
       results.push([false, error instanceof Error ? (error.stack ?? error.message) : String(error)])
     }
   }
+  // The engine keeps the text that a pattern matched last, whole.
+  FORGETTING.exec('')
   return results
 }

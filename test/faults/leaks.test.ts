@@ -6,11 +6,12 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
-import { request } from 'undici'
 import { apiOf, type Json } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
 import { canaries, type Found } from '../support/canaries.js'
+import { fixtureOf, lend, present } from '../support/delegation.js'
 import { CREDENTIALS, reachableUpstream, UPSTREAM_NAME } from '../support/egress.js'
+import { callThatGoesOn, proxied, type RunningCall } from '../support/leaky-calls.js'
 import { signIn } from '../support/person.js'
 import { separateService, type SeparateService } from '../support/separate-service.js'
 import type { TestService } from '../support/service.js'
@@ -52,17 +53,32 @@ test('nothing that was planted comes out', async (t) => {
     await service.end()
     await end()
   })
-  await traffic(service, upstream.origin)
+  const using = await traffic(service, upstream.origin)
+  // One call still runs: its secret is on the one thread that uses it.
+  const during = await service.threadHeaps()
+  t.deepEqual(during.filter(holds('bearer')).map(nameOf), ['egress'])
+  await using.end()
   await look(service)
   const heap = await service.heap()
   t.true(heap.includes('/v1/proxy/body'), 'it is the heap of the thread that answers')
   found.push(...flock.search('heap', heap))
-  t.true(flock.names.length > 15)
+  for (const { thread, heap: its } of await service.threadHeaps()) {
+    found.push(...flock.search(`heap of ${thread}`, its))
+  }
+  t.true(flock.names.length > 20)
   t.true(service.output().length > 1_000, 'there are logs')
   t.deepEqual(found, [])
 })
 
-async function traffic(service: SeparateService, upstream: string): Promise<void> {
+type ThreadHeap = { readonly thread: string; readonly heap: string }
+const nameOf = ({ thread }: ThreadHeap) => thread
+const holds =
+  (canary: string) =>
+  ({ thread, heap }: ThreadHeap) =>
+    flock.search(thread, heap).some((each) => each.canary === canary)
+
+/** @returns a call that goes on. */
+async function traffic(service: SeparateService, upstream: string): Promise<RunningCall> {
   const at = { ...service, ca: undefined, issuer: service.baseUrl } as unknown as TestService
   const api = apiOf(at)
   /** Sends, and searches the answer but for what it is there to tell. */
@@ -189,37 +205,16 @@ async function traffic(service: SeparateService, upstream: string): Promise<void
 
   demand(usable.length === 4 && open !== undefined, `only ${usable.length} credentials`)
 
-  // Egress: echoing, redirecting, erring upstreams, whole and streamed.
-  for (const id of usable) {
-    for (const path of [
-      '/headers',
-      '/secrets/none',
-      '/secrets/gzip',
-      '/redirect',
-      '/echo?a=b',
-      '/reset-before-headers',
-      '/reset-in-body',
-      '/not-http',
-      '/huge-headers',
-      '/bomb',
-    ]) {
-      for (const stream of ['true', 'false']) {
-        const answer = await request(new URL('/v1/proxy/body', service.baseUrl), {
-          method: 'POST',
-          headers: {
-            authorization: `Bearer ${direct}`,
-            'x-svc-credential-id': id,
-            'x-svc-method': 'GET',
-            'x-svc-url': upstream + path,
-            'x-svc-stream-response': stream,
-          },
-        })
-        const text = await answer.body.text().catch(() => '')
-        if (path === '/headers') demand(answer.statusCode === 200, text)
-        const where = `egress of ${path}, ${id}`
-        found.push(...flock.search(where, JSON.stringify(answer.headers) + text))
-      }
-    }
+  // Egress: echoing, redirecting, erring upstreams, by both routes, whole and streamed.
+  const person = await present(api, fixtureOf(workspace))
+  flock.plant('authenticator', person.secret)
+  const plain = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
+  const lent = await lend(api, String(plain.body['access_token']), person)
+  flock.plant('delegated token', lent.token.split('.')[2]!)
+  flock.plant('delegated refresh token', lent.refreshToken)
+  const callers = { direct, delegated: lent.token, upstream, body: wordOf('body') }
+  for (const [nth, id] of usable.entries()) {
+    found.push(...(await proxied(service, flock, { ...callers, id, heavy: nth === 0 })))
   }
 
   // SSH: an authority of our own, and what is signed with it.
@@ -265,8 +260,16 @@ async function traffic(service: SeparateService, upstream: string): Promise<void
   }
   const metrics = await api.get('/metrics', METRICS_TOKEN)
   found.push(...flock.search('metrics', JSON.stringify(metrics.body)))
-  for (const id of usable) await call('POST', `${CREDENTIALS}/${id}/revoke`, token, {})
-  await api.close()
+  const [kept, ...others] = usable
+  for (const id of others) await call('POST', `${CREDENTIALS}/${id}/revoke`, token, {})
+  const running = await callThatGoesOn(service, { token: direct, id: kept!, upstream })
+  return {
+    async end() {
+      await running.end()
+      await call('POST', `${CREDENTIALS}/${kept}/revoke`, token, {})
+      await api.close()
+    },
+  }
 }
 
 /** What was not done leaks nothing: the hunt is for what was. */

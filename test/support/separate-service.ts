@@ -9,9 +9,11 @@ import { join } from 'node:path'
 import { type FreshDatabase, freshDatabase } from './database.js'
 import { testKms } from './kms.js'
 import { freePort, TEST_DEFAULTS } from './service.js'
+import { ASK, type ThreadHeaps } from './thread-heaps.js'
 import { METRICS_TOKEN, until } from './watch.js'
 
 const MAIN = new URL('../../runtime/main.js', import.meta.url).pathname
+const THREAD_HEAPS = new URL('./thread-heaps.js', import.meta.url).pathname
 const WITHIN_MS = 120_000
 
 export interface SeparateService {
@@ -21,6 +23,8 @@ export interface SeparateService {
   output(): string
   /** What the objects of its main thread are: the text of a V8 heap snapshot, after a collection. */
   heap(): Promise<string>
+  /** The same of each of its other threads, by name. */
+  threadHeaps(): Promise<readonly { readonly thread: string; readonly heap: string }[]>
   end(): Promise<void>
 }
 
@@ -38,6 +42,7 @@ export async function separateService(
       '--heapsnapshot-signal=SIGUSR2',
       '--heap-snapshot-string-limit=10000000',
       `--diagnostic-dir=${folder}`,
+      `--import=${THREAD_HEAPS}`,
       MAIN,
       'serve',
       '--log-level',
@@ -45,7 +50,7 @@ export async function separateService(
     ],
     {
       cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: {
         PATH: process.env['PATH'],
         HOME: folder,
@@ -105,6 +110,18 @@ export async function separateService(
         return whole.includes('"strings":[') && /\]\s*\}\s*$/.test(whole.slice(-100))
       })
       return whole
+    },
+    async threadHeaps() {
+      const written = new Promise<ThreadHeaps>((resolve) => {
+        child.once('message', (message) => resolve(message as ThreadHeaps))
+      })
+      child.send(ASK)
+      return (await written).map(({ thread, file }) => {
+        const path = join(folder, file)
+        const heap = readFileSync(path, 'utf8')
+        rmSync(path)
+        return { thread, heap }
+      })
     },
     end,
   }
