@@ -70,16 +70,14 @@ if (sshdPath === undefined || ssh === undefined) {
 
     // The certificate that is taken back, on the login of the page; the other one goes on.
     t.like(JSON.parse(await page.run('sh', takeBack!, env)), { serial: serialOf(page.folder) })
-    const again = page
-      .blocks('sh')
-      [login!]!.split('\n')
-      .find((line) => line.startsWith('ssh '))!
+    const last = (index: number) => page.blocks('sh')[index]!.trim().split('\n').at(-1)!
+    const again = last(login!)
     t.regex((await shell(env, page.folder, again)).output, entered, 'the list is not fetched yet')
     await page.run('sh', fetchList!, env)
     const refused = await shell(env, page.folder, again)
     t.is(refused.code, 255)
     t.regex(refused.output, /Permission denied/)
-    const other = page.blocks('sh')[ownKey!]!.trim().split('\n').at(-1)!
+    const other = last(ownKey!)
     t.regex((await shell(env, page.folder, other)).output, entered)
   })
 }
