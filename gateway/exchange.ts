@@ -4,7 +4,6 @@
  */
 
 import type { ByteStream } from '../runtime/kernel/stream.js'
-import type { HeadFault } from './guard.js'
 
 /** Header names are lower case; the values of a name that came several times are joined. */
 export interface HeaderFields {
@@ -12,6 +11,9 @@ export interface HeaderFields {
   has(name: string): boolean
   entries(): Iterable<readonly [name: string, value: string]>
 }
+
+/** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */
+export type HeadFault = 'ambiguous' | 'too_large' | 'malformed'
 
 export interface RequestHead {
   /** As sent, upper case; one of those the guard lets through. */

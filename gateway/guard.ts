@@ -4,15 +4,12 @@
  * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2).
  */
 
-import type { HeaderFields } from './exchange.js'
+import type { HeaderFields, HeadFault } from './exchange.js'
 
 /** All header fields together: names, values and four bytes each for the separators. */
 export const HEAD_BYTES_MAX = 16 * 1024
 export const HEADER_COUNT_MAX = 64
 export const TARGET_BYTES_MAX = 8 * 1024
-
-/** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */
-export type HeadFault = 'ambiguous' | 'too_large' | 'malformed'
 
 /** Fields that must come at most once; two of them mean two readings. */
 const SINGLE_FIELDS = new Set([

@@ -5,7 +5,7 @@ import { settlementActor } from '../actors/settlement/actor.js'
 import { billingActor } from '../actors/billing/actor.js'
 import { paymentOutcomes } from '../actors/commerce/metrics.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
-import type { House } from './furnish.js'
+import type { House } from './house.js'
 import { paymentRails } from './rails.js'
 
 export function commerceFurnishings(house: House): readonly Furnishing[] {

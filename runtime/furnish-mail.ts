@@ -4,7 +4,7 @@ import { mailOutcomes } from '../actors/notify/metrics.js'
 import { createMailWorker, type MailWorker } from '../actors/notify/worker.js'
 import { type Captcha, openCaptcha } from '../actors/risk/captcha.js'
 import { type CaptchaGate, captchaGate, NO_CAPTCHA } from '../actors/risk/gate.js'
-import type { House } from './furnish.js'
+import type { House } from './house.js'
 
 export function mailWorkerOf(house: House): MailWorker {
   const { database, sealer, random, metrics, log } = house

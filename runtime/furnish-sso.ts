@@ -12,7 +12,7 @@ import {
 import { ssoMetrics } from '../actors/sso/metrics.js'
 import { callbackOf } from '../actors/sso/sign-in.js'
 import { tenants } from '../actors/tenants/protocol.js'
-import type { House } from './furnish.js'
+import type { House } from './house.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
 
 export function ssoFurnishings(house: House): readonly Furnishing[] {

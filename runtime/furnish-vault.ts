@@ -3,7 +3,7 @@ import { createVaultExports, type VaultExports } from '../actors/vault/exports.j
 import { vaultMetrics } from '../actors/vault/metrics.js'
 import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
 import { resealAll } from '../storage/reseal.js'
-import type { House } from './furnish.js'
+import type { House } from './house.js'
 
 export function vaultExportsOf(house: House): VaultExports {
   const { settings, database, sealer, clock, random, log, metrics } = house

@@ -18,7 +18,7 @@ import { auditActor } from '../actors/audit/actor.js'
 import { credentialsActor } from '../actors/credentials/actor.js'
 import { discoveryActor } from '../actors/discovery/actor.js'
 import { createDocuments } from '../actors/egress/documents.js'
-import { healthActor, type ProcessState } from '../actors/health/actor.js'
+import { healthActor } from '../actors/health/actor.js'
 import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
@@ -58,36 +58,14 @@ import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
 import { reconciliationActor } from '../actors/reconciliation/actor.js'
 import { x402Actor, type X402Module, x402Pool } from '../actors/x402/actor.js'
-import type { Coordination } from '../storage/coordination/port.js'
-import type { OpenDatabase } from '../storage/database.js'
-import type { Kms } from '../storage/kms/kms.js'
-import type { TenantSealer } from '../storage/seal.js'
-import type { Clock } from './kernel/clock.js'
 import { commerceFurnishings } from './furnish-commerce.js'
 import { type Furnishing, furnish, type Site } from './kernel/furnishing.js'
-import type { Logger } from './kernel/log.js'
-import type { Metrics } from './kernel/metrics.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
-import type { Random } from './kernel/random.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailWorkerOf } from './furnish-mail.js'
 import { resealOf, vaultExportsOf } from './furnish-vault.js'
 import { ssoFurnishings } from './furnish-sso.js'
-import type { Settings } from './settings.js'
-
-/** Everything that has been opened by the time actors are seated. */
-export interface House {
-  readonly settings: Settings
-  readonly database: OpenDatabase
-  readonly coordination: Coordination
-  readonly kms: Kms
-  readonly sealer: TenantSealer
-  readonly clock: Clock
-  readonly random: Random
-  readonly metrics: Metrics
-  readonly log: Logger
-  readonly process: ProcessState
-}
+import type { House } from './house.js'
 
 export function furnishings(house: House): readonly Furnishing[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = house

@@ -9,7 +9,7 @@ import type { Timing } from '../actors/x402/payments.js'
 import type { ReconciliationNeeds } from '../actors/reconciliation/actor.js'
 import type { X402Compute, X402Needs } from '../actors/x402/actor.js'
 import { reconciliationMetrics, x402Metrics } from '../actors/x402/metrics.js'
-import type { House } from './furnish.js'
+import type { House } from './house.js'
 import type { Settings } from './settings.js'
 
 const VERIFY_MS_MAX = 8_000

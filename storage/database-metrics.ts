@@ -1,8 +1,16 @@
 /** What the database tells of itself in the metrics. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { PoolStats } from './database.js'
+import type { PoolPlan } from './pool-plan.js'
 import type { PoolPurpose } from './sql.js'
 import { DatabaseUnavailable } from './unavailable.js'
+
+export interface PoolStats {
+  readonly pool: PoolPlan['name']
+  readonly max: number
+  readonly open: number
+  readonly idle: number
+  readonly waiting: number
+}
 
 export interface TransactionMeter {
   /** Runs a transaction and notes how long it took and how it ended. */

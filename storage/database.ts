@@ -2,7 +2,7 @@
 import { Pool, type PoolClient } from 'pg'
 import type { Registry } from 'prom-client'
 import type { Logger } from '../runtime/kernel/log.js'
-import { databaseMeter } from './database-metrics.js'
+import { databaseMeter, type PoolStats } from './database-metrics.js'
 import { createListener, type Listener } from './listen.js'
 import { Notifier } from './notifier.js'
 import {
@@ -24,7 +24,7 @@ import type {
   Transaction,
   TransactionOptions,
 } from './sql.js'
-import { transact } from './transaction.js'
+import { type SessionSource, transact } from './transaction.js'
 import { Turnstile } from './turnstile.js'
 import { DatabaseUnavailable, isConnectionLoss, isGivenUp } from './unavailable.js'
 
@@ -35,14 +35,6 @@ export interface DatabaseOptions {
   readonly log: Logger
   /** Where the figures of the pools are registered; one database per registry. */
   readonly registry?: Registry | undefined
-}
-
-export interface PoolStats {
-  readonly pool: PoolPlan['name']
-  readonly max: number
-  readonly open: number
-  readonly idle: number
-  readonly waiting: number
 }
 
 export interface OpenDatabase extends Database {
@@ -57,20 +49,6 @@ export interface OpenDatabase extends Database {
     statement: Statement,
     options?: Pick<TransactionOptions, 'pool' | 'signal'>,
   ): Promise<Rows<Row>>
-}
-
-/** Where a transaction runs: a connection for as long as `use` takes. */
-export interface SessionSource {
-  /** @param opening runs first; a connection on which it fails for being dead is replaced. */
-  use<T>(
-    opening: string | undefined,
-    signal: AbortSignal | undefined,
-    work: (session: Session) => Promise<T>,
-  ): Promise<T>
-  /** Set for background work on the pool of requests. */
-  readonly statementTimeoutMs: number | undefined
-  /** Wakes the listeners of the channels, soon. */
-  notify(channels: Iterable<string>): void
 }
 
 /** Opens the pools of a plane, with their minimum of connections, so that a bad URL fails now. */

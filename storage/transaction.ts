@@ -1,7 +1,6 @@
 /** One way to run a transaction: bound, cancellable, rolled back on any failure. */
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SessionSource } from './database.js'
 import type { Session } from './session.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
 import { openingStatements } from './tenancy.js'
@@ -14,6 +13,20 @@ import {
 
 const SERIALIZABLE_ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
+
+/** Where a transaction runs: a connection for as long as `use` takes. */
+export interface SessionSource {
+  /** @param opening runs first; a connection on which it fails for being dead is replaced. */
+  use<T>(
+    opening: string | undefined,
+    signal: AbortSignal | undefined,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T>
+  /** Set for background work on the pool of requests. */
+  readonly statementTimeoutMs: number | undefined
+  /** Wakes the listeners of the channels, soon. */
+  notify(channels: Iterable<string>): void
+}
 
 /** The channels to wake once a transaction has committed. */
 const wakeUps = new WeakMap<Transaction, Set<string>>()

@@ -6,8 +6,9 @@ import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../browser-sessions/protocol.js'
 import type { DelegationRecord } from '../delegation/protocol.js'
-import type { IdentitySeen, Upstream } from '../sso/protocol.js'
+import type { Upstream } from '../domain/upstream.js'
 import type { PageTenant, SecretShown } from '../login/protocol.js'
+import type { IdentitySeen } from '../sso/protocol.js'
 
 export type AccountProtocol = {
   read: Ask<{ session: BrowserSession }, AccountSeen>

@@ -1,14 +1,13 @@
 /** The answer that a client waits for: a code, written down with everything that was allowed. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import type { AskedClaims } from '../../storage/authorization-codes.js'
-import { insertCode } from '../../storage/authorization-codes.js'
+import { type AskedClaims, insertCode } from '../../storage/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../storage/authorization-requests.js'
 import { rememberConsent } from '../../storage/consents.js'
 import { openPersonSession } from '../../storage/sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/refresh.js'
-import type { InteractionNeeds, Underway } from './interaction.js'
+import type { InteractionNeeds, Underway } from './underway.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
 

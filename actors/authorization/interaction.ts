@@ -4,57 +4,25 @@
  * browser came back proves nothing. OpenID Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470.
  */
 import { createHash } from 'node:crypto'
-import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
-import type { AuthorizingClientRow } from '../../storage/applications.js'
+import type { Turn } from '../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../storage/authorization-requests.js'
 import { consentedScopes } from '../../storage/consents.js'
-import type { Database } from '../../storage/sql.js'
 import { type SessionDemand, unmetDemand } from '../domain/assurance.js'
 import { scopesOfClaims } from '../domain/person-claims.js'
 import { HUMAN_SCOPES } from '../domain/scopes.js'
-import type { BrowserSession, BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
-import type { KeysProtocol } from '../keys/protocol.js'
+import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { faceOf } from '../login/face.js'
 import { areKnownAudiences, tokenAudience } from '../tokens/audience.js'
-import type { OidcSettings } from '../tokens/settings.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
-import type { AuthorizationRequest } from './parameters.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
+import type { InteractionNeeds, Underway } from './underway.js'
 
 /** A person has this long to sign in and decide. */
 const REQUEST_MS = 30 * 60_000
 const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
-
-export type InteractionNeeds = {
-  readonly database: Database
-  readonly sessions: ActorRef<BrowserSessionsProtocol>
-  readonly keys: ActorRef<KeysProtocol>
-  readonly clock: Clock
-  readonly random: Random
-  readonly issuer: string
-  readonly oidc: Pick<OidcSettings, 'code_ttl_secs'>
-  readonly sessionSecsMax: number
-}
-
-/** A request on its way. */
-export type Underway = {
-  readonly client: AuthorizingClientRow
-  readonly request: AuthorizationRequest
-  /** When it came to the authorization endpoint: what `max_age` and `prompt=login` are measured by. */
-  readonly requestedAt: Date
-  /** The pushed request that it continues. */
-  readonly pushedId: string | null
-  /** Where it is kept; null while nobody had to be asked anything. */
-  readonly kept: { readonly id: string; readonly handle: string } | null
-  readonly sessionToken: string | null
-  /** The session in which the person just said yes. */
-  readonly allowedIn: string | null
-}
 
 export type Outcome = Answered | Interaction | ConsentAsked | Refused
 

@@ -16,7 +16,7 @@ import {
 import { chargeOf } from '../commerce/records.js'
 import { selectedTypes } from '../domain/event-filters.js'
 import { isUuid } from '../domain/ids.js'
-import type { CheckoutNeeds } from './actor.js'
+import type { CheckoutNeeds } from './needs.js'
 import type {
   AskFulfillment,
   ChargeUnknown,

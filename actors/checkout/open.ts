@@ -18,7 +18,7 @@ import { buyerFault } from '../domain/buyers.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { isUuid } from '../domain/ids.js'
 import { redirectFault, redirectHostsIn, redirectRules } from '../domain/redirect-hosts.js'
-import type { CheckoutNeeds } from './actor.js'
+import type { CheckoutNeeds } from './needs.js'
 import type {
   Checkout,
   CheckoutDetails,

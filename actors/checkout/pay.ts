@@ -17,7 +17,7 @@ import { railDesk } from '../commerce/desk.js'
 import type { Rail, Rails } from '../commerce/rail.js'
 import { isEmail } from '../domain/buyers.js'
 import { faceOf } from '../login/face.js'
-import type { CheckoutNeeds } from './actor.js'
+import type { CheckoutNeeds } from './needs.js'
 import { hashOf } from './open.js'
 import type {
   Pay,

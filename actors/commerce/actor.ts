@@ -1,23 +1,13 @@
 /** Merchants: their goods, and what was paid for them. Money itself moves in `charges.ts`. */
 import { defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
 import { findCharge, listCharges } from '../../storage/charges.js'
-import type { Database } from '../../storage/sql.js'
 import { isUuid } from '../domain/ids.js'
 import { goods } from './goods.js'
 import { type CommerceProtocol, commerce } from './protocol.js'
-import type { Rails } from './rail.js'
 import { chargeOf, listedOf } from './records.js'
 import { refunding } from './refund.js'
 import { subscriptions } from './subscriptions.js'
-
-export type CommerceNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly rails: Rails
-}
+import type { CommerceNeeds } from './needs.js'
 
 const anyOrder = () => undefined
 

@@ -19,7 +19,7 @@ import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
 import { currencyExponent } from '../domain/currencies.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import { isUuid } from '../domain/ids.js'
-import type { CommerceNeeds } from './actor.js'
+import type { CommerceNeeds } from './needs.js'
 import type {
   Activate,
   Changed,

@@ -13,7 +13,7 @@ import {
 } from '../../storage/subscriptions.js'
 import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
-import type { CommerceNeeds } from './actor.js'
+import type { CommerceNeeds } from './needs.js'
 import type {
   CancelSubscription,
   Changed,

@@ -6,29 +6,14 @@
  * revoked, or expired by time. Every transition is one conditional statement (interface.md, Device
  * delegation request; decisions.md section 3).
  */
-import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
-import type { Database } from '../../storage/sql.js'
-import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
-import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import { defineActor } from '../../runtime/kernel/actor.js'
+import { browserSessions } from '../browser-sessions/protocol.js'
+import { tokens } from '../tokens/protocol.js'
 import { asking } from './asking.js'
 import { deciding } from './deciding.js'
 import { holding } from './holding.js'
-import type { DelegationMetrics } from './metrics.js'
 import { type DelegationProtocol, delegation } from './protocol.js'
-import type { DeviceAuthorizationSettings } from './settings.js'
-
-export type DelegationNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly tokens: ActorRef<TokensProtocol>
-  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
-  readonly metrics: DelegationMetrics
-  readonly issuer: string
-  readonly settings: DeviceAuthorizationSettings
-}
+import type { DelegationNeeds } from './needs.js'
 
 export const delegationActor = defineActor<DelegationProtocol, DelegationNeeds>({
   address: delegation,

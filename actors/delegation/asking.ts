@@ -10,7 +10,7 @@ import {
 } from '../../storage/delegation-requests.js'
 import { audited } from '../domain/audit.js'
 import { newUserCode } from '../domain/user-code.js'
-import type { DelegationNeeds } from './actor.js'
+import type { DelegationNeeds } from './needs.js'
 import type {
   DelegationProtocol,
   PollDelegation,

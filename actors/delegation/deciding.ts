@@ -15,7 +15,7 @@ import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type { SessionDemand } from '../domain/assurance.js'
 import { readUserCode } from '../domain/user-code.js'
 import { faceOf } from '../login/face.js'
-import type { DelegationNeeds } from './actor.js'
+import type { DelegationNeeds } from './needs.js'
 import { byPerson } from './person.js'
 import type {
   Asked,

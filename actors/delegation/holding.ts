@@ -18,7 +18,7 @@ import { actorOf, doneBy } from '../domain/audit.js'
 import { delegationRevoked, type EndedBy } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { isDirect, type Principal } from '../domain/principal.js'
-import type { DelegationNeeds } from './actor.js'
+import type { DelegationNeeds } from './needs.js'
 import { byPerson } from './person.js'
 import type {
   DelegationProtocol,

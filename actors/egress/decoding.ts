@@ -3,10 +3,6 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { createZstdDecoder } from './zstd.js'
 
-/** What is decoded per input byte and on top of it: beyond, it is a bomb. */
-const RATIO_MAX = 200
-const ALLOWANCE_BYTES = 8 * 1024 * 1024
-
 const DECODERS: Readonly<Record<string, () => Transform | null>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
@@ -25,11 +21,6 @@ export function decoderOf(encoding: string | undefined): Transform | null | 'unk
   const name = encoding?.trim().toLowerCase() ?? ''
   if (name === '' || name === 'identity') return null
   return DECODERS[name]?.() ?? 'unknown'
-}
-
-/** Whether so much output of so much input can be honest. */
-export function isBomb(inputBytes: number, outputBytes: number): boolean {
-  return outputBytes > ALLOWANCE_BYTES + inputBytes * RATIO_MAX
 }
 
 /** The caller's Accept-Encoding without codings that could not be undone. */

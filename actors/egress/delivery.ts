@@ -4,7 +4,7 @@
  */
 import type { Transform } from 'node:stream'
 import type { ByteWriter } from '../../runtime/kernel/stream.js'
-import { isBomb } from './decoding.js'
+import { isBomb } from './bomb.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
 import type { UsageReader } from './usage.js'

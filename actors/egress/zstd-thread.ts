@@ -4,7 +4,7 @@
  */
 import { parentPort } from 'node:worker_threads'
 import { Decompress } from 'fzstd'
-import { isBomb } from './decoding.js'
+import { isBomb } from './bomb.js'
 import { ZstdFrames, ZstdRefused } from './zstd-frames.js'
 
 /** One chunk of the answer as it came; null is its end. */

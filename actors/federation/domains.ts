@@ -21,7 +21,7 @@ import {
 import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
 import { readDomain } from '../sso/rules.js'
-import type { FederationNeeds } from './actor.js'
+import type { FederationNeeds } from './needs.js'
 import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const

@@ -16,7 +16,7 @@ import { actorOf, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../egress/targets.js'
-import type { FederationNeeds } from './actor.js'
+import type { FederationNeeds } from './needs.js'
 import type { FederationProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const

@@ -1,6 +1,5 @@
 /** What every step of signing in begins with: the flow of its page and the session of its browser. */
-import type { Turn } from '../../runtime/kernel/actor.js'
-import type { ActorRef } from '../../runtime/kernel/actor.js'
+import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { type BrowserSessionRow, findBrowserSession } from '../../storage/browser-sessions.js'
@@ -13,7 +12,8 @@ import { nextStep, pathOf, reachOf, sha256, type Step } from '../browser-session
 import type { FlowReason } from '../browser-sessions/protocol.js'
 import type { SessionCookieSettings } from '../browser-sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
-import type { SsoProtocol, Upstream } from '../sso/protocol.js'
+import type { SsoProtocol } from '../sso/protocol.js'
+import type { Upstream } from '../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { faceOf } from './face.js'
 import type { Lockout, LockoutSettings } from './lockout.js'

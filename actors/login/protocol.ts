@@ -5,7 +5,7 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { TenantId } from '../domain/ids.js'
 import type { TenantSelector } from '../domain/tenancy.js'
-import type { Upstream } from '../sso/protocol.js'
+import type { Upstream } from '../domain/upstream.js'
 import type { FlowReason } from '../browser-sessions/protocol.js'
 
 export type LoginProtocol = {

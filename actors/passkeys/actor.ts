@@ -1,34 +1,17 @@
 /** Passkeys: the handlers, put together from their steps. */
-import type { Registry } from 'prom-client'
-import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import { defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { accountFactors } from '../../storage/passkeys.js'
-import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
-import type { LoginNeeds, LoginTools } from '../login/flow.js'
+import { browserSessions } from '../browser-sessions/protocol.js'
 import { lockout } from '../login/lockout.js'
-import { login, type LoginProtocol, type SignInOffers } from '../login/protocol.js'
-import { type Ceremonies, ceremonies } from './ceremonies.js'
+import { login } from '../login/protocol.js'
+import { sso } from '../sso/protocol.js'
+import { ceremonies } from './ceremonies.js'
 import { type PasskeyStep, passkeyMetrics } from './metrics.js'
+import type { PasskeysNeeds, PasskeyTools } from './needs.js'
 import { ownPasskeys } from './own.js'
 import { passkeys, type PasskeysProtocol } from './protocol.js'
-import { sso } from '../sso/protocol.js'
 import { secondFactorStep } from './second-factor.js'
-import type { RelyingParty } from './settings.js'
 import { signInStep } from './sign-in.js'
-
-export type PasskeysNeeds = Omit<LoginNeeds, 'passwords' | 'tenants' | 'sealer' | 'alwaysTwo'> & {
-  readonly registry: Registry
-  readonly login: ActorRef<LoginProtocol>
-  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
-  readonly relyingParty: RelyingParty
-  /** For the sign-in page, where a passkey will not do. */
-  readonly offers: SignInOffers
-}
-
-export type PasskeyTools = PasskeysNeeds &
-  Pick<LoginTools, 'lockout'> & {
-    readonly ceremonies: Ceremonies
-    readonly hasFactor: (accountId: string, turn: Turn) => Promise<boolean>
-  }
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,

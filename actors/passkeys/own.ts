@@ -9,7 +9,7 @@ import { isUuid } from '../domain/ids.js'
 import type { EventType } from '../domain/events.js'
 import { faceOf } from '../login/face.js'
 import type { PageTenant } from '../login/protocol.js'
-import type { PasskeyTools } from './actor.js'
+import type { PasskeyTools } from './needs.js'
 import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
 import { passkeyName, registration, storePasskey } from './registration.js'
 

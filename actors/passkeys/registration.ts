@@ -5,7 +5,7 @@ import { insertPasskey, listPasskeys } from '../../storage/passkeys.js'
 import { countRecoveryCodes, replaceRecoveryCodes } from '../../storage/second-factors.js'
 import type { Transaction } from '../../storage/sql.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from '../login/recovery-codes.js'
-import type { PasskeyTools } from './actor.js'
+import type { PasskeyTools } from './needs.js'
 import type { Owner } from './ceremonies.js'
 import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
 

@@ -5,9 +5,7 @@
  * kinds: at home it holds everywhere, by another tenant it holds there (decisions.md 22, suspending
  * a member agent).
  */
-import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
+import { defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import {
   type AgentPlace,
   deleteAgent,
@@ -24,28 +22,20 @@ import { type AgentWithKeys, findAgent, findAgents } from '../../storage/agents.
 import { appendAudit } from '../../storage/audit.js'
 import { type DelegationsToEnd, endDelegations } from '../../storage/delegations.js'
 import { appendEvents } from '../../storage/outbox.js'
-import type { Database, Transaction } from '../../storage/sql.js'
+import type { Transaction } from '../../storage/sql.js'
 import type { AgentRecord } from '../agents/protocol.js'
 import { agentRecord } from '../agents/records.js'
 import { actorOf, audited, type AuditOnlyType, doneBy } from '../domain/audit.js'
 import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
-import { type PowProtocol, pow } from '../pow/protocol.js'
-import { type TokensProtocol, tokens } from '../tokens/protocol.js'
+import { pow } from '../pow/protocol.js'
+import { tokens } from '../tokens/protocol.js'
 import { agentKeys } from './keys.js'
 import { type AgentFound, type OneAgent, type RosterProtocol, roster } from './protocol.js'
 import { scopesFault } from './rules.js'
+import type { RosterNeeds } from './needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
-
-export type RosterNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly pow: ActorRef<PowProtocol>
-  readonly tokens: ActorRef<TokensProtocol>
-  readonly issuer: string
-}
 
 export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
   address: roster,

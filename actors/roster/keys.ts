@@ -24,7 +24,7 @@ import { ownershipRefusal } from '../agents/rules.js'
 import { actorOf, audited, type AuditOnlyType, type Caller, doneBy } from '../domain/audit.js'
 import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
-import type { RosterNeeds } from './actor.js'
+import type { RosterNeeds } from './needs.js'
 import type { AddKey, KeyChanged, KeyUnchanged, OneKey, RosterProtocol } from './protocol.js'
 import { isItself, judgeDeprecation, judgeRevocation, keyAuthority } from './rules.js'
 

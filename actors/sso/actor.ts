@@ -1,47 +1,19 @@
 /** Sign-in through other providers: the handlers, put together from their parts. */
-import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
+import { defineActor } from '../../runtime/kernel/actor.js'
 import { appendAudit } from '../../storage/audit.js'
-import type { Sealer } from '../../storage/sealer.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
-import type { Database } from '../../storage/sql.js'
 import { listIdentities, removeIdentity } from '../../storage/upstream-identities.js'
 import { findDomainRoute } from '../../storage/verified-domains.js'
-import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
+import { browserSessions } from '../browser-sessions/protocol.js'
 import { personDid } from '../credentials/records.js'
 import { isUuid } from '../domain/ids.js'
 import { socialOf } from '../login/face.js'
-import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
-import type { UpstreamClient } from './client.js'
-import type { SsoMetrics } from './metrics.js'
+import { tenants } from '../tenants/protocol.js'
 import { sso, type SsoProtocol } from './protocol.js'
-import { type Providers, type ProviderSettings, providersOf } from './providers.js'
+import { providersOf } from './providers.js'
 import { domainOf } from './rules.js'
 import { sensitive, signInSteps } from './sign-in.js'
-
-export type SsoNeeds = {
-  readonly database: Database
-  readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
-  readonly tenants: ActorRef<TenantsProtocol>
-  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
-  readonly client: UpstreamClient
-  readonly metrics: SsoMetrics
-  readonly issuer: string
-  readonly settings: ProviderSettings
-  /** `verified_domains.enabled`. */
-  readonly verifiedDomains: boolean
-  /** `social.account_linking.enabled`. */
-  readonly linking: boolean
-  readonly cookies: { readonly idle_secs: number; readonly absolute_secs: number }
-  /** `two_factor.enabled`. */
-  readonly alwaysTwo: boolean
-}
-
-/** The needs with the providers read from the settings. */
-export type SsoTools = SsoNeeds & { readonly providers: Providers }
+import type { SsoNeeds, SsoTools } from './needs.js'
 
 const anyOrder = () => undefined
 

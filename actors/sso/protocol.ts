@@ -7,6 +7,7 @@ import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type { OrganizationId, TenantId } from '../domain/ids.js'
 import type { TenantSelector } from '../domain/tenancy.js'
 import type { PageTenant, Visitor } from '../login/protocol.js'
+import type { Upstream } from '../domain/upstream.js'
 
 export type SsoProtocol = {
   /** The providers that people of a tenant may use. */
@@ -61,11 +62,6 @@ export type SsoFault =
   /** A new sign-in was asked for and the provider does not confirm one. */
   | 'not_fresh'
 
-export type Upstream = {
-  /** `google`, `microsoft`, `gitlab`, `oidc`, or the id of a provider of the tenant. */
-  readonly id: string
-  readonly name: string
-}
 export type ListOffered = {
   readonly tenantId: TenantId
   /** The tenant's settings, as stored. */

@@ -9,7 +9,7 @@ import {
   type SsoProviderRow,
 } from '../../storage/sso-providers.js'
 import { isUuid } from '../domain/ids.js'
-import type { Upstream } from './protocol.js'
+import type { Upstream } from '../domain/upstream.js'
 import type { EnterpriseSsoSettings, GenericOauthSettings, SocialSettings } from './settings.js'
 
 export type Provider = {

@@ -25,7 +25,7 @@ import { eventData } from '../domain/events.js'
 import { faceOf, socialOf } from '../login/face.js'
 import { readProgress } from '../login/flow.js'
 import type { PageTenant, Visitor } from '../login/protocol.js'
-import type { SsoTools } from './actor.js'
+import type { SsoTools } from './needs.js'
 import type { Ask, Errand, Said } from './client.js'
 import type {
   Linked,

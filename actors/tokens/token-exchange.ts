@@ -21,7 +21,6 @@ import type { Client } from './clients.js'
 import {
   ACCESS_TOKEN_URN,
   type Exchanger,
-  type ExchangeVerdict,
   judgeExchange,
   readTokens,
   shrunkScopes,
@@ -41,6 +40,7 @@ import type { JwtSettings } from './settings.js'
 import type { TenantCommits } from './tenant-commits.js'
 import type { TokenSigner } from './token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
+import type { Presented } from './presented.js'
 
 export type ExchangeNeeds = {
   readonly database: Database
@@ -61,15 +61,6 @@ export type ExchangeProof = {
   readonly refusal: (description: string) => Promise<ProofRefused>
   /** Of the client, for the audit log. */
   readonly address: string
-}
-
-/** The tokens of a request that were found to be good, and who asks. */
-export type Presented = {
-  readonly subject: ReadToken
-  readonly exchanger: Exchanger
-  readonly actor: ReadToken | null
-  readonly verdict: Exclude<ExchangeVerdict, OAuthRefused>
-  readonly mayAct: string | null
 }
 
 /** `client` is null when nothing but an actor token says who asks. */

@@ -10,7 +10,7 @@ import { ACCESS_TOKEN_URN } from './exchange-rules.js'
 import type { OAuthForm } from './form.js'
 import type { OAuthRefused, SecretIssued } from './protocol.js'
 import { refuse } from './refusals.js'
-import type { Presented } from './token-exchange.js'
+import type { Presented } from './presented.js'
 
 export const VAULT_SECRET_URN = 'urn:svc:params:oauth:token-type:vault-secret'
 const CREDENTIAL_URN = 'urn:svc:vault:credential:'

@@ -1,25 +1,10 @@
 /** The people of a tenant: those it invites or provisions, and the fixture users of a sandbox. */
-import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
-import type { Database } from '../../storage/sql.js'
-import type { InvitationsSettings } from '../login/settings.js'
-import type { MailRoom } from '../notify/mail-room.js'
-import { type PasswordsProtocol, passwords } from '../passwords/protocol.js'
+import { defineActor } from '../../runtime/kernel/actor.js'
+import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
 import { members } from './members.js'
 import { type UsersProtocol, users } from './protocol.js'
-
-export type UsersNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly passwords: ActorRef<PasswordsProtocol>
-  readonly mail: MailRoom
-  readonly invitations: InvitationsSettings
-  /** `oidc.issuer_url`. */
-  readonly issuer: string
-}
+import type { UsersNeeds } from './needs.js'
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,

@@ -18,7 +18,7 @@ import { holdTenant, type TenantRow } from '../../storage/tenants.js'
 import { actorOf, audited, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
-import type { UsersNeeds } from './actor.js'
+import type { UsersNeeds } from './needs.js'
 import {
   type Busy,
   type FixtureLimit,

@@ -6,7 +6,7 @@ import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
 import type { SealedMail } from '../notify/mail-room.js'
 import { sendTicketed } from '../notify/ticketed.js'
-import type { UsersNeeds } from './actor.js'
+import type { UsersNeeds } from './needs.js'
 
 const LINK_TOKEN_BYTES = 32
 

@@ -26,7 +26,7 @@ import {
 import { actorOf, audited, type Caller, doneBy } from '../domain/audit.js'
 import { delegationRevoked, type EventType, eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
-import type { UsersNeeds } from './actor.js'
+import type { UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
 import type {
   CreateUser,

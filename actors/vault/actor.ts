@@ -2,11 +2,8 @@
  * The vault: what third parties gave us to use. Secrets are sealed before they are stored and opened
  * where they are used; nothing of them is kept in memory here. decisions.md 4, 17, 22.
  */
-import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
-import type { Sealer } from '../../storage/sealer.js'
-import type { Database, Transaction } from '../../storage/sql.js'
+import { defineActor } from '../../runtime/kernel/actor.js'
+import type { Transaction } from '../../storage/sql.js'
 import {
   findVaultCredential,
   listGrantedCredentials,
@@ -17,26 +14,15 @@ import { listVaultGrants } from '../../storage/vault-grants.js'
 import { listVaultLeases } from '../../storage/vault-leases.js'
 import { granteeOf } from '../domain/grantee.js'
 import { isUuid } from '../domain/ids.js'
-import { type SshcaProtocol, sshca } from '../sshca/protocol.js'
+import { sshca } from '../sshca/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
 import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
 import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
+import type { VaultNeeds } from './needs.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
-
-export type VaultNeeds = {
-  readonly database: Database
-  readonly sealer: Sealer
-  readonly sshca: ActorRef<SshcaProtocol>
-  readonly clock: Clock
-  readonly random: Random
-  readonly settings: {
-    /** 0: as many as they like. */
-    readonly max_credentials_per_tenant: number
-  }
-}
 
 const anyOrder = () => undefined
 

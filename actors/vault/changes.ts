@@ -13,7 +13,7 @@ import { revokeGrantsOf, revokeVaultGrant } from '../../storage/vault-grants.js'
 import { revokeLeasesOf, revokeVaultLease } from '../../storage/vault-leases.js'
 import type { Caller } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
-import type { VaultNeeds } from './actor.js'
+import type { VaultNeeds } from './needs.js'
 import { sourcesFault } from './credentials.js'
 import { credentialResource, grantRevoked, noted } from './events.js'
 import type {

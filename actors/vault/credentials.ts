@@ -15,7 +15,7 @@ import {
 import { isUuid } from '../domain/ids.js'
 import { metadataSources } from '../domain/networks.js'
 import type { Principal } from '../domain/principal.js'
-import type { VaultNeeds } from './actor.js'
+import type { VaultNeeds } from './needs.js'
 import { credentialCreated, credentialResource, noted, secretAccessed } from './events.js'
 import type {
   ChangeCredential,

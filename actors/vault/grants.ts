@@ -8,7 +8,7 @@ import type { SecretCredentialRow } from '../../storage/vault-credentials.js'
 import { agentBelongs, insertVaultGrant } from '../../storage/vault-grants.js'
 import { insertVaultLease } from '../../storage/vault-leases.js'
 import { isUuid } from '../domain/ids.js'
-import type { VaultNeeds } from './actor.js'
+import type { VaultNeeds } from './needs.js'
 import { noted } from './events.js'
 import type {
   CreateGrant,

@@ -13,10 +13,11 @@ import type {
   HeaderBlock,
   HeaderFields,
   HeaderPair,
+  HeadFault,
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { announcesBody, HEAD_BYTES_MAX, HeadCheck, type HeadFault } from '../guard.js'
+import { announcesBody, HEAD_BYTES_MAX, HeadCheck } from '../guard.js'
 import { plainAddress } from './addresses.js'
 import { relayTo } from '../relay.js'
 import { streamSink } from './node-sink.js'

@@ -23,10 +23,11 @@ import type {
   HeaderBlock,
   HeaderFields,
   HeaderPair,
+  HeadFault,
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck, type HeadFault } from '../guard.js'
+import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../guard.js'
 import { plainAddress } from './addresses.js'
 import { relayTo } from '../relay.js'
 import { streamSink } from './node-sink.js'

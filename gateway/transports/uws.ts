@@ -15,10 +15,11 @@ import type {
   HeaderBlock,
   HeaderFields,
   HeaderPair,
+  HeadFault,
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { announcesBody, HeadCheck, type HeadFault } from '../guard.js'
+import { announcesBody, HeadCheck } from '../guard.js'
 import { relayTo } from '../relay.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'

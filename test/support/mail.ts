@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import type { UsersNeeds } from '../../actors/users/actor.js'
+import type { UsersNeeds } from '../../actors/users/needs.js'
 import { type Certificate, makeCertificate } from './certificates.js'
 
 export type Received = {

@@ -1,5 +1,6 @@
 /** Commerce without HTTP: its actors on a held clock, over a rail that may fail at any moment. */
-import { checkoutActor, type CheckoutNeeds } from '../../actors/checkout/actor.js'
+import { checkoutActor } from '../../actors/checkout/actor.js'
+import type { CheckoutNeeds } from '../../actors/checkout/needs.js'
 import { billingRounds } from '../../actors/billing/rounds.js'
 import { commerceActor } from '../../actors/commerce/actor.js'
 import { type Rail, railsOf } from '../../actors/commerce/rail.js'
