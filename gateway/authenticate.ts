@@ -80,7 +80,8 @@ export function authenticator(
         }
       }
       const { principal } = verdict
-      const misplaced = await judgeHost(host, principal, options)
+      const judged = judgeHost(host, principal, options)
+      const misplaced = judged === null ? null : await judged
       return misplaced === null
         ? { tag: 'principal', principal }
         : { tag: 'problem', problem: misplaced }

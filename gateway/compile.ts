@@ -2,9 +2,16 @@
 import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
+import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './http-metrics.js'
-import type { AnyRouteRequest, ReplyRule, Route, ThrottleRule } from './route.js'
+import {
+  type AnyRouteRequest,
+  isQueryFields,
+  type ReplyRule,
+  type Route,
+  type ThrottleRule,
+} from './route.js'
 
 export type AnyRef = ActorRef<Record<string, { message: unknown; reply: { tag: string } }>>
 export type Refs = ReadonlyMap<string, ActorRef<never>>
@@ -32,6 +39,8 @@ export type CompiledRoute = {
   /** The success media types, for Accept. */
   readonly offers: readonly string[]
   readonly isHealth: boolean
+  /** What an empty query comes to, judged once; null where the route reads none. */
+  readonly emptyQuery: Parsed<unknown> | null
   readonly deprecation: readonly HeaderPair[]
 }
 
@@ -67,8 +76,16 @@ export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): Co
       ),
     ],
     isHealth: path.startsWith('/health/'),
+    emptyQuery: emptyQueryOf(route),
     deprecation: deprecationOf(route),
   }
+}
+
+function emptyQueryOf({ query }: Route): Parsed<unknown> | null {
+  if (query === undefined) return null
+  if (isQueryFields(query)) return { ok: true, value: [] }
+  const judged = checked(query, {}, queryPointer)
+  return judged.ok ? { ok: true, value: Object.freeze(judged.value) } : judged
 }
 
 /** Schemes under which a caller has a token to be counted by. */

@@ -120,9 +120,7 @@ export class Pipeline {
 
   private async answer(visit: Visit, route: CompiledRoute): Promise<void> {
     try {
-      const abort = new AbortController()
-      visit.abort = abort
-      visit.exchange.onAborted(() => abort.abort())
+      visit.exchange.onAborted(() => visit.leave())
       const request = await this.prepare(visit, route)
       if (request !== null) await this.ask(visit, route, request)
     } catch (error) {
@@ -157,7 +155,8 @@ export class Pipeline {
       if (!this.admit(visit, quotas.takeDefault(key))) return null
     }
 
-    const parts = await input.read(visit, route, visit.principal)
+    const reading = input.read(visit, route, visit.principal)
+    const parts = reading instanceof Promise ? await reading : reading
     if (!parts.ok) {
       answers.problem(visit, parts.problem, parts.close === true)
       return null
@@ -208,13 +207,13 @@ export class Pipeline {
     }
     // Guessing has a quota of its own per address, so that it costs no more verifications than
     // honest use does and cannot use up the quota of honest callers behind the same address.
-    const guesses = `refused:${this.addressKey(visit)}`
-    const spent = quotas.enabled ? quotas.spentDefault(guesses) : null
+    const guesses = quotas.enabled ? `refused:${this.addressKey(visit)}` : null
+    const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(visit, spent)
     const credentials = credentialsOf(visit, addresses, publicOrigin)
     const judged = await authenticator.authenticate(credentials, visit.exchange.host, visit)
     if (judged.tag === 'problem') {
-      if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses)
+      if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       answers.problem(visit, judged.problem)
       return false
     }

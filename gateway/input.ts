@@ -37,11 +37,12 @@ const NO_BYTES = new Uint8Array(0)
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
 export class InputReader {
-  async read(
+  /** At once where there is no body to wait for. */
+  read(
     visit: Visit,
     compiled: CompiledRoute,
     principal: Principal | null,
-  ): Promise<PartsRead> {
+  ): PartsRead | Promise<PartsRead> {
     const { exchange } = visit
     const { route, offers } = compiled
     const accept = exchange.headers.get('accept')
@@ -66,7 +67,10 @@ export class InputReader {
     if (!params.ok) return params
 
     let query: ReturnType<typeof checked> = KEPT(EMPTY)
-    if (route.query !== undefined) {
+    if (compiled.emptyQuery !== null && exchange.query === '') {
+      if (!compiled.emptyQuery.ok) return compiled.emptyQuery
+      query = compiled.emptyQuery
+    } else if (route.query !== undefined) {
       const fields = parseFields(exchange.query)
       if (!fields.ok) return fields
       if (isQueryFields(route.query)) query = KEPT(fields.value)
@@ -87,44 +91,34 @@ export class InputReader {
       if (!headers.ok) return headers
     }
 
-    let claim: IdempotencyClaim | null = null
     const key = route.idempotent === true ? exchange.headers.get('idempotency-key') : undefined
     const named = key === undefined ? undefined : idempotencyKey(key)
     if (named === null) return refused(BAD_KEY)
 
-    let body: unknown = null
-    let bytes: Uint8Array = NO_BYTES
-    if (route.body?.kind === 'stream') {
+    const whole = (body: unknown, bytes: Uint8Array): PartsRead => {
+      const idempotency: IdempotencyClaim | null =
+        named === undefined
+          ? null
+          : { scope: scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
+      const parts = { params: params.value, query: query.value, headers: headers.value }
+      return { ok: true, value: { ...parts, body, idempotency } }
+    }
+    if (route.body === undefined) return whole(null, NO_BYTES)
+    if (route.body.kind === 'stream') {
       const declared = exchange.headers.get('content-length')
       const announced = declared === undefined ? null : Number(declared)
       if (announced !== null && announced > route.body.maxBytes) {
         return { ok: false, problem: { name: 'payload-too-large' }, close: true }
       }
       const stream = exchange.hasBody ? exchange.streamBody(route.body.maxBytes) : null
-      body = { stream, bytes: exchange.hasBody ? announced : 0 } satisfies StreamedBody
-    } else if (route.body !== undefined) {
-      bytes = await exchange.readBody(route.body.maxBytes, this.bodyMs(visit))
-      const parsed = parseBody(route.body, bytes)
-      if (!parsed.ok) return parsed
-      body = parsed.value
+      const bytes = exchange.hasBody ? announced : 0
+      return whole({ stream, bytes } satisfies StreamedBody, NO_BYTES)
     }
-    if (named !== undefined) {
-      claim = {
-        scope: scopeOf(visit, principal),
-        key: named,
-        fingerprint: fingerprintOf(bytes),
-      }
-    }
-    return {
-      ok: true,
-      value: {
-        params: params.value,
-        query: query.value,
-        headers: headers.value,
-        body,
-        idempotency: claim,
-      },
-    }
+    const rule = route.body
+    return exchange.readBody(rule.maxBytes, this.bodyMs(visit)).then((bytes) => {
+      const parsed = parseBody(rule, bytes)
+      return parsed.ok ? whole(parsed.value, bytes) : parsed
+    })
   }
 
   private bodyMs({ deadlineMs }: Visit): number {

@@ -191,8 +191,12 @@ export type ProblemContext = {
 
 /** The code in the body: the snake_case of the type's name (decisions.md 23). */
 export function problemCode(name: ProblemName): string {
-  return name.replaceAll('-', '_')
+  return CODES[name]
 }
+
+const CODES = Object.fromEntries(
+  Object.keys(PROBLEM_TYPES).map((name) => [name, name.replaceAll('-', '_')]),
+) as Readonly<Record<ProblemName, string>>
 
 /** Statuses that stay problem documents on OAuth endpoints (decisions.md 23). */
 const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
@@ -211,22 +215,21 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
 /** The document of a problem, in the member order of decisions.md 14. */
 export function problemBody(problem: Problem, context: ProblemContext): Record<string, unknown> {
-  const type = PROBLEM_TYPES[problem.name]
-  return {
-    type: `${context.errorsBaseUrl}/errors/${problem.name}`,
-    title: type.title,
-    status: type.status,
-    ...(problem.detail === undefined ? {} : { detail: problem.detail }),
-    instance: context.instance,
-    error: problem.error ?? problemCode(problem.name),
-    ...(problem.errorDescription === undefined
-      ? {}
-      : { error_description: problem.errorDescription }),
-    request_id: context.requestId,
-    ...(problem.retryAfterSecs === undefined ? {} : { retry_after: problem.retryAfterSecs }),
-    ...(problem.errors === undefined ? {} : { errors: problem.errors.map(asFragment) }),
-    ...problem.members,
+  const { name, detail, errorDescription, retryAfterSecs, errors, members } = problem
+  const { title, status } = PROBLEM_TYPES[name]
+  const body: Record<string, unknown> = {
+    type: `${context.errorsBaseUrl}/errors/${name}`,
+    title,
+    status,
   }
+  if (detail !== undefined) body['detail'] = detail
+  body['instance'] = context.instance
+  body['error'] = problem.error ?? problemCode(name)
+  if (errorDescription !== undefined) body['error_description'] = errorDescription
+  body['request_id'] = context.requestId
+  if (retryAfterSecs !== undefined) body['retry_after'] = retryAfterSecs
+  if (errors !== undefined) body['errors'] = errors.map(asFragment)
+  return members === undefined ? body : Object.assign(body, members)
 }
 
 /** Actors say `/name`; on the wire a place in the body is a URI fragment, as RFC 9457 shows it. */
@@ -234,11 +237,13 @@ function asFragment({ pointer, detail }: PointedError): PointedError {
   return { pointer: pointer.startsWith('/') ? `#${pointer}` : pointer, detail }
 }
 
-export function problemHeaders(problem: Problem): Record<string, string> {
-  return {
-    ...(problem.retryAfterSecs === undefined
-      ? {}
-      : { 'retry-after': String(problem.retryAfterSecs) }),
-    ...problem.headers,
-  }
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
+
+export function problemHeaders({
+  retryAfterSecs,
+  headers = NO_HEADERS,
+}: Problem): Readonly<Record<string, string>> {
+  return retryAfterSecs === undefined
+    ? headers
+    : { 'retry-after': String(retryAfterSecs), ...headers }
 }

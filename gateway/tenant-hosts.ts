@@ -10,7 +10,7 @@ export type HostJudge = (
   host: string,
   principal: Pick<Principal, 'tenantId'>,
   options: AskOptions,
-) => Promise<Problem | null>
+) => Promise<Problem | null> | null
 
 export const MISPLACED = {
   name: 'forbidden',
@@ -22,11 +22,12 @@ export function hostJudge(
   baseDomain: string,
 ): HostJudge {
   const suffix = `.${baseDomain.toLowerCase()}`
-  return async (host, { tenantId }, options) => {
+  return (host, { tenantId }, options) => {
     // Nearly every request comes to the one address of the service: nobody is asked then.
     const name = withoutPort(host)
     if (tenants === undefined || !name.endsWith(suffix)) return null
-    const named = await tenants.ask('resolve', { host: name }, options)
-    return namesAnother(named, tenantId) ? MISPLACED : null
+    return tenants
+      .ask('resolve', { host: name }, options)
+      .then((named) => (namesAnother(named, tenantId) ? MISPLACED : null))
   }
 }

@@ -2,7 +2,7 @@
 import type { BrowserSession } from '../actors/browser-sessions/protocol.js'
 import type { Principal } from '../actors/domain/principal.js'
 import type { WindowState } from '../actors/throttle/protocol.js'
-import type { AskOptions } from '../runtime/kernel/actor.js'
+import type { AskOptions, Leaver } from '../runtime/kernel/actor.js'
 import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from './compile.js'
@@ -14,7 +14,7 @@ const NO_PAIRS: readonly HeaderPair[] = []
 const NO_COOKIES: readonly string[] = []
 
 /** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
-export class Visit implements AskOptions {
+export class Visit implements AskOptions, Leaver {
   readonly exchange: Exchange
   readonly requestId: string
   readonly startedMs: number
@@ -30,8 +30,10 @@ export class Visit implements AskOptions {
   session: BrowserSession | null = null
   /** Set-Cookie values that go with whatever is answered. */
   cookies: readonly string[] = NO_COOKIES
-  /** Set where there is work that a leaving client should stop. */
-  abort: AbortController | null = null
+  hasLeft = false
+  /** Who is to be told when the client leaves: nearly always one ask at a time, or none. */
+  private following: (() => void) | null = null
+  private more: Set<() => void> | null = null
 
   constructor(
     exchange: Exchange,
@@ -50,8 +52,27 @@ export class Visit implements AskOptions {
     return this.deadlineMs === undefined ? NO_LIMIT_MS : undefined
   }
 
-  get signal(): AbortSignal | undefined {
-    return this.abort?.signal
+  get leaver(): Leaver {
+    return this
+  }
+
+  onLeft(listener: () => void): () => void {
+    if (this.following === null) this.following = listener
+    else (this.more ??= new Set()).add(listener)
+    return () => {
+      if (this.following === listener) this.following = null
+      else this.more?.delete(listener)
+    }
+  }
+
+  /** The client has left: whatever was asked in its name is given up. */
+  leave(): void {
+    this.hasLeft = true
+    const { following, more } = this
+    this.following = null
+    this.more = null
+    following?.()
+    if (more !== null) for (const tell of more) tell()
   }
 }
 

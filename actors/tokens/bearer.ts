@@ -1,12 +1,12 @@
 /** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
-import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { readStandings, type Standing, type StandingOf } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { standingOf } from '../domain/standing.js'
-import type { KeysProtocol } from '../keys/protocol.js'
+import type { KeysProtocol, VerificationKeyFound } from '../keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from './access-token.js'
 import type { BriefMemory } from './brief-memory.js'
 import { decodeJwt, hasType, type VerificationKey, verifySignature } from './jwt.js'
@@ -41,7 +41,13 @@ export type BearerNeeds = {
   readonly standings: BriefMemory<Standing>
 }
 
-type Verdict = { readonly kid: string; readonly token: ReadToken }
+/** A verified token with what its standing rests on, worked out once. */
+type Verdict = {
+  readonly kid: string
+  readonly token: ReadToken
+  readonly of: StandingOf
+  readonly ids: readonly string[]
+}
 
 export function createBearer({
   keys,
@@ -60,26 +66,41 @@ export function createBearer({
     database.system((tx) => readStandings(tx, asked), { pool: 'identity' }),
   )
 
-  /** Asked each time, also for a remembered verdict: a withdrawn key takes its tokens along. */
+  /** Answers of this turn of the event loop, so that all tokens that come in it ask once. */
+  const keysNow = new Map<string, VerificationKey | null>()
+
+  /** Asked anew in each turn, also for a remembered verdict: a withdrawn key takes its tokens along. */
   async function keyOf(kid: string, turn: Turn): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, turn)
     if (found.tag === 'keys_unavailable') {
       throw new DependencyUnavailable('no verification keys are available')
     }
-    if (found.tag === 'unknown') return null
+    const key = found.tag === 'unknown' ? null : keyMadeOf(found)
+    if (keysNow.size === 0) setImmediate(() => keysNow.clear())
+    if (keysNow.size < KEYS_MAX) keysNow.set(kid, key)
+    return key
+  }
+
+  function keyMadeOf({ kid, algorithm, jwk }: VerificationKeyFound): VerificationKey {
     let publicKey = publicKeys.get(kid)
     if (publicKey === undefined) {
-      publicKey = createPublicKey({ key: { ...found.jwk } as JsonWebKey, format: 'jwk' })
+      publicKey = createPublicKey({ key: { ...jwk } as JsonWebKey, format: 'jwk' })
       if (publicKeys.size >= KEYS_MAX) publicKeys.clear()
       publicKeys.set(kid, publicKey)
     }
-    return { algorithm: found.algorithm, publicKey }
+    return { algorithm, publicKey }
   }
 
-  async function read(token: string, turn: Turn): Promise<ReadToken | null> {
-    const hash = createHash('sha256').update(token).digest('base64')
-    const known = verdicts.get(hash)
-    if (known !== undefined) return (await keyOf(known.kid, turn)) === null ? null : known.token
+  function verified(token: string, turn: Turn): Verdict | null | Promise<Verdict | null> {
+    const digest = hash('sha256', token, 'base64url')
+    const known = verdicts.get(digest)
+    if (known === undefined) return verify(token, digest, turn)
+    const key = keysNow.get(known.kid)
+    if (key === undefined) return keyOf(known.kid, turn).then((asked) => asked && known)
+    return key && known
+  }
+
+  async function verify(token: string, digest: string, turn: Turn): Promise<Verdict | null> {
     const decoded = decodeJwt(token)
     if (decoded.tag === 'refused') return null
     const { jwt } = decoded
@@ -89,23 +110,24 @@ export function createBearer({
     if (key === null || !verifySignature(jwt, key)) return null
     const readToken = readAccessClaims(jwt.claims, issuer)
     if (readToken === null) return null
-    if (verdicts.size >= VERDICTS_MAX) verdicts.delete(verdicts.keys().next().value!)
-    verdicts.set(hash, { kid, token: readToken })
-    return readToken
-  }
-
-  async function readStandingOf(
-    { principal }: ReadToken,
-    how: 'remembered' | 'fresh',
-  ): Promise<Standing> {
-    const of: StandingOf = standingOf(principal)
-    const load = () => readFresh(of)
-    // Every use of borrowed authority is checked against its row (decisions.md section 3).
-    if (how === 'fresh' || of.delegationId !== null) return load()
+    const of: StandingOf = standingOf(readToken.principal)
     const ids = Object.values(of)
       .flat()
       .filter((id) => id !== null)
-    return standings.get(of.tokenId, ids, load)
+    const verdict = { kid, token: readToken, of, ids }
+    if (verdicts.size >= VERDICTS_MAX) verdicts.delete(verdicts.keys().next().value!)
+    verdicts.set(digest, verdict)
+    return verdict
+  }
+
+  function readStandingOf(
+    { of, ids }: Verdict,
+    how: 'remembered' | 'fresh',
+  ): Standing | Promise<Standing> {
+    const load = () => readFresh(of)
+    // Every use of borrowed authority is checked against its row (decisions.md section 3).
+    if (how === 'fresh' || of.delegationId !== null) return load()
+    return standings.known(of.tokenId) ?? standings.get(of.tokenId, ids, load)
   }
 
   async function inspect(
@@ -113,19 +135,22 @@ export function createBearer({
     turn: Turn,
     how: 'remembered' | 'fresh',
   ): Promise<TokenState> {
-    const found = await read(token, turn)
-    if (found === null) return { state: 'invalid' }
+    const judged = verified(token, turn)
+    const verdict = judged instanceof Promise ? await judged : judged
+    if (verdict === null) return { state: 'invalid' }
+    const { token: found } = verdict
     const nowSecs = clock.nowSecs()
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
     if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
       return { state: 'invalid' }
-    const standing = await readStandingOf(found, how)
+    const read = readStandingOf(verdict, how)
+    const standing = read instanceof Promise ? await read : read
     const inForce = Object.values(standing).every(Boolean)
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
   return {
-    read,
+    read: async (token, turn) => (await verified(token, turn))?.token ?? null,
     inspect,
     async authenticate(presented, turn) {
       const { scheme, dpopProof, httpMethod, httpUrl } = presented

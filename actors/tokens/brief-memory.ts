@@ -12,9 +12,13 @@ type Entry<Value> = {
   readonly value: Promise<Value>
   readonly readAtMs: number
   readonly ids: readonly string[]
+  /** The value once it is there. */
+  found: Value | undefined
 }
 
 export interface BriefMemory<Value> {
+  /** The remembered value without waiting; undefined where there is none or it is being read. */
+  known(key: string): Value | undefined
   /** The remembered value, or what `read` finds; callers at the same time share one read. */
   get(key: string, ids: readonly string[], read: () => Promise<Value>): Promise<Value>
   /** Drops every value that rests on one of these ids. */
@@ -25,19 +29,30 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
   const entries = new Map<string, Entry<Value>>()
 
   return {
+    known(key) {
+      const entry = entries.get(key)
+      if (entry === undefined || clock.monotonicMs() - entry.readAtMs >= STALE_MS_MAX)
+        return undefined
+      return entry.found
+    },
     get(key, ids, read) {
       const nowMs = clock.monotonicMs()
       const known = entries.get(key)
       if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
-      const entry = { value: read(), readAtMs: nowMs, ids }
+      const entry: Entry<Value> = { value: read(), readAtMs: nowMs, ids, found: undefined }
       // Deleted first, so that a refreshed entry moves to the young end of the map.
       entries.delete(key)
       if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
       entries.set(key, entry)
-      // A failed read is not an answer: whoever asks next reads again.
-      entry.value.catch(() => {
-        if (entries.get(key) === entry) entries.delete(key)
-      })
+      entry.value.then(
+        (found) => {
+          entry.found = found
+        },
+        // A failed read is not an answer: whoever asks next reads again.
+        () => {
+          if (entries.get(key) === entry) entries.delete(key)
+        },
+      )
       return entry.value
     },
     forget(ids) {

@@ -1,7 +1,7 @@
 /** The parts of a request, checked against what the route declares. */
 import { detached } from '../../runtime/kernel/detached.js'
 import { createHash } from 'node:crypto'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Exchange } from '../exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../problems.js'
@@ -125,9 +125,9 @@ function decode(text: string): string | null {
 
 /** A repeated name has two readings; it is refused (RFC 6749 section 3.1). */
 export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
-  const object: Record<string, string> = Object.create(null) as Record<string, string>
+  const object: Record<string, string> = {}
   for (const [name, value] of fields) {
-    if (name in object) {
+    if (Object.hasOwn(object, name)) {
       const detail = `The parameter is given more than once.`
       return bad({
         name: 'bad-request',
@@ -135,10 +135,28 @@ export function objectOf(fields: FormFields, prefix: string): Parsed<Record<stri
         errors: [{ pointer: `${prefix}${name}`, detail }],
       })
     }
-    object[name] = value
+    if (name !== '__proto__') object[name] = value
+    // A member like any other: assigned, it would be what the object inherits from.
+    else
+      Object.defineProperty(object, name, {
+        value,
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      })
   }
-  return good({ ...object })
+  return good(object)
 }
+
+/** What a schema found, without the stack that an error of zod's own would trace. */
+class Found {
+  readonly issues: z.core.$ZodIssue[]
+
+  constructor(issues: z.core.$ZodIssue[]) {
+    this.issues = issues
+  }
+}
+const parse = z.core._safeParse(Found as unknown as Parameters<typeof z.core._safeParse>[0])
 
 /** Runs a schema; its issues become the `errors` of a 400. */
 export function checked(
@@ -146,7 +164,7 @@ export function checked(
   value: unknown,
   pointerOf: (path: readonly PropertyKey[]) => string,
 ): Parsed<unknown> {
-  const result = schema.safeParse(value)
+  const result = parse(schema, value)
   if (result.success) return good(result.data)
   const errors: PointedError[] = result.error.issues.slice(0, 20).map(({ path, message }) => ({
     pointer: pointerOf(path),

@@ -14,11 +14,23 @@ export interface Turn {
   readonly log: Logger
 }
 
+/**
+ * Whoever asks and may leave before the answer. What an AbortSignal tells, for a fraction of what one
+ * costs: for callers that ask for every request and are seldom left.
+ */
+export interface Leaver {
+  readonly hasLeft: boolean
+  /** Calls back once when it leaves; the answer undoes that. */
+  onLeft(listener: () => void): () => void
+}
+
 export interface AskOptions {
   /** From now; the earlier of this and `deadlineMs` counts. Default 30,000. */
   readonly timeoutMs?: number | undefined
   readonly deadlineMs?: number | undefined
   readonly signal?: AbortSignal | undefined
+  /** In place of `signal`. */
+  readonly leaver?: Leaver | undefined
   readonly requestId?: string | undefined
 }
 

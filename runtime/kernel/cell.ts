@@ -7,6 +7,7 @@ import {
   ActorUnavailable,
   type ActorRef,
   type AskOptions,
+  type Leaver,
   type UnavailableReason,
 } from './actor.js'
 import { invariant } from './assert.js'
@@ -102,6 +103,8 @@ export class Cell implements JobOwner {
     })
     if (origin !== undefined) {
       this.#followOrigin(job, origin)
+    } else if (options?.leaver !== undefined) {
+      this.#followLeaver(job, options.leaver)
     } else if (options?.signal !== undefined) {
       this.#followSignal(job, options.signal)
     }
@@ -125,6 +128,7 @@ export class Cell implements JobOwner {
     } catch (error) {
       // The message is not plain data or its lane cannot be told: the asker's defect, not the actor's.
       job.settled = true
+      job.unfollow?.()
       job.reject(error as Error)
     }
   }
@@ -164,6 +168,7 @@ export class Cell implements JobOwner {
     this.meter.served(nowMs - job.startedMs)
     if (!job.settled) {
       job.settled = true
+      job.unfollow?.()
       this.meter.answered += 1
       if (this.#cloneMessages) this.#resolveCopy(job, reply)
       else job.resolve(reply)
@@ -186,6 +191,7 @@ export class Cell implements JobOwner {
     if (!job.settled) {
       this.meter.count(error.reason)
       job.settled = true
+      job.unfollow?.()
       job.reject(error)
     }
     this.#finish(job, nowMs)
@@ -221,6 +227,7 @@ export class Cell implements JobOwner {
   #settle(job: Job, reason: UnavailableReason): void {
     if (job.settled) return
     job.settled = true
+    job.unfollow?.()
     job.reject(job.unavailable(reason))
     job.abandon(reason)
   }
@@ -240,27 +247,19 @@ export class Cell implements JobOwner {
 
   #followOrigin(job: Job, origin: Job): void {
     if (origin.abandoned) return this.#refuse(job, 'cancelled')
-    const unfollow = origin.onAbandoned(() => this.#giveUp(job, 'cancelled'))
-    this.#afterSettling(job, unfollow)
+    job.unfollow = origin.onAbandoned(() => this.#giveUp(job, 'cancelled'))
+  }
+
+  #followLeaver(job: Job, leaver: Leaver): void {
+    if (leaver.hasLeft) return this.#refuse(job, 'cancelled')
+    job.unfollow = leaver.onLeft(() => this.#giveUp(job, 'cancelled'))
   }
 
   #followSignal(job: Job, signal: AbortSignal): void {
     if (signal.aborted) return this.#refuse(job, 'cancelled')
     const giveUp = () => this.#giveUp(job, 'cancelled')
     signal.addEventListener('abort', giveUp, { once: true })
-    this.#afterSettling(job, () => signal.removeEventListener('abort', giveUp))
-  }
-
-  #afterSettling(job: Job, then: () => void): void {
-    const { resolve, reject } = job
-    job.resolve = (reply) => {
-      then()
-      resolve(reply)
-    }
-    job.reject = (error) => {
-      then()
-      reject(error)
-    }
+    job.unfollow = () => signal.removeEventListener('abort', giveUp)
   }
 
   /** Holds messages back while there is no instance to give them to. */

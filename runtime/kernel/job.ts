@@ -60,6 +60,8 @@ export class Job extends MailboxItem implements Turn {
   settled = false
   resolve: (reply: unknown) => void = nothing
   reject: (error: Error) => void = nothing
+  /** Undoes whatever tells that the asker has left; called as the job is settled. */
+  unfollow: (() => void) | undefined = undefined
 
   /** All jobs of one actor that are waiting or running, as a list. */
   previousLive: Job | undefined = undefined
@@ -74,6 +76,8 @@ export class Job extends MailboxItem implements Turn {
   #log: Logger | undefined = undefined
   #abandoned = false
   /** Told when this job is given up: the asks made in its name, and remote runners. */
+  #dependent: ((reason: UnavailableReason) => void) | undefined = undefined
+  /** Those beside the one: seldom are there any. */
   #dependents: Set<(reason: UnavailableReason) => void> | undefined = undefined
 
   constructor(
@@ -116,9 +120,12 @@ export class Job extends MailboxItem implements Turn {
 
   /** Calls back when nobody waits for this job any more; the answer undoes that. */
   onAbandoned(listener: (reason: UnavailableReason) => void): () => void {
-    this.#dependents ??= new Set()
-    this.#dependents.add(listener)
-    return () => this.#dependents?.delete(listener)
+    if (this.#dependent === undefined) this.#dependent = listener
+    else (this.#dependents ??= new Set()).add(listener)
+    return () => {
+      if (this.#dependent === listener) this.#dependent = undefined
+      else this.#dependents?.delete(listener)
+    }
   }
 
   /** Nobody waits any more: aborts the signal and everything asked in this job's name. */
@@ -126,10 +133,12 @@ export class Job extends MailboxItem implements Turn {
     if (this.#abandoned) return
     this.#abandoned = true
     this.#controller?.abort(this.unavailable(reason))
-    if (this.#dependents === undefined) return
-    const dependents = [...this.#dependents]
-    this.#dependents.clear()
-    for (const tell of dependents) tell(reason)
+    const dependent = this.#dependent
+    const dependents = this.#dependents
+    this.#dependent = undefined
+    this.#dependents = undefined
+    dependent?.(reason)
+    if (dependents !== undefined) for (const tell of dependents) tell(reason)
   }
 
   unavailable(reason: UnavailableReason): ActorUnavailable {

@@ -150,6 +150,36 @@ test('cancelling an ask cancels the asks made in its name, also through a copied
   await innerActor.stop()
 })
 
+test('an asker that leaves ends its asks as a signal would, and nothing is told after an answer', async (t) => {
+  const { handle, open, turns } = turnstile()
+  const actor = spawnInline(gateActor, { handle })
+  const listeners = new Set<() => void>()
+  const leaver = {
+    hasLeft: false,
+    onLeft(listener: () => void) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  const answered = actor.ref.ask('pass', { label: 'answered' }, { leaver })
+  t.is(listeners.size, 1)
+  await open('answered')
+  t.is((await answered).tag, 'passed')
+  t.is(listeners.size, 0)
+
+  const left = reasonOf(actor.ref.ask('pass', { label: 'left' }, { leaver }))
+  const { signal } = turns.get('left')!
+  leaver.hasLeft = true
+  for (const tell of listeners) tell()
+  t.is(await left, 'cancelled')
+  t.true(signal.aborted)
+  t.is(listeners.size, 0)
+  await open('left')
+  t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' }, { leaver })), 'cancelled')
+  t.false(turns.has('late'), 'nobody waits for it: it is not begun')
+  await actor.stop()
+})
+
 test('a thrown error reaches the asker only as failed, and the next message is served', async (t) => {
   let calls = 0
   const actor = spawnInline(gateActor, {
