@@ -11,7 +11,8 @@ import { brokenRules, load } from './kernel/config/load.js'
 import type { Failure, Partially, Source, Sources } from './kernel/config/outcome.js'
 import { treeOf } from './kernel/config/tree.js'
 import { productionRules } from './production.js'
-import { assembly, type Settings } from './settings.js'
+import { assembly } from './assembly.js'
+import type { Settings } from './settings.js'
 
 /** EX_CONFIG of sysexits(3): what a process exits with when its configuration is refused. */
 export const EXIT_CONFIGURATION = 78

@@ -75,6 +75,21 @@ test('a protocol knows the kernel, the domain and other protocols, nothing else'
   t.deepEqual(trespasses, [])
 })
 
+test('no module imports itself by way of others', (t) => {
+  const next = new Map<string, string[]>()
+  for (const [from, to] of imports) next.set(from, [...(next.get(from) ?? []), to])
+  const done = new Set<string>()
+  const circles: string[] = []
+  const follow = (path: string, way: readonly string[]) => {
+    if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(' -> '))
+    if (way.includes(path) || done.has(path)) return
+    for (const to of next.get(path) ?? []) follow(to, [...way, path])
+    done.add(path)
+  }
+  for (const path of next.keys()) follow(path, [])
+  t.deepEqual(circles, [])
+})
+
 test('every imported file exists', (t) => {
   t.deepEqual(
     imports.filter(([, to]) => !existsSync(to)),

@@ -1,7 +1,5 @@
 /** The account page: gathers what a person may see and ends what they may end. */
-import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
+import { defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { findAccountPassword } from '../../storage/accounts.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { accountFactors, listPasskeys, type PasskeyRow } from '../../storage/passkeys.js'
@@ -11,36 +9,16 @@ import {
   removeTotpFactor,
 } from '../../storage/second-factors.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
-import type { Sealer } from '../../storage/sealer.js'
-import type { Database } from '../../storage/sql.js'
-import { authorization, type AuthorizationProtocol } from '../authorization/protocol.js'
+import { authorization } from '../authorization/protocol.js'
 import { personEvent } from '../browser-sessions/events.js'
-import {
-  type BrowserSession,
-  browserSessions,
-  type BrowserSessionsProtocol,
-} from '../browser-sessions/protocol.js'
-import { delegation, type DelegationProtocol } from '../delegation/protocol.js'
+import { type BrowserSession, browserSessions } from '../browser-sessions/protocol.js'
+import { delegation } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
-import { sso, type SsoProtocol } from '../sso/protocol.js'
+import { sso } from '../sso/protocol.js'
 import { ownFactors, SENSITIVE_SECS } from './own-factors.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
-
-export type AccountNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly sealer: Sealer
-  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
-  readonly authorization: ActorRef<AuthorizationProtocol>
-  readonly delegation: ActorRef<DelegationProtocol>
-  /** `user_self_service.enabled`. */
-  readonly selfService: boolean
-  /** `passkey.enabled`. */
-  readonly passkeys: boolean
-  readonly sso: ActorRef<SsoProtocol>
-}
+import type { AccountNeeds } from './needs.js'
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,

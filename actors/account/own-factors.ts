@@ -21,7 +21,7 @@ import type { PageTenant } from '../login/protocol.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from '../login/recovery-codes.js'
 import { totpStepOf } from '../login/totp.js'
 import { digits, secretShown, totpOffers } from '../login/totp-offer.js'
-import type { AccountNeeds } from './actor.js'
+import type { AccountNeeds } from './needs.js'
 import type { AccountProtocol, OwnAccount, SignInFirst } from './protocol.js'
 
 /** How fresh the evidence is for changing what protects an account. */

@@ -5,7 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor } from '../../runtime/kernel/actor.js'
-import { type BillingNeeds, billingRounds } from './rounds.js'
+import { billingRounds } from './rounds.js'
+import type { BillingNeeds } from './needs.js'
 import { type BillingProtocol, billing } from './protocol.js'
 
 const LOOK_MS = 1_000

@@ -13,7 +13,7 @@ import {
 } from '../../storage/subscriptions.js'
 import { openCharge } from '../commerce/charges.js'
 import { railDesk } from '../commerce/desk.js'
-import type { BillingNeeds } from './rounds.js'
+import type { BillingNeeds } from './needs.js'
 
 export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
   const { database, clock, random } = needs

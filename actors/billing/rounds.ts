@@ -6,23 +6,21 @@ import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import { claimPayouts, type PayoutRow } from '../../storage/payouts.js'
 import { claimRefunds, type RefundRow } from '../../storage/refunds.js'
 import { claimSettlements, lockSettlement, type SettlementRow } from '../../storage/settlements.js'
-import type { Database } from '../../storage/sql.js'
 import { booksToClose, insertStatement } from '../../storage/statements.js'
 import { cancelSubscription, claimSubscriptions } from '../../storage/subscriptions.js'
 import { chargeFailed } from '../commerce/charges.js'
-import { type DeskNeeds, railDesk } from '../commerce/desk.js'
+import { railDesk } from '../commerce/desk.js'
 import { stepSettlement } from '../commerce/disputes.js'
 import { statementEvent } from '../commerce/events.js'
 import { applyPayout } from '../commerce/payouts.js'
 import { applyRefund } from '../commerce/refunds.js'
 import { renewal } from './renewal.js'
+import type { BillingNeeds } from './needs.js'
 
 const BATCH = 32
 /** Longer than a piece of work may take. */
 const LEASE_MS = 60_000
 const EXPIRED = 'checkout_expired'
-
-export type BillingNeeds = DeskNeeds & { readonly database: Database }
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
 export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {

@@ -3,8 +3,6 @@
  * and the events that tell of it. Every rail goes through here. The caller appends the events last in
  * its transaction (`appendEvents`), together with its own.
  */
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
 import {
   type ChargeRow,
   failCharge,
@@ -16,9 +14,7 @@ import { postEntry } from '../../storage/ledger.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import { insertSettlement } from '../../storage/settlements.js'
 import type { Transaction } from '../../storage/sql.js'
-import { paymentEvent, settlementEvent } from './events.js'
-
-export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
+import { type ChargeMeans, paymentEvent, settlementEvent } from './events.js'
 
 /** A change that happened, and what is to be told of it. */
 export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }

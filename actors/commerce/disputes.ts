@@ -18,7 +18,8 @@ import {
 } from '../../storage/settlements.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { Caller } from '../domain/audit.js'
-import type { ChargeMeans, Told } from './charges.js'
+import type { Told } from './charges.js'
+import type { ChargeMeans } from './events.js'
 import { disputeEvent, settlementEvent } from './events.js'
 
 /** Where the money of a settlement is. */

@@ -1,4 +1,6 @@
 /** What commerce tells receivers. interface.md, Event types: fields of payment events. */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
 import type { ChargeRow } from '../../storage/charges.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import type { PayoutRow } from '../../storage/payouts.js'
@@ -7,7 +9,8 @@ import type { SettlementRow } from '../../storage/settlements.js'
 import type { StatementRow } from '../../storage/statements.js'
 import { actorOf, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
-import type { ChargeMeans } from './charges.js'
+
+export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
 
 /** No person and no agent does what time and rails do. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const

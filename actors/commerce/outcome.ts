@@ -13,7 +13,8 @@ import {
   findSubscription,
   type SubscriptionRow,
 } from '../../storage/subscriptions.js'
-import { chargeFailed, type ChargeMeans, chargePaid } from './charges.js'
+import { chargeFailed, chargePaid } from './charges.js'
+import type { ChargeMeans } from './events.js'
 import { openDispute } from './disputes.js'
 import { periodBounds } from './periods.js'
 import type { TakeAnswer } from './rail.js'

@@ -3,7 +3,7 @@ import { postEntry } from '../../storage/ledger.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import { finishPayout, type PayoutRow } from '../../storage/payouts.js'
 import type { Transaction } from '../../storage/sql.js'
-import type { ChargeMeans } from './charges.js'
+import type { ChargeMeans } from './events.js'
 import { payoutEvent } from './events.js'
 import type { DoneAnswer } from './rail.js'
 

@@ -5,7 +5,8 @@ import type { Failure } from '../../runtime/kernel/config/outcome.js'
 import { tomlLiteral } from '../../runtime/kernel/config/print.js'
 import { type Leaf, leaves, treeOf } from '../../runtime/kernel/config/tree.js'
 import { loadSettings } from '../../runtime/load-settings.js'
-import { assembly, type Settings } from '../../runtime/settings.js'
+import { assembly } from '../../runtime/assembly.js'
+import type { Settings } from '../../runtime/settings.js'
 
 const tree = treeOf(assembly)
 const every = [...leaves(tree)].map(({ path, leaf }) => ({ key: path.join('.'), leaf }))
