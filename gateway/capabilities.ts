@@ -21,10 +21,13 @@ export type CapabilitiesOptions = {
   readonly routes: readonly Route[]
   /** Names that settings switch on beside the routes, such as oauth.dpop. */
   readonly more?: readonly string[] | undefined
+  /** What is said of features beside that they are there; of those that are not, nothing. */
+  readonly details?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined
 }
 
 /** The document; names come from the routes' declarations and nowhere else. */
-export function capabilitiesDocument({ issuer, routes, more = [] }: CapabilitiesOptions) {
+export function capabilitiesDocument(options: CapabilitiesOptions) {
+  const { issuer, routes, more = [], details = {} } = options
   const names = [
     ...new Set([...routes.flatMap(({ capabilities = [] }) => capabilities), ...more]),
   ].toSorted()
@@ -32,7 +35,7 @@ export function capabilitiesDocument({ issuer, routes, more = [] }: Capabilities
     interface_version: INTERFACE_VERSION,
     issuer,
     capabilities: names,
-    features: Object.fromEntries(names.map((name) => [name, { enabled: true }])),
+    features: Object.fromEntries(names.map((name) => [name, { enabled: true, ...details[name] }])),
   }
 }
 

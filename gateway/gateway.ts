@@ -11,7 +11,7 @@ import type { Random } from '../runtime/kernel/random.js'
 import { Answers } from './answers.js'
 import { authenticator } from './authenticate.js'
 import { browserReader } from './browser.js'
-import { capabilitiesRoute } from './capabilities.js'
+import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
 import { clientAddresses } from './client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile.js'
 import { Pipeline } from './dispatch.js'
@@ -51,6 +51,8 @@ export interface GatewayOptions {
   readonly random: Random
   /** Names that settings add to the capabilities document. */
   readonly capabilities?: readonly string[] | undefined
+  /** What the capabilities document says of features beside their names. */
+  readonly featureDetails?: CapabilitiesOptions['details']
   /** Knows applications' allowed_origins; without it such routes follow cors_allowed_origins. */
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** How long session cookies outlive the browser window; without it they end with it. */
@@ -93,6 +95,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     issuer,
     routes: basics,
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
+    details: options.featureDetails,
   })
   const documented = [...basics, capabilities]
   const routes = [...documented, ...documentRoutes({ openapi, issuer, routes: documented })]

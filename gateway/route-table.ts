@@ -30,6 +30,7 @@ import { settlementRoutes } from './routes/settlement.js'
 import { ssoRoutes } from './routes/sso.js'
 import { sshcaRoutes } from './routes/sshca.js'
 import { vaultRoutes } from './routes/vault.js'
+import { x402PaymentRoutes } from './routes/x402-payments.js'
 import { x402Routes } from './routes/x402.js'
 import { workspaceRoutes } from './routes/workspaces.js'
 import type { Route } from './route.js'
@@ -68,4 +69,5 @@ export const routes: readonly Route[] = [
   ...commerceRoutes,
   ...settlementRoutes,
   ...x402Routes,
+  ...x402PaymentRoutes,
 ]

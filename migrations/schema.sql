@@ -2071,6 +2071,7 @@ create table x402_payments (
 CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
 CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
+CREATE INDEX x402_payments_listed ON public.x402_payments USING btree (tenant_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX x402_payments_once ON public.x402_payments USING btree (network, asset, payer, nonce);
 CREATE INDEX x402_payments_proof ON public.x402_payments USING btree (tenant_id, proof_sha256);
 CREATE INDEX x402_payments_verifying ON public.x402_payments USING btree (leased_until) WHERE (state = 'verifying'::text);

@@ -35,6 +35,7 @@ export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X
     compute,
     facilitator,
     chains: deployment.embedded_chain_monitor ? chains : new Map(),
+    nodes: chains,
     assets: paymentAssets(settings),
     metrics: x402Metrics(metrics.registry),
     timing: paymentTiming(settings),

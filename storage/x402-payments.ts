@@ -289,6 +289,58 @@ export async function nextX402PaymentMs(tx: Transaction, withinMs: number): Prom
   return Math.min(withinMs, Math.max(0, rows[0]?.ms ?? withinMs))
 }
 
+export async function readX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.read',
+    text: `select ${COLUMNS} from x402_payments p where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Newest first, after the row that `after` names. @param state null for every state. */
+export async function listX402Payments(
+  tx: Transaction,
+  tenantId: string,
+  state: X402State | null,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<X402PaymentRow[]> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.list',
+    text: `select ${COLUMNS} from x402_payments p
+           where tenant_id = $1 and ($2::text is null or state = $2)
+             and ($4::timestamptz is null or (created_at, id) < ($4, $5::uuid))
+           order by created_at desc, id desc limit $3`,
+    values: [tenantId, state, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Leases one payment of unknown outcome; undefined while another holds it, or when it has ended. */
+export async function takeX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  leaseSecs: number,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.take',
+    text: `update x402_payments p set lease = $3,
+             leased_until = statement_timestamp() + make_interval(secs => $4)
+           where tenant_id = $1 and id = $2 and state in ('settling', 'unknown')
+             and (leased_until is null or leased_until <= statement_timestamp())
+           returning ${COLUMNS}`,
+    values: [tenantId, id, lease, leaseSecs],
+  })
+  return rows[0]
+}
+
 /** Payments whose outcome is not known, and the age of the oldest: for metrics. */
 export async function unknownX402Payments(
   tx: Transaction,

@@ -42,6 +42,7 @@ export const AUDIT_ONLY_TYPES = [
   'commerce.product.created',
   'commerce.subscription.canceled',
   'commerce.subscription.renewal_simulated',
+  'commerce.x402_payment.resolved',
   'org.domain.added',
   'org.domain.changed',
   'org.domain.removed',

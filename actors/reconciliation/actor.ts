@@ -82,7 +82,10 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
         return ends.failed(held, finding.reason)
       }
       const level = checks === CHECKS_LOUD ? 'error' : 'debug'
-      life.log[level]({ ...context, error: finding.error }, 'x402: still unknown')
+      life.log[level](
+        { ...context, error: finding.error },
+        'x402: still unknown; an operator may resolve it',
+      )
       await ends.postponed(held, againSecs(checks), finding.transaction)
       return false
     }

@@ -38,6 +38,7 @@ import {
   x402,
 } from './protocol.js'
 import type { ErrorReason } from './reasons.js'
+import { resolutions } from './resolution.js'
 
 const CAPACITY = 2048
 const INFLIGHT_MAX = 1024
@@ -64,6 +65,8 @@ export type X402Needs = {
   readonly facilitator: Facilitator | null
   /** The chains that are watched, by network. */
   readonly chains: ReadonlyMap<string, Chain>
+  /** Every chain with an `rpc_url`, watched or not. */
+  readonly nodes: ReadonlyMap<string, Chain>
   readonly assets: readonly Asset[]
   readonly metrics: X402Metrics
   readonly timing: Timing
@@ -94,7 +97,12 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   address: x402,
   asks: {},
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
-  lane: { challenge: () => undefined, pay: () => undefined },
+  lane: {
+    challenge: () => undefined,
+    pay: () => undefined,
+    listPayments: () => undefined,
+    resolvePayment: ({ id }) => id,
+  },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, compute, facilitator, metrics, v1 } = needs
@@ -237,6 +245,8 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     }
 
     return {
+      ...resolutions(needs),
+
       async challenge(order, { signal }) {
         const found = await linkOf(order, signal)
         const sale = found === undefined ? UNKNOWN : saleOf(found, order)

@@ -5,7 +5,7 @@
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { appendEvents } from '../../storage/outbox.js'
-import type { Database } from '../../storage/sql.js'
+import type { Database, Transaction } from '../../storage/sql.js'
 import {
   beginX402Settlement,
   endX402Payment,
@@ -57,6 +57,10 @@ export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
   return { asset, payer, payTo, amount, nonce }
 }
 
+/** What else belongs into the transaction that ends a payment. */
+type Also = (tx: Transaction) => Promise<unknown>
+const nothing: Also = () => Promise.resolve()
+
 export function endings({ database, clock, random }: EndingNeeds) {
   const means = { clock, random }
 
@@ -89,7 +93,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
     },
 
     /** @returns false when the lease was lost. */
-    settled(held: Held, transaction: string, requestId?: string) {
+    settled(held: Held, transaction: string, requestId?: string, also: Also = nothing) {
       const { tenantId, id, chargeId, lease } = held
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'settled', transaction } as const
@@ -105,13 +109,14 @@ export function endings({ database, clock, random }: EndingNeeds) {
         }
         const paid = await chargePaid(tx, means, payment, requestId)
         if (paid === undefined) throw new Error('the charge of a payment ended before the payment')
+        await also(tx)
         await appendEvents(tx, paid.events)
         return true
       })
     },
 
     /** @returns false when the lease was lost. */
-    failed(held: Held, reason: ErrorReason, requestId?: string) {
+    failed(held: Held, reason: ErrorReason, requestId?: string, also: Also = nothing) {
       const { tenantId, id, chargeId, lease } = held
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'failed', errorReason: reason } as const
@@ -121,6 +126,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
         if (failed === undefined) {
           throw new Error('the charge of a payment ended before the payment')
         }
+        await also(tx)
         await appendEvents(tx, failed.events)
         return true
       })

@@ -5,6 +5,7 @@ export type X402Metrics = {
   readonly challenges: Counter
   readonly payments: Counter<'outcome'>
   readonly facilitator: Histogram<'operation' | 'outcome'>
+  readonly resolved: Counter<'outcome'>
 }
 
 export function x402Metrics(registry: Registry): X402Metrics {
@@ -22,6 +23,12 @@ export function x402Metrics(registry: Registry): X402Metrics {
       registers,
     }),
     facilitator: facilitatorSeconds(registry),
+    resolved: new Counter({
+      name: 'svc_x402_resolutions_total',
+      help: 'Payments of unknown outcome that an operator ended, by how.',
+      labelNames: ['outcome'],
+      registers,
+    }),
   }
 }
 

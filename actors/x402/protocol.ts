@@ -1,11 +1,17 @@
 /** Payments of payment links by the x402 protocol (decisions.md sections 11, 18 and 22). */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Changed, Listed, ListOf, Unknown } from '../commerce/protocol.js'
+import type { Caller } from '../domain/audit.js'
 
 export type X402Protocol = {
   /** What a link costs and how it is paid. */
   challenge: Ask<X402Order, ChallengeOutcome>
   /** Shows a proof of payment, or none. */
   pay: Ask<PayOrder, PayOutcome>
+  /** What became of payments, for their merchant. */
+  listPayments: Ask<ListPayments, Listed<X402Payment>>
+  /** Ends a payment that neither chain nor facilitator tells the outcome of. */
+  resolvePayment: Ask<ResolvePayment, Changed<X402Payment> | ResolutionRefused | Unknown>
 }
 
 export type X402Order = {
@@ -69,5 +75,40 @@ export type PayOutcome =
   /** The payment could not be verified. Nothing was charged. */
   | { tag: 'unavailable' }
   | OrderFault
+
+/** `unknown`: nobody has told yet whether it was settled. */
+export type PaymentState = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
+
+export type X402Payment = {
+  id: string
+  chargeId: string
+  paymentLinkId: string
+  state: PaymentState
+  /** CAIP-2. */
+  network: string
+  asset: string
+  payer: string
+  payTo: string
+  /** Atomic units of the asset, decimal. */
+  amount: string
+  nonce: string
+  /** Unix seconds, decimal: after this the authorization cannot be spent any more. */
+  validBefore: string
+  /** Hash; also one that a facilitator named and nobody has seen. */
+  transaction: string | null
+  errorReason: string | null
+  /** How often it was looked at. */
+  checks: number
+  createdAt: Date
+}
+
+/** `state`: null for every one. */
+export type ListPayments = ListOf & { state: PaymentState | null }
+
+/** What an operator has found out, on the chain itself or from the facilitator. */
+export type Resolution = { outcome: 'settled'; transaction: string } | { outcome: 'failed' }
+export type ResolvePayment = { caller: Caller; id: string; resolution: Resolution }
+/** What is known speaks against it, or does not allow it yet. */
+export type ResolutionRefused = { tag: 'refused_resolution'; detail: string }
 
 export const x402 = address<X402Protocol>('x402')

@@ -5,7 +5,7 @@ import { findCharge } from '../../storage/charges.js'
 import { activatePaymentLink } from '../../storage/products.js'
 import { NETWORK, newAccount, TOKEN_NAME } from '../support/chain.js'
 import { merchantIn } from '../support/merchant.js'
-import { callAt } from '../support/tenant-agent.js'
+import { callAt, type Json } from '../support/tenant-agent.js'
 import {
   clientOf,
   decode,
@@ -284,6 +284,15 @@ test('an identifier stands for one payment', async (t) => {
 test('capabilities and OpenAPI tell of it', async (t) => {
   const { body } = await callAt(shop.running.baseUrl, '/api/v1/capabilities')
   t.true((body['capabilities'] as string[]).includes('commerce.x402'))
+  const features = body['features'] as Record<string, Json>
+  t.like(features['commerce.x402'], {
+    enabled: true,
+    versions: [2],
+    schemes: ['exact'],
+    signatures: ['eip712_secp256k1'],
+  })
+  t.true((features['commerce.x402']!['networks'] as string[]).includes('eip155:8453'))
+  t.deepEqual(features['webhooks']!['signature_suites'], ['svc-webhook-v1', 'standard-webhooks-v1'])
   const { body: document } = await callAt(shop.running.baseUrl, '/openapi.json')
   const paths = document['paths'] as Record<string, Record<string, { responses: object }>>
   const path = paths['/api/v1/public/commerce/payment-links/{payment_link_token}/x402']!

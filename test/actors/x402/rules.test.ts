@@ -8,6 +8,7 @@ import { isSignedByPayer } from '../../../actors/x402/compute.js'
 import { judgeSettlement, judgeVerification } from '../../../actors/x402/facilitator.js'
 import { offersOf } from '../../../actors/x402/offers.js'
 import { ERROR_REASONS, reasonOf } from '../../../actors/x402/reasons.js'
+import { resolutionFault } from '../../../actors/x402/resolution.js'
 
 const [, sepolia] = knownAssets([]) as [Asset, Asset]
 const usdc: Asset = { ...sepolia, payTo: `0x${'aa'.repeat(20)}` }
@@ -218,4 +219,30 @@ test('buyers hear the reasons of the list and no others', (t) => {
   for (const words of ['__proto__', 'constructor', 'toString']) {
     t.is(reasonOf(words, 'unexpected_settle_error'), 'unexpected_settle_error')
   }
+})
+
+test('an operator’s word counts where nothing that is known speaks against it', (t) => {
+  const settled = { outcome: 'settled', transaction: `0x${'ab'.repeat(32)}` } as const
+  const failed = { outcome: 'failed' } as const
+  const shown = { tag: 'settled', transaction: settled.transaction } as const
+  const cancelled = { tag: 'cancelled' } as const
+  const unclear = { tag: 'unclear', error: 'gone' } as const
+  const unspent = (blockTimeSecs: number) => ({ tag: 'unspent', blockTimeSecs }) as const
+  const allowed = (
+    resolution: typeof settled | typeof failed,
+    seen: Parameters<typeof resolutionFault>[1],
+    nowSecs: number,
+  ) => resolutionFault(resolution, seen, 1_000, nowSecs) === null
+  for (const seen of [null, unclear]) {
+    t.true(allowed(settled, seen, 0))
+    t.false(allowed(failed, seen, 1_059), 'it could still be spent')
+    t.true(allowed(failed, seen, 1_060))
+  }
+  t.true(allowed(settled, shown, 0))
+  t.false(allowed(failed, shown, 9_000))
+  t.false(allowed(settled, cancelled, 9_000))
+  t.true(allowed(failed, cancelled, 0), 'its payer took it back')
+  t.false(allowed(settled, unspent(9_000), 9_000))
+  t.true(allowed(failed, unspent(1_060), 0))
+  t.false(allowed(failed, unspent(500), 9_000), 'a node that lags behind has not seen everything')
 })

@@ -1,0 +1,27 @@
+/**
+ * What the capabilities document says of a feature beside its name: how far a protocol is spoken,
+ * and what is there beyond the interface. decisions.md 14 and 18.
+ */
+import { knownAssets } from '../actors/x402/assets.js'
+import type { Settings } from './settings.js'
+
+export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+export function featureDetails({ commerce, chains }: Pick<Settings, 'commerce' | 'chains'>) {
+  return {
+    webhooks: {
+      signature_suites: ['svc-webhook-v1', 'standard-webhooks-v1'],
+      event_feed: true,
+      replay: true,
+    },
+    'commerce.x402': {
+      versions: commerce.x402_v1_compat ? [2, 1] : [2],
+      schemes: ['exact'],
+      networks: knownAssets(chains).map(({ network }) => network),
+      // Of accounts with a key. EIP-1271 and EIP-6492, of accounts that are contracts, are refused.
+      signatures: ['eip712_secp256k1'],
+      payment_identifier: true,
+      settles_once: true,
+    },
+  } satisfies FeatureDetails
+}
