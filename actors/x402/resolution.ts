@@ -21,7 +21,6 @@ import type { Sighting } from './chain.js'
 import { endings, type Held, onChain } from './endings.js'
 import type {
   ListPayments,
-  PaymentState,
   Resolution,
   ResolutionRefused,
   ResolvePayment,
@@ -165,11 +164,21 @@ function refused(detail: string): ResolutionRefused {
 }
 
 function paymentOf(row: X402PaymentRow): X402Payment {
-  const { id, chargeId, paymentLinkId, network, asset, payer, payTo, amount, nonce } = row
-  const { validBefore, transaction, errorReason, checks, createdAt } = row
-  const state: PaymentState = row.state
   return {
-    ...{ id, chargeId, paymentLinkId, state, network, asset, payer, payTo, amount, nonce },
-    ...{ validBefore, transaction, errorReason, checks, createdAt },
+    id: row.id,
+    chargeId: row.chargeId,
+    paymentLinkId: row.paymentLinkId,
+    state: row.state,
+    network: row.network,
+    asset: row.asset,
+    payer: row.payer,
+    payTo: row.payTo,
+    amount: row.amount,
+    nonce: row.nonce,
+    validBefore: row.validBefore,
+    transaction: row.transaction,
+    errorReason: row.errorReason,
+    checks: row.checks,
+    createdAt: row.createdAt,
   }
 }
