@@ -40,37 +40,51 @@ export type NewPowChallenge = Omit<PowChallengeRow, 'status' | 'ageMs' | 'outliv
   ttlSecs: number
 }
 
-export async function insertPowChallenge(
+/**
+ * Issues challenges of whatever tenants in one statement; what is not in the answer was not issued,
+ * because the key, or the did:web, is registered in its tenant. (A did:key is known with its key.)
+ * @returns the end of each, by its id.
+ */
+export async function insertPowChallenges(
   tx: Transaction,
-  challenge: NewPowChallenge,
-): Promise<{ expiresAt: Date }> {
-  const c = challenge
-  const { rows } = await tx.query<{ expiresAt: Date }>({
+  challenges: readonly NewPowChallenge[],
+): Promise<ReadonlyMap<string, Date>> {
+  const column = <Value>(of: (challenge: NewPowChallenge) => Value) => challenges.map(of)
+  const { rows } = await tx.query<{ id: string; expiresAt: Date }>({
     name: 'pow_challenge.insert',
     text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
              min_duration_secs, name, did, key_algorithm, public_key, fingerprint, created_at,
              expires_at, anchor_type)
-           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock.now,
-             clock.now + make_interval(secs => $12), $13
-           from (select clock_timestamp() as now, ${UNHURRIED}) clock
-           returning expires_at as "expiresAt"`,
+           select c.tenant_id, c.id, c.kind, c.challenge_token, c.difficulty_bits,
+             c.min_duration_secs, c.name, c.did, c.key_algorithm, c.public_key, c.fingerprint,
+             clock.now, clock.now + make_interval(secs => c.ttl_secs), c.anchor_type
+           from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[],
+             $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[], $12::int[], $13::text[])
+               as c (tenant_id, id, kind, challenge_token, difficulty_bits, min_duration_secs, name,
+                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type),
+             (select clock_timestamp() as now, ${UNHURRIED}) clock
+           where not exists (select from agent_keys k
+                 where k.tenant_id = c.tenant_id and k.fingerprint = c.fingerprint)
+             and (c.anchor_type = 'did_key' or not exists (select from agent_anchors a
+                 where a.tenant_id = c.tenant_id and a.type = c.anchor_type and a.value = c.did))
+           returning id, expires_at as "expiresAt"`,
     values: [
-      c.tenantId,
-      c.id,
-      c.kind,
-      c.challengeToken,
-      c.difficultyBits,
-      c.minDurationSecs,
-      c.name,
-      c.did,
-      c.keyAlgorithm,
-      Buffer.from(c.publicKey),
-      c.fingerprint,
-      c.ttlSecs,
-      c.anchorType,
+      column((c) => c.tenantId),
+      column((c) => c.id),
+      column((c) => c.kind),
+      column((c) => c.challengeToken),
+      column((c) => c.difficultyBits),
+      column((c) => c.minDurationSecs),
+      column((c) => c.name),
+      column((c) => c.did),
+      column((c) => c.keyAlgorithm),
+      column((c) => Buffer.from(c.publicKey)),
+      column((c) => c.fingerprint),
+      column((c) => c.ttlSecs),
+      column((c) => c.anchorType),
     ],
   })
-  return rows[0]!
+  return new Map(rows.map(({ id, expiresAt }) => [id, expiresAt]))
 }
 
 export async function findPowChallenge(

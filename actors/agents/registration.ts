@@ -9,18 +9,14 @@ import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import { invariant } from '../../runtime/kernel/assert.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import {
-  anchorKnown,
-  findAgent,
-  fingerprintKnown,
-  type NewAgent,
-  registerAgent,
-} from '../../storage/agents.js'
+import { together } from '../../runtime/kernel/together.js'
+import { findAgent, fingerprintKnown, type NewAgent, registerAgent } from '../../storage/agents.js'
 import { appendEvents } from '../../storage/outbox.js'
 import {
   countInvalidProof,
   findPowChallenge,
-  insertPowChallenge,
+  insertPowChallenges,
+  type NewPowChallenge,
   type PowChallengeRow,
   redeemPowChallenge,
 } from '../../storage/pow-challenges.js'
@@ -114,6 +110,26 @@ export function registration(needs: RegistrationNeeds) {
     return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }
 
+  // A flood starts hundreds in the time of one commit. Tenants may be flooded together, so one
+  // statement is for all of them; each row says which tenant it is of.
+  const issue = together(async (asked: readonly NewPowChallenge[]) => {
+    const ends = await database.system((tx) => insertPowChallenges(tx, asked))
+    return asked.map(({ id }) => ends.get(id))
+  })
+
+  /** What kept a challenge from being issued. */
+  async function known(
+    { tenantId, fingerprint }: NewPowChallenge,
+    turn: Turn,
+  ): Promise<'fingerprint_known' | 'anchor_known'> {
+    const taken = await database.tenant(
+      tenantId,
+      (tx) => fingerprintKnown(tx, tenantId, fingerprint),
+      turn,
+    )
+    return taken ? 'fingerprint_known' : 'anchor_known'
+  }
+
   // The id is all the request has: which tenant it belongs to is read from the row.
   async function find(challengeId: string, turn: Turn): Promise<PowChallengeRow | undefined> {
     return isUuid(challengeId)
@@ -181,18 +197,8 @@ export function registration(needs: RegistrationNeeds) {
         fingerprint: key.fingerprint,
         ttlSecs: settings.pow_ttl_secs,
       }
-      const issued = await database.tenant(
-        tenant.id,
-        async (tx) => {
-          if (await fingerprintKnown(tx, tenant.id, key.fingerprint)) return 'fingerprint_known'
-          // A did:key is known with its key.
-          const { type, value } = anchor
-          const known = type === 'did_web' && (await anchorKnown(tx, tenant.id, type, value))
-          return known ? 'anchor_known' : insertPowChallenge(tx, challenge)
-        },
-        turn,
-      )
-      if (typeof issued === 'string') return { tag: issued }
+      const expiresAt = await issue(challenge)
+      if (expiresAt === undefined) return { tag: await known(challenge, turn) }
       outcomes.count('issued')
       outcomes.asked(challenge.difficultyBits)
       return {
@@ -201,7 +207,7 @@ export function registration(needs: RegistrationNeeds) {
         challengeToken: challenge.challengeToken,
         difficultyBits: challenge.difficultyBits,
         minDurationSeconds: challenge.minDurationSecs,
-        expiresAt: issued.expiresAt,
+        expiresAt,
         expiresInSeconds: settings.pow_ttl_secs,
       }
     },

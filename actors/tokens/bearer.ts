@@ -3,6 +3,7 @@ import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:cry
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
+import { together } from '../../runtime/kernel/together.js'
 import { readStandings, type Standing, type StandingOf } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { standingOf } from '../domain/standing.js'
@@ -12,7 +13,6 @@ import type { BriefMemory } from './brief-memory.js'
 import { decodeJwt, hasType, type VerificationKey, verifySignature } from './jwt.js'
 import type { ProofJudge } from './proof-judge.js'
 import type { Authenticate, Authenticated, Unauthenticated } from './protocol.js'
-import { readsTogether } from './reads-together.js'
 
 /** Other processes' clocks may be ahead by this much; the end of a token is kept to the second. */
 const AHEAD_SECS_MAX = 10
@@ -62,7 +62,7 @@ export function createBearer({
   const publicKeys = new Map<string, KeyObject>()
 
   // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
-  const readFresh = readsTogether((asked: readonly StandingOf[]) =>
+  const readFresh = together((asked: readonly StandingOf[]) =>
     database.system((tx) => readStandings(tx, asked), { pool: 'identity' }),
   )
 

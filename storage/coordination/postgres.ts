@@ -1,5 +1,6 @@
 /** Coordination in the database itself: nothing more to run, a round trip per question. */
 import { randomBytes } from 'node:crypto'
+import { together } from '../../runtime/kernel/together.js'
 import type { OpenDatabase } from '../database.js'
 import type { Statement } from '../sql.js'
 import {
@@ -8,10 +9,13 @@ import {
   CoordinationUnavailable,
   storedKey,
   taken,
+  type Window,
 } from './port.js'
 
 const LOCK_TOKEN_BYTES = 16
 
+type Asked = { readonly key: string; readonly cost: number; readonly window: Window }
+type Counted = { allowed: boolean; used: number; resetSecs: number }
 type SingleStatements = Pick<OpenDatabase, 'single'>
 
 export function postgresCoordination(database: SingleStatements): Coordination {
@@ -22,6 +26,22 @@ export function postgresCoordination(database: SingleStatements): Coordination {
       throw new CoordinationUnavailable('postgres', error)
     }
   }
+
+  // Under a flood every request has a key of its own: one statement takes for many of them.
+  const takeTogether = together(async (asked: readonly Asked[]): Promise<readonly Counted[]> => {
+    const { rows } = await run<Counted & { asked: string }>({
+      name: 'coordination.take',
+      text: `select asked, allowed, used, reset_secs as "resetSecs" from svc_take($1, $2, $3, $4)
+             order by asked`,
+      values: [
+        asked.map(({ key }) => key),
+        asked.map(({ cost }) => cost),
+        asked.map(({ window }) => window.limit),
+        asked.map(({ window }) => window.windowSecs),
+      ],
+    })
+    return rows
+  })
 
   /** Takes a name that is free or has expired. The row lock decides between two. */
   async function claim(key: string, value: Uint8Array, ttlSecs: number): Promise<boolean> {
@@ -40,23 +60,11 @@ export function postgresCoordination(database: SingleStatements): Coordination {
   return {
     async take(key, window, cost = 1) {
       checkLifetime(window.windowSecs)
-      const { rows } = await run<{ allowed: boolean; used: number; resetSecs: number }>({
-        name: 'coordination.take',
-        // `held` is what the window has before this call: nothing once it has ended.
-        text: `insert into coordination_counters as c (key, used, allowed, ends_at)
-               values ($1, case when $2::bigint <= $3 then greatest($2, 0) else 0 end,
-                       $2 <= greatest($3, 0), clock_timestamp() + make_interval(secs => $4))
-               on conflict (key) do update set (used, allowed, ends_at) = (
-                 select case when fits then greatest(held + $2, 0) else held end, fits, ends_at
-                 from (select held, $2 <= 0 or held + $2 <= $3 as fits, ends_at
-                       from (select case when over then 0 else c.used end as held,
-                                    case when over then excluded.ends_at else c.ends_at end as ends_at
-                             from (select c.ends_at <= clock_timestamp() as over) as a) as b) as d)
-               returning allowed, used,
-                         extract(epoch from ends_at - clock_timestamp())::float8 as "resetSecs"`,
-        values: [storedKey('take', key), cost, window.limit, window.windowSecs],
+      const { allowed, used, resetSecs } = await takeTogether({
+        key: storedKey('take', key),
+        cost,
+        window,
       })
-      const { allowed, used, resetSecs } = rows[0]!
       return taken(allowed, used, window, resetSecs)
     },
 

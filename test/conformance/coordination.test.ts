@@ -114,6 +114,25 @@ const behaviours: Record<
     t.is((await a.take('look', minute(5), -1)).used, 3)
     t.is((await a.take('look', minute(5), -9)).used, 0)
   },
+  'many keys at once, in any order and some of them twice, are each counted alone': async (
+    t,
+    a,
+    b,
+  ) => {
+    const keys = Array.from({ length: 48 }, (_, at) => `many ${at % 12}`)
+    const asked = [...keys, ...keys.toReversed()]
+    const answers = await Promise.all(
+      asked.map(async (key, at) => ({
+        key,
+        ...(await (at % 2 ? a : b).take(key, minute(at % 3 === 0 ? 5 : 6))),
+      })),
+    )
+    for (const key of new Set(keys)) {
+      const given = answers.filter((one) => one.key === key && one.allowed)
+      t.true(given.length >= 5 && given.length <= 6, `${key} ${given.length}`)
+      t.is((await a.take(key, minute(6), 0)).used, given.length)
+    }
+  },
   'a window ends, and the next one begins with its first call': async (t, a) => {
     const second = { limit: 1, windowSecs: 1 }
     await until(async () => !(await a.take('brief', second)).allowed)

@@ -1,7 +1,7 @@
 import test from 'ava'
 import { insertAgentChallenge, spendAgentChallenge } from '../../storage/agent-challenges.js'
 import type { NewAgent } from '../../storage/agents.js'
-import { insertPowChallenge, redeemPowChallenge } from '../../storage/pow-challenges.js'
+import { insertPowChallenges, redeemPowChallenge } from '../../storage/pow-challenges.js'
 import { findControlPlane, insertControlPlane } from '../../storage/tenants.js'
 import { freshDatabase } from '../support/database.js'
 import { identityHouse, nonceFor, registered, sql, started } from '../support/identity.js'
@@ -41,17 +41,19 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
     fingerprint: id,
   }
   await database.tenant(controlPlane.id, (tx) =>
-    insertPowChallenge(tx, {
-      ...proven,
-      id,
-      tenantId: controlPlane.id,
-      kind: 'agent',
-      challengeToken: 'token',
-      difficultyBits: 1,
-      minDurationSecs: 0,
-      keyAlgorithm: 'ed25519',
-      ttlSecs: 60,
-    }),
+    insertPowChallenges(tx, [
+      {
+        ...proven,
+        id,
+        tenantId: controlPlane.id,
+        kind: 'agent',
+        challengeToken: 'token',
+        difficultyBits: 1,
+        minDurationSecs: 0,
+        keyAlgorithm: 'ed25519',
+        ttlSecs: 60,
+      },
+    ]),
   )
   const agent = (): NewAgent => ({
     ...proven,

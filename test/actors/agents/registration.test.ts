@@ -72,6 +72,37 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
   t.like(told?.data, { actor: { type: 'agent', id: done.agent.id }, name: 'Newcomer' })
 })
 
+test('starts that come together are answered each for itself', async (t) => {
+  const { registration: taken, challengeId, nonce } = await started(house)
+  await agents.ask('completeRegistration', { challengeId, nonce })
+  const tenants = [controlPlane.id, await tenantWith('admit_agents = true')]
+  const asked = Array.from({ length: 60 }, (_, at) => {
+    const tenantId = tenants[at % 2]!
+    const isTaken = at % 10 === 0
+    const registration = isTaken ? taken : newcomer(tenantId, `Number ${at}`).registration
+    return { tenantId, isTaken, name: registration.name, registration }
+  })
+  const outcomes = await Promise.all(
+    asked.map(({ registration, tenantId }) =>
+      agents.ask('startRegistration', { kind: 'agent', registration, tenant: { tenantId } }),
+    ),
+  )
+  for (const [at, outcome] of outcomes.entries()) {
+    const { isTaken, tenantId, name } = asked[at]!
+    if (isTaken) {
+      t.is(outcome.tag, 'fingerprint_known')
+      continue
+    }
+    if (outcome.tag !== 'started') return t.fail(outcome.tag)
+    const [row] = await sql<{ token: string; tenant: string; name: string }>(
+      database,
+      'select challenge_token as token, tenant_id as tenant, name from pow_challenges where id = $1',
+      [outcome.challengeId],
+    )
+    t.deepEqual(row, { token: outcome.challengeToken, tenant: tenantId, name })
+  }
+})
+
 for (const keyAlgorithm of ['ed25519', 'es256'] as const) {
   test(`the anchor value may be left out for ${keyAlgorithm}`, async (t) => {
     const { registration } = newcomer(controlPlane.id, 'Newcomer', keyAlgorithm)

@@ -1,6 +1,6 @@
 /** The published vectors (decisions.md section 16) through the actor and the database. */
 import test from 'ava'
-import { insertPowChallenge } from '../../../storage/pow-challenges.js'
+import { insertPowChallenges } from '../../../storage/pow-challenges.js'
 import { identityHouse, sql } from '../../support/identity.js'
 import { contract } from '../../vectors/contract.js'
 
@@ -43,21 +43,23 @@ test.serial('the published ownership proof starts a registration', async (t) => 
 test.serial('the published proof of work of 20 bits completes it', async (t) => {
   const nonce = work.smallest.find((proof) => proof.difficulty_bits === 20)!.nonce
   await database.tenant(tenantId, (tx) =>
-    insertPowChallenge(tx, {
-      id: challenge.challenge_id,
-      tenantId,
-      kind: 'agent',
-      challengeToken: work.challenge_token,
-      difficultyBits: 20,
-      minDurationSecs: 0,
-      name: 'Vector',
-      anchorType: 'did_key',
-      did: key.did,
-      keyAlgorithm: 'ed25519',
-      publicKey: new Uint8Array(Buffer.from(key.public_key, 'base64url')),
-      fingerprint: key.fingerprint,
-      ttlSecs: 60,
-    }),
+    insertPowChallenges(tx, [
+      {
+        id: challenge.challenge_id,
+        tenantId,
+        kind: 'agent',
+        challengeToken: work.challenge_token,
+        difficultyBits: 20,
+        minDurationSecs: 0,
+        name: 'Vector',
+        anchorType: 'did_key',
+        did: key.did,
+        keyAlgorithm: 'ed25519',
+        publicKey: new Uint8Array(Buffer.from(key.public_key, 'base64url')),
+        fingerprint: key.fingerprint,
+        ttlSecs: 60,
+      },
+    ]),
   )
   const complete = (sent: string) =>
     agents.ask('completeRegistration', { challengeId: challenge.challenge_id, nonce: sent })

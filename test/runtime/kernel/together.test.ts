@@ -1,10 +1,10 @@
 import test from 'ava'
-import { readsTogether } from '../../../actors/tokens/reads-together.js'
+import { together } from '../../../runtime/kernel/together.js'
 
 /** Loads that end when they are told to. */
 function held() {
   const batches: { asked: readonly number[]; end: (error?: Error) => void }[] = []
-  const read = readsTogether<number, string>(
+  const read = together<number, string>(
     (asked) =>
       new Promise((resolve, reject) => {
         const end = (error?: Error) =>

@@ -1,11 +1,11 @@
 /**
- * Reads that are asked for at the same time go to the database in one statement. A read that is asked
- * for while another is under way waits for a later one: it has to see what was committed before.
+ * What is asked for at the same time goes to the other side as one question. What is asked for while
+ * another question is under way waits for a later one: it has to see what was committed before.
  */
 
-/** Statements under way at once; more would make them smaller, fewer would make them wait. */
+/** Questions under way at once; more would make them smaller, fewer would make them wait. */
 const UNDER_WAY_MAX = 2
-const READS_MAX = 200
+const TOGETHER_MAX = 200
 
 type Waiting<Asked, Found> = {
   readonly asked: Asked
@@ -14,7 +14,7 @@ type Waiting<Asked, Found> = {
 }
 
 /** @param load answers all of them, in their order. When it fails, each of them has failed. */
-export function readsTogether<Asked, Found>(
+export function together<Asked, Found>(
   load: (asked: readonly Asked[]) => Promise<readonly Found[]>,
 ): (asked: Asked) => Promise<Found> {
   const queue: Waiting<Asked, Found>[] = []
@@ -41,7 +41,7 @@ export function readsTogether<Asked, Found>(
       planned = false
       while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
         underWay += 1
-        void run(queue.splice(0, READS_MAX))
+        void run(queue.splice(0, TOGETHER_MAX))
       }
     })
   }
