@@ -216,13 +216,14 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 /** The document of a problem, in the member order of decisions.md 14. */
 export function problemBody(problem: Problem, context: ProblemContext): Record<string, unknown> {
   const { name, detail, errorDescription, retryAfterSecs, errors, members } = problem
-  const { title, status } = PROBLEM_TYPES[name]
+  const type = PROBLEM_TYPES[name]
+  const { title, status } = type
   const body: Record<string, unknown> = {
     type: `${context.errorsBaseUrl}/errors/${name}`,
     title,
     status,
   }
-  if (detail !== undefined) body['detail'] = detail
+  body['detail'] = detail ?? summary(type)
   body['instance'] = context.instance
   body['error'] = problem.error ?? problemCode(name)
   if (errorDescription !== undefined) body['error_description'] = errorDescription
@@ -230,6 +231,11 @@ export function problemBody(problem: Problem, context: ProblemContext): Record<s
   if (retryAfterSecs !== undefined) body['retry_after'] = retryAfterSecs
   if (errors !== undefined) body['errors'] = errors.map(asFragment)
   return members === undefined ? body : Object.assign(body, members)
+}
+
+/** What there is to say where nothing particular was said: interface.md names `detail` for all. */
+function summary({ meaning }: ProblemType): string {
+  return meaning.slice(0, meaning.indexOf('.') + 1)
 }
 
 /** Actors say `/name`; on the wire a place in the body is a URI fragment, as RFC 9457 shows it. */

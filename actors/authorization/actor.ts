@@ -7,6 +7,7 @@ import {
 } from '../../storage/authorization-requests.js'
 import { listConsents, withdrawConsent } from '../../storage/consents.js'
 import { activeClient } from '../applications/active-client.js'
+import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
 import { browserSessions } from '../browser-sessions/protocol.js'
 import type { AssuranceLevel } from '../domain/assurance.js'
 import { isUuid } from '../domain/ids.js'
@@ -70,15 +71,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
       const client = await clientOf(clientId, turn)
       if (client === null) return refused('invalid_client', 'there is no such application')
-      const tenantId = form.get('tenant_id') ?? undefined
-      const tenantSlug = form.get('tenant_slug') ?? undefined
-      if (tenantId === undefined && tenantSlug === undefined) return client
-      const named = await tenants.ask('resolve', { tenantId, tenantSlug }, turn)
-      if (named.tag === 'conflicting_tenant')
-        return refused('invalid_request', 'tenant_id and tenant_slug exclude one another')
-      return named.tag === 'resolved' && named.tenant.id === client.tenantId
-        ? client
-        : refused('invalid_client', 'the application is not one of this tenant')
+      const named = await namedTenant(tenants, form, client, turn)
+      if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
+      return named === 'theirs' ? client : refused('invalid_client', ANOTHER_TENANT)
     }
 
     /** By the handle of a way back, or by a whole request_uri: the two are never taken for each other. */
@@ -134,7 +129,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         const form = readForm(parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
         if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
-          return refused('invalid_request', 'tenant_id and tenant_slug exclude one another')
+          return refused('invalid_request', CONFLICTING_TENANT)
         const client = await namedClient(form, turn)
         if ('tag' in client) return client
         const requestUri = form.get('request_uri')

@@ -6,6 +6,8 @@ import type { AuthorizingClientRow } from '../../storage/applications.js'
 import { insertAuthorizationRequest } from '../../storage/authorization-requests.js'
 import type { Database } from '../../storage/sql.js'
 import type { AssuranceLevel } from '../domain/assurance.js'
+import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
 import { readForm } from '../tokens/form.js'
 import { refuse } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
@@ -25,6 +27,7 @@ const HANDLE_BYTES = 32
 export type PushNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
@@ -34,7 +37,7 @@ export type PushNeeds = {
 }
 
 export async function push(
-  { database, tokens, clock, random, oidc, levelMax, clientOf }: PushNeeds,
+  { database, tokens, tenants, clock, random, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
   turn: Turn,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
@@ -47,8 +50,10 @@ export async function push(
     return refuse('unauthorized_client', 'only applications send people to sign in')
   if (form.get('request_uri') !== null)
     return refuse('invalid_request', 'a pushed request cannot name another one')
-  if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
-    return refuse('invalid_request', 'tenant_id and tenant_slug exclude one another')
+  // Here, because the authorization endpoint looks at nothing but the pushed request.
+  const named = await namedTenant(tenants, form, client, turn)
+  if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
+  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
   const verdict = judge({ form, client, pushed: true, levelMax })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict

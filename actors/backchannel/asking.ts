@@ -4,6 +4,7 @@ import type { AuthorizingClientRow } from '../../storage/applications.js'
 import type { Database } from '../../storage/sql.js'
 import { activeClient } from '../applications/active-client.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
 import { areKnownAudiences, readAskedAudience } from '../tokens/audience.js'
 import { type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
@@ -47,15 +48,9 @@ export async function readAsking(
   if (client === null || !client.grantTypes.includes(grantType))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const tenantId = form.get('tenant_id') ?? undefined
-  const tenantSlug = form.get('tenant_slug') ?? undefined
-  if (tenantId !== undefined || tenantSlug !== undefined) {
-    const named = await tenants.ask('resolve', { tenantId, tenantSlug }, turn)
-    if (named.tag === 'conflicting_tenant')
-      return refuse('invalid_request', 'tenant_id and tenant_slug exclude one another')
-    if (named.tag !== 'resolved' || named.tenant.id !== client.tenantId)
-      return refuse('invalid_request', 'the application is not one of this tenant')
-  }
+  const named = await namedTenant(tenants, form, client, turn)
+  if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
+  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
 
   const scope = form.get('scope')
   // Nothing asked for is everything the application may have.

@@ -10,6 +10,7 @@ import { openBrowser } from '../support/browser.js'
 import { BOOTSTRAP, callerOf, REGISTER, start } from '../support/journey.js'
 import { codeIn, type MailServer, openMailServer, pathIn } from '../support/mail.js'
 import { bootstrapped, type Workspace } from '../support/person.js'
+import { proofFor } from '../support/proof.js'
 import { journey, type RelyingParty, relyingParty, signedIn } from '../support/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 
@@ -52,16 +53,6 @@ const statuses = (answers: readonly { readonly status: number }[]) => {
   const counts: Record<number, number> = {}
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
   return counts
-}
-const nowSecs = () => Math.floor(Date.now() / 1000)
-
-/** A proof of RFC 9449 by a new key. */
-async function proofFor(htm: string, htu: string): Promise<string> {
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  const jwk = await exportJWK(publicKey)
-  return new SignJWT({ htm, htu, iat: nowSecs(), jti: crypto.randomUUID() })
-    .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk })
-    .sign(privateKey)
 }
 
 /** Who gives 200 answers, by artefact: exactly one, the others the documented refusal. */

@@ -1,0 +1,354 @@
+/**
+ * The error table of the OAuth endpoints, each row provoked over HTTP: status, code, headers and the
+ * form of the body. interface.md, Errors; decisions.md 7.3 (token-endpoint error map) and 7.6.
+ */
+import anyTest, { type TestFn } from 'ava'
+import { type Api, apiOf, type Workspace } from '../support/api.js'
+import { CIBA_GRANT } from '../support/ciba.js'
+import {
+  fixtureOf,
+  type Human,
+  lend,
+  ownToken,
+  type Person,
+  present,
+} from '../support/delegation.js'
+import { sql } from '../support/identity.js'
+import { type Answer, callerOf } from '../support/journey.js'
+import { proofFor } from '../support/proof.js'
+import { isOAuthError, isProblem, type Refusal } from '../support/refusals.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  type RelyingParty,
+  relyingParty,
+} from '../support/relying-party.js'
+import { testService, type TestService } from '../support/service.js'
+
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+const GRANTS = [
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  EXCHANGE_GRANT,
+  DEVICE_GRANT,
+  CIBA_GRANT,
+]
+const SCOPES = ['openid', 'profile', 'email', 'vault:list', 'vault:read']
+const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+
+type Scene = {
+  readonly running: TestService
+  /** The same, but that proofs need a nonce and quotas are in force. */
+  readonly strict: TestService
+  readonly api: Api
+  readonly here: Workspace
+  readonly human: Human
+  readonly ada: Person
+  readonly web: RelyingParty
+  readonly other: RelyingParty
+  readonly spa: RelyingParty
+  /** Has client_credentials alone. */
+  readonly machine: RelyingParty
+}
+type Fields = Record<string, string>
+const test = anyTest as TestFn<Scene>
+
+test.before(async (t) => {
+  t.timeout(120_000)
+  const running = await testService()
+  const strict = await testService({
+    beside: running,
+    environment: {
+      SVC_DPOP__REQUIRE_NONCE: 'true',
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
+    },
+  })
+  const api = apiOf(running)
+  const here = await api.workspace()
+  const human = fixtureOf(here)
+  const ada = await present(api, human)
+  const all = { scopes: SCOPES, grantTypes: GRANTS }
+  const [web, other, spa, machine] = await Promise.all([
+    relyingParty(running, here, all),
+    relyingParty(running, here, all),
+    relyingParty(running, here, {
+      ...all,
+      clientType: 'public',
+      tokenEndpointAuthMethod: 'none',
+    }),
+    relyingParty(running, here, { scopes: SCOPES, grantTypes: ['client_credentials'] }),
+  ])
+  t.context = { running, strict, api, here, human, ada, web, other, spa, machine }
+})
+test.after.always(async ({ context: { ada, api, strict, running } }) => {
+  await ada?.browser.close()
+  await api?.close()
+  await strict?.end()
+  await running?.end()
+})
+
+const secretOf = ({ clientId, secret }: RelyingParty): Fields => ({
+  client_id: clientId,
+  client_secret: secret,
+})
+const basicOf = ({ clientId }: RelyingParty, secret: string) =>
+  `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
+const send = ({ running }: Scene, path: string, fields: Fields, headers: Fields = {}) =>
+  callerOf(running.baseUrl).form(path, fields, headers)
+const token = (scene: Scene, fields: Fields, headers: Fields = {}) =>
+  send(scene, '/oauth/token', fields, headers)
+const asWeb = (scene: Scene, fields: Fields, headers: Fields = {}) =>
+  token(scene, { ...secretOf(scene.web), ...fields }, headers)
+
+/** A fresh code of the application, and what redeems it. */
+async function code({ human, ada: { browser } }: Scene, party: RelyingParty): Promise<Fields> {
+  const { url, verifier } = await journey(party, { scope: 'openid email' })
+  const answer = callbackOf(await authorized(browser, human, url))
+  return {
+    grant_type: 'authorization_code',
+    code: answer.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: verifier,
+  }
+}
+const granted = ({ status, body, text }: Answer) => {
+  if (status !== 200) throw new Error(text)
+  return body
+}
+async function device(scene: Scene, party = scene.web): Promise<Fields> {
+  const fields = { ...secretOf(party), scope: 'openid' }
+  const { body } = await send(scene, '/oauth/device/code', fields)
+  const { device_code, user_code } = body as { device_code: string; user_code: string }
+  return { grant_type: DEVICE_GRANT, device_code, user_code }
+}
+async function asked(scene: Scene, party = scene.web): Promise<Fields> {
+  const fields = { ...secretOf(party), scope: 'openid', login_hint: scene.human.email }
+  const { body } = await send(scene, '/bc-authorize', fields)
+  return { grant_type: CIBA_GRANT, auth_req_id: String(body['auth_req_id']) }
+}
+const expire = ({ running }: Scene, secret: string) =>
+  sql(
+    running.db.database,
+    `update backchannel_requests set expires_at = now() where code_sha256 = sha256($1::bytea)`,
+    [Buffer.from(secret)],
+  )
+
+type Row = readonly [
+  code: string,
+  when: string,
+  provoke: (scene: Scene) => Promise<Answer>,
+  more?: Pick<Refusal, 'headers' | 'members'>,
+]
+
+// RFC 6749 section 5.2: a challenge only for the scheme that was tried.
+const NO_CHALLENGE = { headers: { 'www-authenticate': null, 'dpop-nonce': null } }
+
+// biome-ignore format: a table
+const BAD_REQUESTS: readonly Row[] = [
+  ['invalid_request', 'grant_type is missing', (s) => asWeb(s, {})],
+  ['invalid_request', 'grant_type is empty', (s) => asWeb(s, { grant_type: '' })],
+  ['invalid_request', 'code is missing', (s) => asWeb(s, { grant_type: 'authorization_code' })],
+  ['invalid_request', 'refresh_token is missing', (s) => asWeb(s, { grant_type: 'refresh_token' })],
+  ['invalid_request', 'device_code is missing', (s) => asWeb(s, { grant_type: DEVICE_GRANT })],
+  ['invalid_request', 'auth_req_id is missing', (s) => asWeb(s, { grant_type: CIBA_GRANT })],
+  ['invalid_request', 'subject_token is missing', (s) => asWeb(s, { grant_type: EXCHANGE_GRANT })],
+  ['invalid_request', 'two ways of client authentication', (s) => asWeb(s, { grant_type: 'client_credentials' }, { authorization: basicOf(s.web, s.web.secret) })],
+  ['invalid_grant', 'the code is unknown', (s) => asWeb(s, { grant_type: 'authorization_code', code: 'x', redirect_uri: CALLBACK, code_verifier: 'v'.repeat(43) })],
+  ['invalid_grant', 'the code is that of another application', async (s) => asWeb(s, await code(s, s.other))],
+  ['invalid_grant', 'the redirect_uri is another one', async (s) => asWeb(s, { ...(await code(s, s.web)), redirect_uri: `${CALLBACK}/` })],
+  ['invalid_grant', 'the code_verifier is another one', async (s) => asWeb(s, { ...(await code(s, s.web)), code_verifier: 'v'.repeat(43) })],
+  ['invalid_grant', 'a public client leaves the code_verifier out', async (s) => {
+    const { code_verifier: _, ...rest } = await code(s, s.spa)
+    return token(s, { ...rest, client_id: s.spa.clientId })
+  }],
+  ['invalid_grant', 'the code has expired', async (s) => {
+    const fields = await code(s, s.web)
+    await sql(s.running.db.database, `update authorization_codes set expires_at = now() where code_sha256 = sha256($1::bytea)`, [Buffer.from(fields['code']!)])
+    return asWeb(s, fields)
+  }],
+  ['invalid_grant', 'the code was used', async (s) => {
+    const fields = await code(s, s.web)
+    granted(await asWeb(s, fields))
+    return asWeb(s, fields)
+  }],
+  ['invalid_grant', 'the refresh token is unknown', (s) => asWeb(s, { grant_type: 'refresh_token', refresh_token: 'x' })],
+  ['invalid_grant', 'the refresh token is that of another application', async (s) => {
+    const { refresh_token } = granted(await token(s, { ...secretOf(s.other), ...(await code(s, s.other)) }))
+    return asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token) })
+  }],
+  ['invalid_grant', 'the refresh token was used, and its successor too', async (s) => {
+    const refresh = (refresh_token: unknown) => asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token) })
+    const first = granted(await asWeb(s, await code(s, s.web)))['refresh_token']
+    granted(await refresh(granted(await refresh(first))['refresh_token']))
+    return refresh(first)
+  }],
+  ['invalid_grant', 'the device code is unknown', (s) => asWeb(s, { grant_type: DEVICE_GRANT, device_code: 'x' })],
+  ['invalid_grant', 'the device code is that of another application', async (s) => asWeb(s, await device(s, s.other))],
+  ['invalid_grant', 'the CIBA request is unknown', (s) => asWeb(s, { grant_type: CIBA_GRANT, auth_req_id: 'x' })],
+  ['invalid_grant', 'the CIBA request is that of another application', async (s) => asWeb(s, await asked(s, s.other))],
+  ['invalid_grant', 'the delegation of the subject token was revoked', async (s) => {
+    const { token: subject_token, delegationId } = await lend(s.api, s.here.token, s.ada)
+    await sql(s.running.db.database, `update delegations set revoked_at = now(), revoked_reason = 'test' where id = $1`, [delegationId])
+    return token(s, { grant_type: EXCHANGE_GRANT, subject_token, subject_token_type: ACCESS, actor_token: s.here.token, actor_token_type: ACCESS })
+  }],
+  ['unsupported_grant_type', 'password', (s) => asWeb(s, { grant_type: 'password', username: 'a', password: 'b' })],
+  ['unsupported_grant_type', 'implicit', (s) => asWeb(s, { grant_type: 'implicit' })],
+  ['unsupported_grant_type', 'malformed', (s) => asWeb(s, { grant_type: 'AUTHORIZATION_CODE\u0000' })],
+  ['invalid_scope', 'an unknown scope', (s) => asWeb(s, { grant_type: 'client_credentials', scope: 'fly' })],
+  ['invalid_scope', 'a malformed scope', (s) => asWeb(s, { grant_type: 'client_credentials', scope: 'a"b' })],
+  ['invalid_scope', 'a scope that the application may not have', (s) => asWeb(s, { grant_type: 'client_credentials', scope: 'users:manage' })],
+  ['invalid_scope', 'a refresh token asked for more than it has', async (s) => {
+    const { refresh_token } = granted(await asWeb(s, await code(s, s.web)))
+    return asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token), scope: 'openid vault:read' })
+  }],
+  ['invalid_target', 'an audience of nobody', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'https://elsewhere.example' })],
+  ['invalid_target', 'resource and audience name different things', (s) => asWeb(s, { grant_type: 'client_credentials', audience: s.web.audience, resource: s.running.baseUrl })],
+  ['authorization_pending', 'nobody has answered the device', async (s) => asWeb(s, await device(s)), { headers: { 'retry-interval': /^5$/ } }],
+  ['slow_down', 'the device polls too fast', async (s) => {
+    const fields = await device(s)
+    await asWeb(s, fields)
+    return asWeb(s, fields)
+  }, { headers: { 'retry-interval': /^10$/ } }],
+  ['access_denied', 'the person said no to the device', async (s) => {
+    const fields = await device(s)
+    const page = await s.ada.browser.get(`/oauth/device/verify?user_code=${fields['user_code']}`)
+    await s.ada.browser.submit(page, { action: 'deny' })
+    return asWeb(s, fields)
+  }],
+  ['expired_token', 'the device code has expired', async (s) => {
+    const fields = await device(s)
+    await expire(s, fields['device_code']!)
+    return asWeb(s, fields)
+  }],
+  ['authorization_pending', 'nobody has answered the CIBA request', async (s) => asWeb(s, await asked(s)), { headers: { 'retry-interval': /^5$/ } }],
+  ['expired_token', 'the CIBA request has expired', async (s) => {
+    const fields = await asked(s)
+    await expire(s, fields['auth_req_id']!)
+    return asWeb(s, fields)
+  }],
+]
+
+for (const [error, when, provoke, more = NO_CHALLENGE] of BAD_REQUESTS) {
+  test.serial(`400 ${error}: ${when}`, async (t) => {
+    t.timeout(60_000)
+    isOAuthError(t, await provoke(t.context), { status: 400, code: error, ...more })
+  })
+}
+
+const CREDENTIALS = { grant_type: 'client_credentials' }
+const BASIC = { headers: { 'www-authenticate': /^Basic realm="svc", charset="UTF-8"$/ } }
+
+// biome-ignore format: a table
+const UNAUTHENTICATED: readonly Row[] = [
+  ['invalid_client', 'a wrong secret in the header', (s) => token(s, CREDENTIALS, { authorization: basicOf(s.web, 'wrong') }), BASIC],
+  ['invalid_client', 'a header that is not base64', (s) => token(s, CREDENTIALS, { authorization: 'Basic !!!' }), BASIC],
+  ['invalid_client', 'a wrong secret in the form', (s) => token(s, { ...CREDENTIALS, client_id: s.web.clientId, client_secret: 'wrong' }), NO_CHALLENGE],
+  ['invalid_client', 'no secret', (s) => token(s, { ...CREDENTIALS, client_id: s.web.clientId }), NO_CHALLENGE],
+  ['invalid_client', 'no client at all', (s) => token(s, CREDENTIALS), NO_CHALLENGE],
+  ['invalid_client', 'an unknown client', (s) => token(s, { ...CREDENTIALS, client_id: NOBODY, client_secret: 'x' }), NO_CHALLENGE],
+  ['invalid_client', 'an assertion that is none', (s) => token(s, { ...CREDENTIALS, client_assertion: 'a.b.c', client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }), NO_CHALLENGE],
+  ['invalid_client', 'a public client introspects', (s) => send(s, '/oauth/introspect', { client_id: s.spa.clientId, token: 'x' }), NO_CHALLENGE],
+  ['invalid_client', 'nobody revokes', (s) => send(s, '/oauth/revoke', { token: 'x' }), NO_CHALLENGE],
+  ['invalid_client', 'nobody pushes', (s) => send(s, '/oauth/par', { redirect_uri: CALLBACK }), NO_CHALLENGE],
+  ['invalid_client', 'nobody begins a device flow', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
+  ['invalid_client', 'nobody asks by CIBA', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
+  // 401 where RFC 9449 sections 5 and 8 say 400: the header and the body both carry it.
+  ['invalid_dpop_proof', 'a proof that is none', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
+  ['invalid_token', 'a bearer that is none introspects', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
+]
+for (const [error, when, provoke, more] of UNAUTHENTICATED) {
+  test.serial(`401 ${error}: ${when}`, async (t) => {
+    isOAuthError(t, await provoke(t.context), { status: 401, code: error, ...more })
+  })
+}
+
+// interface.md says 403 where RFC 6749 section 5.2 would have 400.
+// biome-ignore format: a table
+const FORBIDDEN: readonly Row[] = [
+  ['unauthorized_client', 'a grant that the application does not have', (s) => token(s, { ...secretOf(s.machine), grant_type: 'refresh_token', refresh_token: 'x' })],
+  ['unauthorized_client', 'a public client has no credentials of its own', (s) => token(s, { ...CREDENTIALS, client_id: s.spa.clientId })],
+  ['unauthorized_client', 'PAR without the code grant', (s) => send(s, '/oauth/par', { ...secretOf(s.machine), response_type: 'code', redirect_uri: CALLBACK })],
+  ['unauthorized_client', 'a device flow without its grant', (s) => send(s, '/oauth/device/code', secretOf(s.machine))],
+  ['unauthorized_client', 'CIBA without its grant', (s) => send(s, '/bc-authorize', { ...secretOf(s.machine), scope: 'openid', login_hint: s.human.email })],
+  ['consent_required', 'a person’s token for an agent they never allowed', async (s) => {
+    const subject_token = await ownToken(s.api, s.here, s.ada, 'openid vault:list')
+    const { key, agentId } = await s.api.register(s.here.tenantId)
+    const { body } = await s.api.login(key, { agent_id: agentId, tenant_id: s.here.tenantId })
+    return asWeb(s, { grant_type: EXCHANGE_GRANT, subject_token, subject_token_type: ACCESS, actor_token: String(body['access_token']), actor_token_type: ACCESS })
+  }],
+  ['insufficient_scope', 'a bearer without tokens:introspect', async (s) => {
+    const { access_token } = granted(await asWeb(s, { ...CREDENTIALS, audience: s.running.baseUrl }))
+    return send(s, '/oauth/introspect', { token: 'x' }, { authorization: `Bearer ${String(access_token)}` })
+  }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope"/ } }],
+  ['policy_denied', 'a secret of the vault that may not leave it', async (s) => {
+    const secret = { provider: 'p', credential_type: 'api_key', label: 'l', auth_scheme: 'bearer', allowed_hosts: ['api.example'], secret: 'kept', non_exportable: true }
+    const made = await s.api.post('/api/v1/vault/credentials', s.here.token, secret)
+    const { agentId } = s.here
+    const grant = { grantee_type: 'agent', grantee_id: agentId, capabilities: ['use', 'list'] }
+    await s.api.post(`/api/v1/vault/credentials/${String(made.body['id'])}/grants`, s.here.token, grant)
+    return token(s, { grant_type: EXCHANGE_GRANT, subject_token: s.here.token, subject_token_type: ACCESS, actor_token: s.here.token, actor_token_type: ACCESS, requested_token_type: 'urn:svc:params:oauth:token-type:vault-secret', resource: `urn:svc:vault:credential:${String(made.body['id'])}` })
+  }],
+]
+for (const [error, when, provoke, more] of FORBIDDEN) {
+  test.serial(`403 ${error}: ${when}`, async (t) => {
+    isOAuthError(t, await provoke(t.context), { status: 403, code: error, ...more })
+  })
+}
+
+// biome-ignore format: a table
+const NONCES: readonly (readonly [when: string, code: string, proof: (at: string) => Promise<string>])[] = [
+  ['no nonce', 'use_dpop_nonce', (at) => proofFor('POST', at)],
+  ['a nonce that is not ours', 'use_dpop_nonce', (at) => proofFor('POST', at, { nonce: 'x' })],
+  ['another method', 'invalid_dpop_proof', (at) => proofFor('GET', at)],
+  ['another address', 'invalid_dpop_proof', (at) => proofFor('POST', `${at}/other`)],
+]
+for (const [when, error, proof] of NONCES) {
+  test.serial(`401 ${error} with the nonce, in the header and in the body: ${when}`, async (t) => {
+    const { strict, web } = t.context
+    const form = { ...CREDENTIALS, ...secretOf(web) }
+    const { form: post } = callerOf(strict.baseUrl)
+    const dpop = await proof(`${strict.baseUrl}/oauth/token`)
+    const refused = await post('/oauth/token', form, { dpop })
+    isOAuthError(t, refused, {
+      status: 401,
+      code: error,
+      headers: {
+        'www-authenticate': new RegExp(`^DPoP error="${error}"`),
+        'dpop-nonce': /^[A-Za-z0-9_-]+$/,
+      },
+    })
+    // Retry with the returned nonce.
+    const nonce = refused.headers.get('dpop-nonce')!
+    const again = await proofFor('POST', `${strict.baseUrl}/oauth/token`, { nonce })
+    const given = await post('/oauth/token', form, { dpop: again })
+    t.is(given.status, 200, given.text)
+    t.is(given.body['token_type'], 'DPoP')
+  })
+}
+
+/** 121 requests of one client in a minute are one too many. */
+test.serial('429 rate_limited: a problem document with the members of OAuth', async (t) => {
+  const { strict, other } = t.context
+  const ask = () =>
+    callerOf(strict.baseUrl).form('/oauth/token', { ...secretOf(other), grant_type: 'password' })
+  let answer = await ask()
+  for (let n = 0; n < 200 && answer.status !== 429; n += 1) answer = await ask()
+  isProblem(t, answer, strict.issuer, {
+    status: 429,
+    code: 'rate_limited',
+    name: 'rate-limited',
+    headers: {
+      'retry-after': /^[1-9][0-9]*$/,
+      ratelimit: /"token";r=0/,
+      'ratelimit-policy': /"token"/,
+    },
+    members: { 'violated-policies': ['token'] },
+  })
+  t.is(answer.body['retry_after'], Number(answer.headers.get('retry-after')))
+  t.is(typeof answer.body['error_description'], 'string')
+})

@@ -1,0 +1,228 @@
+/**
+ * What every OAuth endpoint refuses alike, and what is never told by a redirect. decisions.md 7.3 and
+ * 7.6: never redirected, repeated parameters, no-store, unlisted redirect at PAR.
+ */
+import anyTest, { type TestFn } from 'ava'
+import { type Api, apiOf, type Workspace } from '../support/api.js'
+import { type Answer, callerOf } from '../support/journey.js'
+import { isOAuthError, isProblem } from '../support/refusals.js'
+import { REGISTRATION } from '../support/registering.js'
+import { CALLBACK, type RelyingParty, relyingParty } from '../support/relying-party.js'
+import { testService, type TestService } from '../support/service.js'
+
+const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+
+type Scene = {
+  readonly running: TestService
+  readonly api: Api
+  readonly here: Workspace
+  readonly there: Workspace
+  readonly web: RelyingParty
+  readonly spa: RelyingParty
+}
+type Fields = Readonly<Record<string, string>>
+const test = anyTest as TestFn<Scene>
+
+test.before(async (t) => {
+  const running = await testService({ environment: REGISTRATION })
+  const api = apiOf(running)
+  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+  const [web, spa] = await Promise.all([
+    relyingParty(running, here),
+    relyingParty(running, here, { clientType: 'public', tokenEndpointAuthMethod: 'none' }),
+  ])
+  t.context = { running, api, here, there, web, spa }
+})
+test.after.always(async ({ context: { api, running } }) => {
+  await api?.close()
+  await running?.end()
+})
+
+const requestOf = ({ clientId }: RelyingParty): Fields => ({
+  response_type: 'code',
+  client_id: clientId,
+  redirect_uri: CALLBACK,
+  scope: 'openid',
+  state: 's',
+  code_challenge: CHALLENGE,
+  code_challenge_method: 'S256',
+})
+const without = (fields: Fields, ...names: readonly string[]): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
+
+type Row = readonly [
+  when: string,
+  error: string,
+  request: (scene: Scene) => Fields,
+  /** The refusal at PAR where it is another one. */
+  pushed?: readonly [status: number, error: string],
+]
+// biome-ignore format: a table
+const NEVER_REDIRECTED: readonly Row[] = [
+  ['an unknown client', 'invalid_client', ({ web }) => ({ ...requestOf(web), client_id: NOBODY }), [401, 'invalid_client']],
+  ['a client that is no id', 'invalid_client', ({ web }) => ({ ...requestOf(web), client_id: "' or 1=1" }), [401, 'invalid_client']],
+  ['no client', 'invalid_request', ({ web }) => without(requestOf(web), 'client_id'), [401, 'invalid_client']],
+  ['an unregistered redirect URI', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: 'https://evil.example/' })],
+  ['a redirect URI with a slash more', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: `${CALLBACK}/` })],
+  ['a redirect URI with another port', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: CALLBACK.replace('app.example', 'app.example:444') })],
+  ['a redirect URI with a query more', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: `${CALLBACK}?a=b` })],
+  ['a redirect URI in other letters', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: CALLBACK.toUpperCase() })],
+  ['no redirect URI', 'invalid_request', ({ spa }) => without(requestOf(spa), 'redirect_uri')],
+  ['a public client without PKCE', 'pkce_required', ({ spa }) => without(requestOf(spa), 'code_challenge', 'code_challenge_method')],
+  ['a challenge without its method', 'invalid_request', ({ spa }) => without(requestOf(spa), 'code_challenge_method')],
+  ['the method plain', 'invalid_request', ({ spa }) => ({ ...requestOf(spa), code_challenge_method: 'plain' })],
+  ['the method in lower case', 'invalid_request', ({ spa }) => ({ ...requestOf(spa), code_challenge_method: 's256' })],
+  ['tenant_id together with tenant_slug', 'invalid_request', ({ spa, here }) => ({ ...requestOf(spa), tenant_id: here.tenantId, tenant_slug: String(here.body['tenant_slug']) })],
+  ['the tenant of somebody else', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_id: there.tenantId }), [400, 'invalid_request']],
+  ['the slug of somebody else', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_slug: String(there.body['tenant_slug']) }), [400, 'invalid_request']],
+  ['a tenant that there is not', 'invalid_client', ({ spa }) => ({ ...requestOf(spa), tenant_id: NOBODY }), [400, 'invalid_request']],
+  ['a request_uri of nobody', 'invalid_request_uri', ({ spa }) => ({ client_id: spa.clientId, request_uri: `urn:ietf:params:oauth:request_uri:${'a'.repeat(43)}` }), [400, 'invalid_request']],
+]
+
+for (const [when, error, request, pushed = [400, error] as const] of NEVER_REDIRECTED) {
+  test.serial(`never redirected: ${when}`, async (t) => {
+    const { running } = t.context
+    const { call, form } = callerOf(running.baseUrl)
+    const fields = request(t.context)
+    const query = new URLSearchParams(fields).toString()
+    const asked = (init: RequestInit & { headers: Record<string, string> }, path = '') =>
+      call(`/oauth/authorize${path}`, { redirect: 'manual', ...init })
+    const json = { accept: 'application/json' }
+    const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+    const body = new URLSearchParams(fields)
+    for (const answer of [
+      await asked({ headers: json }, `?${query}`),
+      await asked({ method: 'POST', headers: json, body }),
+    ]) {
+      isOAuthError(t, answer, { status: 400, code: error, headers: { location: null } })
+    }
+    for (const answer of [
+      await asked({ headers: html }, `?${query}`),
+      await asked({ method: 'POST', headers: html, body }),
+    ]) {
+      t.is(answer.status, 400)
+      t.is(answer.headers.get('content-type'), 'text/html; charset=utf-8')
+      t.is(answer.headers.get('location'), null)
+      t.is(answer.headers.get('cache-control'), 'no-store')
+      t.true(answer.text.includes(error), 'the page names the error')
+      t.true(answer.text.includes(answer.headers.get('x-request-id')!), 'and the request')
+    }
+    const [status, code] = pushed
+    isOAuthError(t, await form('/oauth/par', fields), { status, code })
+  })
+}
+
+type Endpoint = readonly [path: string, fields: (scene: Scene) => Fields]
+const secretOf = ({ clientId, secret }: RelyingParty) => ({
+  client_id: clientId,
+  client_secret: secret,
+})
+// biome-ignore format: a table
+const ENDPOINTS: readonly Endpoint[] = [
+  ['/oauth/token', ({ web }) => ({ ...secretOf(web), grant_type: 'refresh_token', refresh_token: 'x' })],
+  ['/oauth/par', ({ web }) => ({ ...requestOf(web), ...secretOf(web) })],
+  ['/oauth/revoke', ({ web }) => ({ ...secretOf(web), token: 'x' })],
+  ['/oauth/introspect', ({ web }) => ({ ...secretOf(web), token: 'x' })],
+  ['/oauth/device/code', ({ web }) => ({ ...secretOf(web), scope: 'openid' })],
+  ['/bc-authorize', ({ web }) => ({ ...secretOf(web), scope: 'openid', login_hint: 'a@b.example' })],
+  ['/oauth/authorize', ({ web }) => requestOf(web)],
+  ['/oauth/end-session', () => ({ id_token_hint: 'x', state: 's' })],
+]
+
+for (const [path, fields] of ENDPOINTS) {
+  test.serial(
+    `${path}: any parameter that comes twice is refused, even with the same value`,
+    async (t) => {
+      const { call } = callerOf(t.context.running.baseUrl)
+      const all: [string, string][] = [...Object.entries(fields(t.context)), ['unknown', 'x']]
+      for (const [name, value] of all) {
+        const twice = all.filter(([one]) => one !== name)
+        const body = new URLSearchParams([...twice, [name, value], [name, value]])
+        const answer = await call(path, { method: 'POST', body, redirect: 'manual' })
+        isOAuthError(t, answer, { status: 400, code: 'invalid_request' })
+      }
+    },
+  )
+
+  test.serial(
+    `${path}: what is no form is a problem document with the members of OAuth`,
+    async (t) => {
+      const { running } = t.context
+      const { call } = callerOf(running.baseUrl)
+      const sent = (type: string, body: string) =>
+        call(path, { method: 'POST', headers: { 'content-type': type }, body })
+      const words = /./
+      for (const [type, body, status, code, name] of [
+        ['application/json', '{}', 415, 'unsupported_media_type', 'unsupported-media-type'],
+        ['text/plain', 'a=b', 415, 'unsupported_media_type', 'unsupported-media-type'],
+        [FORM, `a=${'x'.repeat(70_000)}`, 413, 'payload_too_large', 'payload-too-large'],
+      ] as const) {
+        const answer = await sent(type, body)
+        isProblem(t, answer, running.issuer, { status, code, name })
+        t.regex(String(answer.body['error_description']), words)
+      }
+    },
+  )
+
+  test.serial(
+    `${path}: bytes that no client sends are refused in the protocol's words`,
+    async (t) => {
+      const { call } = callerOf(t.context.running.baseUrl)
+      for (const body of UGLY) {
+        const answer = await call(path, {
+          method: 'POST',
+          headers: { 'content-type': FORM },
+          body,
+          redirect: 'manual',
+        })
+        t.true(answer.status === 400 || answer.status === 401, `${answer.status} ${answer.text}`)
+        t.regex(String(answer.body['error']), /^invalid_(request|client)$/)
+      }
+    },
+  )
+}
+const FORM = 'application/x-www-form-urlencoded'
+const UGLY: readonly (string | Uint8Array)[] = [
+  '',
+  '&&&===',
+  '%',
+  '%zz=%',
+  'grant_type',
+  '=',
+  'client_id=%00&client_secret=%00',
+  'client_id=%ff%fe&grant_type=%c0%80',
+  'client_id=%ED%A0%80',
+  `client_id=${'a'.repeat(60_000)}`,
+  Array.from({ length: 3_000 }, (_, n) => `p${n}=1`).join('&'),
+  'client_id[]=a&client_id[$ne]=b',
+  '__proto__=x&constructor=y&client_id=toString',
+  'client_id=%E2%80%AE&request_uri=javascript:alert(1)',
+  new Uint8Array([0xff, 0xfe, 0x00, 0x3d, 0x80]),
+]
+
+// decisions.md 7.6, no-store: success or error.
+test.serial('nothing that these endpoints answer is ever kept by a cache', async (t) => {
+  const { running, api, here, web } = t.context
+  const { call, form } = callerOf(running.baseUrl)
+  const answers: Answer[] = []
+  for (const [path, fields] of ENDPOINTS) answers.push(await form(path, fields(t.context)))
+  const made = await api.post('/api/v1/oauth/registration-tokens', here.token, {})
+  const registering = (body: unknown) =>
+    call('/oauth/register', {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${String(made.body['token'])}`,
+      },
+      body: JSON.stringify(body),
+    })
+  answers.push(await registering({ redirect_uris: 1 }))
+  const registered = await registering({ redirect_uris: [CALLBACK] })
+  t.is(registered.status, 201, registered.text)
+  answers.push(registered, await registering({ redirect_uris: [CALLBACK] }))
+  const bad = { ...secretOf(web), client_secret: 'wrong', token: 'x' }
+  for (const [path] of ENDPOINTS.slice(0, 6)) answers.push(await form(path, bad))
+  t.true(answers.some(({ status }) => status < 300) && answers.some(({ status }) => status >= 400))
+  for (const answer of answers) t.is(answer.headers.get('cache-control'), 'no-store', answer.text)
+})
