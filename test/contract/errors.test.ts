@@ -1,0 +1,337 @@
+/**
+ * The error table of interface.md beyond the OAuth endpoints, each row provoked over HTTP: status,
+ * code, headers, and the problem document whole. decisions.md 0, 14, 21 and 23.
+ *
+ * `wallet_*`, `recipient_not_allowed`, `contract_not_allowed` and `billing_*` belong to what is not
+ * built, `delegation_expired` to tokens that outlive their delegation, which none does, and 501 to a
+ * build without the agent service; `budget_exceeded` is in flows/egress-limits and
+ * `captcha_degraded_throttled` in flows/captcha.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import anyTest, { type TestFn } from 'ava'
+import { createAgentKey } from '../../runtime/client/agent.js'
+import { type Api, apiOf, type Workspace } from '../support/api.js'
+import {
+  ask,
+  decide,
+  DEVICE,
+  fixtureOf,
+  lend,
+  type Lent,
+  type Person,
+  present,
+} from '../support/delegation.js'
+import { sql } from '../support/identity.js'
+import { type Answer, BOOTSTRAP, callerOf, REGISTER, start } from '../support/journey.js'
+import { proofFor } from '../support/proof.js'
+import { type ExpectedHeaders, isProblem } from '../support/refusals.js'
+import { relyingParty } from '../support/relying-party.js'
+import { testService, type TestService } from '../support/service.js'
+import { COMMERCE, PUBLIC } from '../support/shop.js'
+
+const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+
+type Scene = {
+  readonly running: TestService
+  /** The same with other settings: see `test.before`. */
+  readonly strict: TestService
+  readonly api: Api
+  readonly here: Workspace
+  readonly there: Workspace
+  readonly ada: Person
+  readonly lent: Lent
+}
+const test = anyTest as TestFn<Scene>
+
+test.before(async (t) => {
+  t.timeout(120_000)
+  const environment = {
+    ...COMMERCE,
+    SVC_COMMERCE__X402_ENABLED: 'true',
+    SVC_COMMERCE__X402_FACILITATOR_URL: 'http://127.0.0.1:9',
+  }
+  // Hosts are set by hand below, which HTTP/2 does not let a client do.
+  const transport = 'plain_http'
+  const running = await testService({ environment, transport })
+  const strict = await testService({
+    beside: running,
+    transport,
+    environment: {
+      SVC_SERVER__ALLOWED_HOSTS: 'localhost',
+      SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '4',
+      SVC_DPOP__REQUIRE_NONCE: 'true',
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
+      SVC_CHALLENGE__POW_MIN_DURATION_SECS: '60',
+    },
+  })
+  const api = apiOf(running)
+  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+  const ada = await present(api, fixtureOf(here))
+  const lent = await lend(api, here.token, ada)
+  t.context = { running, strict, api, here, there, ada, lent }
+})
+test.after.always(async ({ context: { ada, api, strict, running } }) => {
+  await ada?.browser.close()
+  await api?.close()
+  await strict?.end()
+  await running?.end()
+})
+
+const bearer = (token: unknown) => ({ authorization: `Bearer ${String(token)}` })
+const get = (
+  { running }: Pick<Scene, 'running'>,
+  path: string,
+  headers: Record<string, string> = {},
+) => callerOf(running.baseUrl).call(path, { headers })
+const post = (
+  { running }: Scene,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+) => callerOf(running.baseUrl).post(path, body, headers)
+const asHere = (scene: Scene, path: string, body: unknown, headers: Record<string, string> = {}) =>
+  post(scene, path, body, { ...bearer(scene.here.token), ...headers })
+const APPLICATIONS = '/api/v1/applications'
+const APPLICATION = { name: 'A', redirect_uris: [] }
+
+/** A token for our own API, bound to a key that only this proof knows. */
+async function bound({ running, here }: Scene): Promise<string> {
+  const { clientId, secret } = await relyingParty(running, here, {
+    scopes: ['applications:read'],
+    grantTypes: ['client_credentials'],
+  })
+  const dpop = await proofFor('POST', `${running.baseUrl}/oauth/token`)
+  const fields = {
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: secret,
+    audience: running.issuer,
+  }
+  const { body } = await callerOf(running.baseUrl).form('/oauth/token', fields, { dpop })
+  return String(body['access_token'])
+}
+
+async function polled(scene: Scene, change: (userCode: string, deviceCode: string) => unknown) {
+  const asked = await ask(scene.api, scene.here.token, { scope: 'openid' })
+  await change(asked.userCode, asked.deviceCode)
+  return asHere(scene, `${DEVICE}/token`, { device_code: asked.deviceCode })
+}
+
+type Row = readonly [
+  row: string,
+  name: string,
+  when: string,
+  provoke: (scene: Scene) => Promise<Answer>,
+  headers?: ExpectedHeaders,
+  members?: Readonly<Record<string, unknown>>,
+]
+const NO_CHALLENGE = { 'www-authenticate': null }
+const METADATA = String.raw`resource_metadata="http[^"]+/\.well-known/oauth-protected-resource"`
+const INVALID_TOKEN = {
+  'www-authenticate': new RegExp(
+    `^Bearer error="invalid_token", error_description="[^"]+", ${METADATA}$`,
+  ),
+}
+
+// biome-ignore format: a table
+const ROWS: readonly Row[] = [
+  ['400 bad_request', 'bad-request', 'no JSON', (s) => callerOf(s.running.baseUrl).call(APPLICATIONS, { method: 'POST', headers: { ...bearer(s.here.token), 'content-type': 'application/json' }, body: '{' }), NO_CHALLENGE],
+  ['400 bad_request', 'bad-request', 'a missing field', (s) => asHere(s, APPLICATIONS, {}), NO_CHALLENGE],
+  ['400 bad_request', 'bad-request', 'unsupported input', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, grant_types: ['password'] })],
+  ['400 bad_request', 'bad-request', 'a page of no size', (s) => get(s, `${APPLICATIONS}?limit=0`, bearer(s.here.token))],
+  ['400 bad_request', 'bad-request', 'half a cursor', (s) => get(s, `${APPLICATIONS}?cursor_id=${NOBODY}`, bearer(s.here.token))],
+  ['400 invalid_redirect_uri', 'bad-request', 'a redirect URI with a wildcard', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, redirect_uris: ['https://*.example/'] })],
+  ['400 invalid_grant', 'bad-request', 'a challenge of nobody', (s) => post(s, '/api/v1/agents/auth/verify', { challenge_id: NOBODY, signature: 'x' })],
+  ['400 invalid_grant', 'bad-request', 'a delegation of nobody', (s) => asHere(s, `${DEVICE}/token`, { device_code: 'x' })],
+  ['400 invalid_scope', 'bad-request', 'an unknown scope of a delegation', (s) => asHere(s, DEVICE, { scope: 'fly' })],
+  ['400 authorization_pending', 'bad-request', 'nobody has decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
+  ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
+  ['400 access_denied', 'bad-request', 'the person said no', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
+  ['400 expired_token', 'bad-request', 'nobody came', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
+  ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}$`) }],
+  ['401 unauthorized', 'unauthorized', 'a token that is none', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
+  ['401 unauthorized', 'unauthorized', 'a scheme that is none', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' })],
+  ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
+  ['401 token_revoked', 'token-revoked', 'the client gave it back', async (s) => {
+    const { key, agentId } = await s.api.register(s.here.tenantId)
+    const { body } = await s.api.login(key, { agent_id: agentId, tenant_id: s.here.tenantId })
+    await callerOf(s.running.baseUrl).form('/oauth/revoke', { client_id: agentId, token: String(body['access_token']) })
+    return get(s, '/api/v1/agents/me', bearer(body['access_token']))
+  }, INVALID_TOKEN],
+  ['401 invalid_dpop_proof', 'unauthorized', 'a bound token as bearer', async (s) => get(s, APPLICATIONS, bearer(await bound(s))), { 'www-authenticate': /^DPoP error="invalid_dpop_proof", error_description="[^"]+", algs="/ }],
+  ['401 invalid_dpop_proof', 'unauthorized', 'a proof by another key', async (s) => get(s, APPLICATIONS, { authorization: `DPoP ${await bound(s)}`, dpop: await proofFor('GET', s.running.baseUrl + APPLICATIONS) }), { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/ }],
+  ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', (s) => get(s, '/api/v1/agents/me', bearer(s.lent.token)), NO_CHALLENGE],
+  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', (s) => get(s, APPLICATIONS, bearer(s.lent.token)), { 'www-authenticate': /^Bearer error="insufficient_scope", scope="[a-z:]+( [a-z:]+)*"$/ }],
+  ['403 policy_denied', 'policy-denied', 'a registration that the tenant does not admit', async (s) => {
+    await sql(s.running.db.database, `update tenants set admit_agents = false where id = $1`, [s.there.tenantId])
+    const registration = createAgentKey().registration({ issuer: s.running.issuer, tenantId: s.there.tenantId })
+    return post(s, `${REGISTER}/pow`, { name: 'x', tenant_id: s.there.tenantId, ...registration })
+  }],
+  ['404 not_found', 'not-found', 'no such route', (s) => get(s, '/api/v1/nothing')],
+  ['404 not_found', 'not-found', 'an application of another tenant', async (s) => {
+    const { clientId } = await relyingParty(s.running, s.there)
+    return get(s, `${APPLICATIONS}/${clientId}`, bearer(s.here.token))
+  }],
+  ['404 not_found', 'not-found', 'a tenant that issues no credentials', (s) => get(s, `/credential-issuers/${String(s.here.body['tenant_slug'])}/.well-known/jwks.json`)],
+  ['404 not_found', 'not-found', 'registration that is not enabled', (s) => post(s, '/oauth/register', { redirect_uris: [] })],
+  ['405 method_not_allowed', 'method-not-allowed', 'a method that it does not know', (s) => callerOf(s.running.baseUrl).call('/api/v1/capabilities', { method: 'DELETE' }), { allow: /GET/ }],
+  ['409 conflict', 'conflict', 'a key that is registered', async (s) => {
+    const registration = s.here.key.registration({ issuer: s.running.issuer, tenantId: s.here.controlPlane })
+    return post(s, `${BOOTSTRAP}/pow`, { name: 'again', ...registration })
+  }],
+  ['413 payload_too_large', 'payload-too-large', 'more than a mebibyte', (s) => asHere(s, APPLICATIONS, { name: 'x'.repeat(1_100_000) })],
+  ['415 unsupported_media_type', 'unsupported-media-type', 'a form where JSON is read', (s) => callerOf(s.running.baseUrl).form(APPLICATIONS, { a: 'b' }, bearer(s.here.token))],
+  ['422 unprocessable_content', 'unprocessable-content', 'an idempotency key with another body', async (s) => {
+    const key = { 'idempotency-key': crypto.randomUUID() }
+    await asHere(s, APPLICATIONS, APPLICATION, key)
+    return asHere(s, APPLICATIONS, { ...APPLICATION, name: 'B' }, key)
+  }],
+]
+
+for (const [row, name, when, provoke, headers, members] of ROWS) {
+  const [status, code] = row.split(' ') as [string, string]
+  test.serial(`${row}: ${when}`, async (t) => {
+    t.timeout(60_000)
+    const { running } = t.context
+    const expected = { status: Number(status), code, name, headers, members }
+    isProblem(t, await provoke(t.context), running.issuer, expected)
+  })
+}
+
+test.serial('401 token_expired: a delegation has ended, and its token with it', async (t) => {
+  const { running, strict, api, here, ada } = t.context
+  const asked = await ask(api, here.token, { scope: 'openid vault:list' })
+  t.is((await decide(ada, asked)).status, 303)
+  const body = { device_code: asked.deviceCode }
+  const given = await callerOf(strict.baseUrl).post(`${DEVICE}/token`, body, bearer(here.token))
+  t.is(given.status, 200, given.text)
+  t.true(Number(given.body['expires_in']) <= 4)
+  const list = () => get(t.context, '/api/v1/vault/credentials', bearer(given.body['access_token']))
+  let answer = await list()
+  while (answer.status === 200) {
+    await sleep(100)
+    answer = await list()
+  }
+  isProblem(t, answer, running.issuer, {
+    status: 401,
+    code: 'token_expired',
+    name: 'token-expired',
+    headers: INVALID_TOKEN,
+  })
+})
+
+test.serial('401 use_dpop_nonce: the nonce comes with it, and serves', async (t) => {
+  const { running, strict } = t.context
+  const token = await bound(t.context)
+  const address = strict.baseUrl + APPLICATIONS
+  const dpop = await proofFor('GET', address)
+  const headers = { authorization: `DPoP ${token}`, dpop }
+  const refused = await callerOf(strict.baseUrl).call(APPLICATIONS, { headers })
+  isProblem(t, refused, running.issuer, {
+    status: 401,
+    // Another key than that of the token is seen before the nonce is.
+    code: 'invalid_dpop_proof',
+    name: 'unauthorized',
+    headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/, 'dpop-nonce': /^.+$/ },
+  })
+})
+
+test.serial('403 forbidden: a token at the host of another tenant', async (t) => {
+  const { api, here, there } = t.context
+  const host = `${String(there.body['tenant_slug'])}.localhost`
+  const refused = await api.call('GET', '/api/v1/agents/me', {
+    token: here.token,
+    headers: { host },
+  })
+  t.is(refused.status, 403)
+  t.is(refused.body['error'], 'forbidden')
+  t.is(refused.headers['content-type'], 'application/problem+json')
+})
+
+test.serial('421 misdirected_request: a host that is not served here', async (t) => {
+  const elsewhere = apiOf(t.context.strict)
+  t.teardown(() => elsewhere.close())
+  const refused = await elsewhere.call('GET', '/api/v1/capabilities', {
+    headers: { host: 'evil.example' },
+  })
+  t.is(refused.status, 421)
+  t.is(refused.body['error'], 'misdirected_request')
+})
+
+test.serial('425 too early: Retry-After and retry_after say the same', async (t) => {
+  const { running, strict } = t.context
+  const caller = callerOf(strict.baseUrl)
+  for (const path of [BOOTSTRAP, REGISTER]) {
+    const { challengeId, nonce } = await start(caller, `${path}/pow`)
+    const workspace = { organization_name: 'x', redirect_uris: [], framework: 'generic' }
+    const answer = await caller.post(`${path}/pow/complete`, {
+      challenge_id: challengeId,
+      nonce,
+      issue_operator_invite: false,
+      ...(path === BOOTSTRAP ? workspace : {}),
+    })
+    isProblem(t, answer, running.issuer, {
+      status: 425,
+      code: 'too_early',
+      name: 'too-early',
+      headers: { 'retry-after': /^[1-9][0-9]?$/ },
+    })
+    t.is(answer.body['retry_after'], Number(answer.headers.get('retry-after')))
+  }
+})
+
+test.serial('429 rate_limited: eleven registrations of a minute are one too many', async (t) => {
+  const { running, strict } = t.context
+  const { post: send } = callerOf(strict.baseUrl)
+  let answer = await send(`${REGISTER}/pow`, {})
+  for (let n = 0; n < 12 && answer.status !== 429; n += 1)
+    answer = await send(`${REGISTER}/pow`, {})
+  isProblem(t, answer, running.issuer, {
+    status: 429,
+    code: 'rate_limited',
+    name: 'rate-limited',
+    headers: {
+      'retry-after': /^[1-9][0-9]*$/,
+      ratelimit: /"registration";r=0;t=[0-9]+/,
+      'ratelimit-policy': /"registration";q=10;w=60/,
+    },
+    members: { 'violated-policies': ['registration'] },
+  })
+  t.is(answer.body['retry_after'], Number(answer.headers.get('retry-after')))
+})
+
+test.serial('402: what x402 asks for, in the header and in the body', async (t) => {
+  const { running } = t.context
+  const make = async (path: string, body: unknown) => {
+    const made = await asHere(t.context, `/api/v1/commerce/${path}`, body)
+    t.is(made.status, 201, made.text)
+    return made.body
+  }
+  const { id: product_id } = await make('products', { name: 'Tea' })
+  const price = { product_id, amount_minor: 100, currency: 'USD' }
+  const { id: price_id } = await make('prices', price)
+  const pay_to = `0x${'1'.repeat(40)}`
+  const x402 = { network: 'eip155:84532', pay_to }
+  const link = await make('payment-links', { price_id, quantity: 1, x402 })
+  const path = `${PUBLIC}/payment-links/${String(link['token'])}/x402`
+  const answer = await get({ running }, `${path}?buyer_country=US&buyer_region=CA`)
+  t.is(answer.status, 402, answer.text)
+  const header = Buffer.from(answer.headers.get('payment-required') ?? '', 'base64').toString()
+  t.deepEqual(JSON.parse(header), answer.body)
+})
+
+test.serial('503: not ready is told without a reason, and never kept', async (t) => {
+  const cut = await testService({ transport: 'plain_http' })
+  t.teardown(() => cut.end())
+  await cut.kms.interrupt()
+  const { call } = callerOf(cut.baseUrl)
+  let answer = await call('/health/ready')
+  for (let n = 0; n < 200 && answer.status === 200; n += 1) {
+    await sleep(50)
+    answer = await call('/health/ready')
+  }
+  await cut.kms.resume()
+  t.is(answer.status, 503)
+  t.deepEqual(answer.body, { status: 'unavailable' })
+  t.is(answer.headers.get('cache-control'), 'no-store')
+})
