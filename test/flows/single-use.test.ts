@@ -29,6 +29,8 @@ test.before(async () => {
     ...mail.environment,
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_MAGIC_LINK__ENABLED: 'true',
+    SVC_INVITATIONS__ENABLED: 'true',
+    SVC_USER_SELF_SERVICE__ENABLED: 'true',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
   }
@@ -240,5 +242,63 @@ for (const [artefact, used] of [
     )
     t.is(statuses(answers)[303], 1)
     t.true(answers.every(({ status }) => status < 500 || status === 503))
+  })
+}
+
+/** The links of letters that are opened and then answered with a form: what is sent, who wins, who loses. */
+const TICKETS: readonly [
+  artefact: string,
+  path: string,
+  won: number,
+  fields: Readonly<Record<string, string>>,
+  ask: (email: string, tenantSlug: string) => Promise<unknown>,
+][] = [
+  [
+    'an invitation',
+    '/auth/invitations/',
+    303,
+    { name: 'Ada', password: 'another password of the harbour' },
+    async () => undefined,
+  ],
+  [
+    'a link to a new password',
+    '/auth/password/reset/',
+    200,
+    { password: 'another password of the harbour' },
+    async (email, tenantSlug) => {
+      const browser = openBrowser(running)
+      const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
+      const forgot = /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!
+      await browser.submit(await browser.get(forgot), { email })
+      await browser.close()
+    },
+  ],
+]
+
+for (const [n, [artefact, start, won, fields, ask]] of TICKETS.entries()) {
+  test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
+    t.timeout(120_000)
+    const api = apiOf(running)
+    const browsers = [openBrowser(running), openBrowser(beside)] as const
+    t.teardown(async () => {
+      await api.close()
+      for (const browser of browsers) await browser.close()
+    })
+    const { token, body } = await api.workspace()
+    const email = `grace-${n}@harbour.works`
+    const invited = start === '/auth/invitations/'
+    const json = { email, ...(invited ? {} : { password: 'a password of the harbour master' }) }
+    const made = await api.call('POST', '/api/v1/tenant-users', { token, json })
+    t.is(made.status, 201)
+    await ask(email, String(body['tenant_slug']))
+    const path = pathIn(await mail.letterTo(email), start)
+    const pages = [await browsers[0].get(path), await browsers[1].get(path)] as const
+    const answers = await race((_, racer) =>
+      browsers[racer % 2 ? 0 : 1].submit(pages[racer % 2 ? 0 : 1], fields),
+    )
+    const { [won]: winners, [410]: losers = 0, [503]: later = 0, ...rest } = statuses(answers)
+    t.is(winners, 1)
+    t.deepEqual(rest, {})
+    t.is(losers + later, RACERS - 1)
   })
 }
