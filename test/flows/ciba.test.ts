@@ -104,7 +104,7 @@ test('a person who says nothing, and polls that come too fast', async (t) => {
   t.like(await poll(body['auth_req_id']), { status: 400, body: { error: 'expired_token' } })
 })
 
-test('of 200 redemptions at the same time in two processes one succeeds', async (t) => {
+test.serial('of 200 redemptions at the same time in two processes one succeeds', async (t) => {
   t.timeout(120_000)
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })

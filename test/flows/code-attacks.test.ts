@@ -104,7 +104,7 @@ test('another client does not redeem the code, nor end what it gave', async (t) 
   t.is((await userinfo({ headers: { authorization } })).status, 200)
 })
 
-test('of 200 redemptions of one code at once one succeeds, and the rest end what it gave', async (t) => {
+test.serial('of 200 redemptions of one code at once one succeeds, and the rest end what it gave', async (t) => {
   const begun = await silently()
   const form = {
     grant_type: 'authorization_code',

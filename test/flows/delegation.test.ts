@@ -334,7 +334,7 @@ test('an agent of another tenant neither polls nor sees; a revoked key ends what
   t.is((await api.get('/api/v1/vault/credentials', own.token)).status, 401)
 })
 
-test('200 polls at once after the approval: one token', async (t) => {
+test.serial('200 polls at once after the approval: one token', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, asked)

@@ -150,7 +150,7 @@ test('every poll that comes too fast makes the interval longer', async (t) => {
   t.is((await poll(body['device_code'])).status, 200)
 })
 
-test('of 200 redemptions at the same time in two processes one succeeds', async (t) => {
+test.serial('of 200 redemptions at the same time in two processes one succeeds', async (t) => {
   t.timeout(120_000)
   const beside = await testService({ beside: running, environment })
   t.teardown(() => beside.end())

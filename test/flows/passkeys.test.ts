@@ -228,7 +228,7 @@ test('a challenge is of one browser, one session and one purpose, and serves onc
   t.is((await mine.submit(page, { credential }, SIGN_IN)).status, 200, 'replayed')
 })
 
-test('200 answers to one challenge at once: one signs in', async (t) => {
+test.serial('200 answers to one challenge at once: one signs in', async (t) => {
   const { running, workspace, key } = await withPasskey(t, await house())
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
@@ -240,7 +240,7 @@ test('200 answers to one challenge at once: one signs in', async (t) => {
   t.is(answers.filter(({ status }) => status >= 500).length, 0)
 })
 
-test('200 registrations with one challenge at once: one passkey', async (t) => {
+test.serial('200 registrations with one challenge at once: one passkey', async (t) => {
   const of = await house()
   const browser = browserOf(t, of.running)
   await browser.follow(await signIn(browser, of.workspace))
