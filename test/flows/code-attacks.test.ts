@@ -104,24 +104,30 @@ test('another client does not redeem the code, nor end what it gave', async (t) 
   t.is((await userinfo({ headers: { authorization } })).status, 200)
 })
 
-test.serial('of 200 redemptions of one code at once one succeeds, and the rest end what it gave', async (t) => {
-  const begun = await silently()
-  const form = {
-    grant_type: 'authorization_code',
-    code: begun.callback.searchParams.get('code')!,
-    redirect_uri: CALLBACK,
-    code_verifier: begun.verifier,
-  }
-  const answers = await Promise.all(Array.from({ length: 200 }, () => tokenForm(form)))
-  const won = answers.filter(({ status }) => status === 200)
-  t.is(won.length, 1)
-  t.true(answers.every(({ status }) => status === 200 || status === 400))
-  const { access_token, refresh_token } = (await won[0]!.json()) as Record<string, string>
-  const authorization = `Bearer ${access_token}`
-  t.is((await userinfo({ headers: { authorization } })).status, 401)
-  const refreshed = await tokenForm({ grant_type: 'refresh_token', refresh_token: refresh_token! })
-  t.is(refreshed.status, 400)
-})
+test.serial(
+  'of 200 redemptions of one code at once one succeeds, and the rest end what it gave',
+  async (t) => {
+    const begun = await silently()
+    const form = {
+      grant_type: 'authorization_code',
+      code: begun.callback.searchParams.get('code')!,
+      redirect_uri: CALLBACK,
+      code_verifier: begun.verifier,
+    }
+    const answers = await Promise.all(Array.from({ length: 200 }, () => tokenForm(form)))
+    const won = answers.filter(({ status }) => status === 200)
+    t.is(won.length, 1)
+    t.true(answers.every(({ status }) => status === 200 || status === 400))
+    const { access_token, refresh_token } = (await won[0]!.json()) as Record<string, string>
+    const authorization = `Bearer ${access_token}`
+    t.is((await userinfo({ headers: { authorization } })).status, 401)
+    const refreshed = await tokenForm({
+      grant_type: 'refresh_token',
+      refresh_token: refresh_token!,
+    })
+    t.is(refreshed.status, 400)
+  },
+)
 
 test('a scope that neither the application nor the person holds is left out', async (t) => {
   const own = await relyingParty(running, person, { scopes: ['openid', 'users:manage'] })
