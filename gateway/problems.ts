@@ -222,10 +222,10 @@ export function problemBody(problem: Problem, context: ProblemContext): Record<s
     type: `${context.errorsBaseUrl}/errors/${name}`,
     title,
     status,
+    detail: detail ?? summary(type),
+    instance: context.instance,
+    error: problem.error ?? problemCode(name),
   }
-  body['detail'] = detail ?? summary(type)
-  body['instance'] = context.instance
-  body['error'] = problem.error ?? problemCode(name)
   if (errorDescription !== undefined) body['error_description'] = errorDescription
   body['request_id'] = context.requestId
   if (retryAfterSecs !== undefined) body['retry_after'] = retryAfterSecs
