@@ -17,6 +17,7 @@ import {
 import { newClientSecret, rotateApplicationSecret } from '../../storage/applications.js'
 import { appendAudit } from '../../storage/audit.js'
 import { endDelegations } from '../../storage/delegations.js'
+import { idempotently } from '../../storage/idempotency.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { endHumanSessions, removeTenantUser } from '../../storage/tenant-users.js'
@@ -27,6 +28,7 @@ import { tenantRecord } from './creation.js'
 import type {
   ActivateTenant,
   ActivationRefused,
+  IdempotencyRefused,
   RotatedSecret,
   TenantActivated,
 } from './protocol.js'
@@ -41,53 +43,70 @@ export type ActivationNeeds = {
 }
 
 export function activation({ database, clock, random }: ActivationNeeds) {
-  return async function activate(
-    { caller }: ActivateTenant,
+  return activate
+
+  async function activate(
+    { caller, idempotency }: ActivateTenant,
     { requestId }: Turn,
-  ): Promise<TenantActivated | ActivationRefused> {
+  ): Promise<TenantActivated | ActivationRefused | IdempotencyRefused> {
     const { principal } = caller
-    const { tenantId } = principal
     if (!provesTwoFactors(principal)) return { tag: 'step_up_needed' }
     // Accounts and memberships are nobody's own: it crosses tenants. Not cancelled with the request:
     // once begun it must not depend on whether the one who asked stays.
-    return database.system(async (tx) => {
-      const before = await holdTenant(tx, tenantId)
-      if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
-      const fixtures = await holdFixtures(tx, tenantId)
-      // Whoever made the sandbox knows the password of a fixture user: it is no proof of a person.
-      if (fixtures.some(({ sub }) => sub === principal.subject)) return { tag: 'fixture_caller' }
-      const now = clock.now()
-      const tenant = await activateTenant(tx, tenantId, now)
-      if (tenant === undefined) return { tag: 'already_production' }
-      const told = await retire(tx, fixtures, caller, now, requestId)
-      const applications = await rotateAll(tx, tenantId, now)
-      await endInvites(tx, tenantId, now)
-      await endAgentSessionsIn(tx, tenantId, REASON, now)
-      // Events before the tokens: from here on no token of the tenant is committed beside us, so that
-      // the sweep sees every one that was issued for the old secrets.
-      await appendEvents(tx, told)
-      const audit = audited(caller, {
-        id: random.uuid(),
-        tenantId,
-        type: 'tenant.activated',
-        occurredAt: now,
-        resource: { type: 'tenant', id: tenantId },
-        requestId,
-        data: {
-          retired_fixture_users: fixtures.map(({ id }) => id),
-          rotated_applications: applications.map(({ applicationId }) => applicationId),
-        },
-      })
-      await appendAudit(tx, [audit])
-      const ids = applications.map(({ applicationId }) => applicationId)
-      await revokeServiceTokens(tx, tenantId, ids, now)
-      return {
-        tag: 'activated',
-        tenant: tenantRecord(tenant),
-        retiredFixtureUsers: fixtures.map(({ id }) => id),
-        rotated: applications,
-      }
+    return database.system((tx) =>
+      idempotently(
+        tx,
+        idempotency,
+        () => once(tx, caller, requestId),
+        (outcome) => (outcome.tag === 'activated' ? withoutSecrets(outcome) : undefined),
+      ),
+    )
+  }
+
+  async function once(
+    tx: Transaction,
+    caller: Caller,
+    requestId: string | undefined,
+  ): Promise<TenantActivated | ActivationRefused> {
+    const { principal } = caller
+    const { tenantId } = principal
+    const before = await holdTenant(tx, tenantId)
+    if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
+    const fixtures = await holdFixtures(tx, tenantId)
+    // Whoever made the sandbox knows the password of a fixture user: it is no proof of a person.
+    if (fixtures.some(({ sub }) => sub === principal.subject)) return { tag: 'fixture_caller' }
+    const now = clock.now()
+    const tenant = await activateTenant(tx, tenantId, now)
+    if (tenant === undefined) return { tag: 'already_production' }
+    const told = await retire(tx, fixtures, caller, now, requestId)
+    const applications = await rotateAll(tx, tenantId, now)
+    await endInvites(tx, tenantId, now)
+    await endAgentSessionsIn(tx, tenantId, REASON, now)
+    // Events before the tokens: from here on no token of the tenant is committed beside us, so that
+    // the sweep sees every one that was issued for the old secrets.
+    await appendEvents(tx, told)
+    const audit = audited(caller, {
+      id: random.uuid(),
+      tenantId,
+      type: 'tenant.activated',
+      occurredAt: now,
+      resource: { type: 'tenant', id: tenantId },
+      requestId,
+      data: {
+        retired_fixture_users: fixtures.map(({ id }) => id),
+        rotated_applications: applications.map(({ applicationId }) => applicationId),
+      },
     })
+    await appendAudit(tx, [audit])
+    const ids = applications.map(({ applicationId }) => applicationId)
+    await revokeServiceTokens(tx, tenantId, ids, now)
+    return {
+      tag: 'activated',
+      tenant: tenantRecord(tenant),
+      retiredFixtureUsers: fixtures.map(({ id }) => id),
+      rotated: applications,
+      replayed: false,
+    }
   }
 
   async function retire(
@@ -138,4 +157,10 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     }
     return rotated
   }
+}
+
+/** What a repetition is answered: that it happened; a secret is shown once. */
+function withoutSecrets(activated: TenantActivated): TenantActivated {
+  const rotated = activated.rotated.map((one) => ({ ...one, clientSecret: null }))
+  return { ...activated, rotated }
 }

@@ -30,7 +30,7 @@ export type OrganizationsProtocol = {
   >
   /** A token of one of the organization's tenants, with what the caller may have there. */
   /** Sandbox to production, once: the sandbox's test users and secrets end. */
-  activate: Ask<ActivateTenant, TenantActivated | ActivationRefused>
+  activate: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
     TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
@@ -123,14 +123,21 @@ export type TenantCreated = {
   readonly replayed: boolean
 }
 
-export type ActivateTenant = { readonly caller: Caller }
-export type RotatedSecret = { readonly applicationId: string; readonly clientSecret: string }
+export type ActivateTenant = {
+  readonly caller: Caller
+  readonly idempotency: IdempotencyClaim | null
+}
+export type RotatedSecret = {
+  readonly applicationId: string
+  /** Null in a replay: it is shown once. */
+  readonly clientSecret: string | null
+}
 export type TenantActivated = {
   readonly tag: 'activated'
   readonly tenant: TenantRecord
   readonly retiredFixtureUsers: readonly string[]
-  /** Shown this once. */
   readonly rotated: readonly RotatedSecret[]
+  readonly replayed: boolean
 }
 export type ActivationRefused =
   /** Not a person at AAL2 or higher. */

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isRedirectHost } from '../../actors/domain/redirect-hosts.js'
 import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
 import { organizations } from '../../actors/organizations/protocol.js'
+import { idempotencyRefusals } from './idempotency-refusals.js'
 import { Tenant, tenantJson } from './organizations.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 
@@ -98,8 +99,17 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
 const ActivatedTenant = Tenant.extend({
   retired_fixture_users: z.array(z.uuid()),
   rotated_applications: z
-    .array(z.object({ application_id: z.uuid(), client_id: z.string(), client_secret: z.string() }))
-    .meta({ description: 'With their new secrets, which are shown this once' }),
+    .array(
+      z.object({
+        application_id: z.uuid(),
+        client_id: z.string(),
+        client_secret: z.string().optional(),
+      }),
+    )
+    .meta({
+      description:
+        'With their new secrets, which are shown once: a replay leaves them out, and rotate-secret of an application gives another',
+    }),
 }).meta({ id: 'ActivatedTenant' })
 
 export const tenantRoutes: readonly Route[] = [
@@ -116,7 +126,11 @@ export const tenantRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { ...security, subjects: ['human'], direct: 'required' },
     onceOnly: true,
-    message: ({ principal, clientAddress: address }) => ({ caller: { principal, address } }),
+    idempotent: true,
+    message: ({ principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      idempotency,
+    }),
     replies: {
       activated: reply(200, ActivatedTenant, ({ tenant, retiredFixtureUsers, rotated }) => ({
         ...tenantJson(tenant),
@@ -124,7 +138,7 @@ export const tenantRoutes: readonly Route[] = [
         rotated_applications: rotated.map(({ applicationId, clientSecret }) => ({
           application_id: applicationId,
           client_id: applicationId,
-          client_secret: clientSecret,
+          ...(clientSecret === null ? {} : { client_secret: clientSecret }),
         })),
       })),
       step_up_needed: problem(401, 'unauthorized', {
@@ -142,6 +156,7 @@ export const tenantRoutes: readonly Route[] = [
         detail: 'The tenant is a production environment already.',
       }),
       no_environment: noEnvironment,
+      ...idempotencyRefusals,
     },
   }),
   route(tenants, 'readSettings', {
