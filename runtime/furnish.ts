@@ -80,6 +80,11 @@ export function furnishings(house: House): readonly Furnishing[] {
   const documents = createDocuments({ settings: settings.vault, clock })
   /** What nearly every actor works with. */
   const means = { database, clock, random }
+  const tenancy = {
+    baseDomain: server.base_domain,
+    issuerHost: new URL(issuer).hostname,
+    defaultTenantSlug: settings.tenant.default_tenant_slug,
+  }
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
@@ -94,11 +99,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       database,
       clock,
       random,
-      settings: {
-        baseDomain: server.base_domain,
-        issuerHost: new URL(issuer).hostname,
-        defaultTenantSlug: settings.tenant.default_tenant_slug,
-      },
+      settings: tenancy,
     })),
     furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
     furnish(tokensActor, ({ ref, onStop }) => {
@@ -123,6 +124,9 @@ export function furnishings(house: House): readonly Furnishing[] {
     furnish(discoveryActor, ({ ref }) => ({
       keys: ref(keys),
       tenants: ref(tenants),
+      database,
+      clock,
+      tenancy,
       facts: {
         issuer,
         baseUrl: issuer,

@@ -318,6 +318,21 @@ export async function originListed(
   return rows[0]!.listed
 }
 
+/** The types of `authorization_details` that the tenant's active applications use, in order. */
+export async function authorizationDetailsTypes(
+  tx: Transaction,
+  tenantId: string,
+  most: number,
+): Promise<readonly string[]> {
+  const { rows } = await tx.query<{ type: string }>({
+    name: 'application.authorization_details_types',
+    text: `select distinct unnest(authorization_details_types) as type from applications
+           where tenant_id = $1 and status = 'active' order by type limit $2`,
+    values: [tenantId, most],
+  })
+  return rows.map(({ type }) => type)
+}
+
 /** The values of $1 to $20, with the defaults of decisions.md 7.4. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [

@@ -1,10 +1,14 @@
 /** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
 import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Database } from '../../storage/sql.js'
 import { keys, type KeysProtocol } from '../keys/protocol.js'
 import { isSlug } from '../domain/slugs.js'
 import type { Tenant } from '../domain/tenancy.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import type { TenancySettings } from '../tenants/rules.js'
+import { detailTypes } from './detail-types.js'
 import {
   authorizationServer,
   credentialIssuer,
@@ -26,8 +30,17 @@ const MAX_AGE_SECS = 300
 export type DiscoveryNeeds = {
   readonly keys: ActorRef<KeysProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly database: Database
+  readonly clock: Clock
+  readonly tenancy: TenancySettings
   readonly facts: IssuerFacts
 }
+
+/** The documents that list types of `authorization_details`. RFC 9396 section 10. */
+const METADATA = {
+  'openid-configuration': openidConfiguration,
+  'oauth-authorization-server': authorizationServer,
+} as const
 
 export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   address: discovery,
@@ -38,7 +51,8 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
     requestCredential: () => undefined,
     tenantDocument: () => undefined,
   },
-  create: ({ keys, tenants, facts }) => {
+  create: ({ keys, tenants, facts, ...needs }) => {
+    const detailTypesAt = detailTypes({ ...needs, tenants })
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
       'oauth-authorization-server': publish(authorizationServer(facts)),
@@ -64,8 +78,14 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
     }
 
     return {
-      async document({ name }, turn) {
-        return name === 'jwks' ? keySet(turn) : documents[name]
+      async document({ name, host }, turn) {
+        if (name === 'jwks') return keySet(turn)
+        if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
+          return documents[name]
+        const types = await detailTypesAt(host, turn)
+        return types === null
+          ? documents[name]
+          : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
       },
 
       async requestCredential({ tenantSlug }, turn) {

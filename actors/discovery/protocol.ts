@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
-  document: Ask<{ readonly name: DocumentName }, PublishedDocument | KeysUnavailable>
+  document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
   /** A request to a credential endpoint (OpenID4VCI section 8). No configuration is offered yet. */
   requestCredential: Ask<CredentialRequest, ConfigurationUnknown | IssuerNotEnabled>
   tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
@@ -15,6 +15,9 @@ export type DocumentName =
   | 'openid-credential-issuer'
   | 'jwt-vc-issuer'
   | 'jwks'
+
+/** `host` is the one that was asked: it may name a tenant. */
+export type NamedDocument = { readonly name: DocumentName; readonly host: string }
 
 export type TenantDocument = {
   readonly name: 'openid-credential-issuer' | 'jwt-vc-issuer' | 'jwks'

@@ -42,7 +42,7 @@ function document(
     path,
     operationId,
     summary,
-    message: () => ({ name }),
+    message: ({ host }) => ({ name, host }),
     replies: { published: published(schema), keys_unavailable: unavailable },
   })
 }

@@ -32,9 +32,20 @@ test.before(async () => {
   town = await buildTown()
   tenantId = await town.tenant('flows')
   const { database, clock, random, keys } = town
-  const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
-  const discovery = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts: FACTS })
+  const tenancy = {
+    baseDomain: 'svc.example',
+    issuerHost: new URL(ISSUER).hostname,
+    defaultTenantSlug: undefined,
+  }
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
+  const discovery = spawnInline(discoveryActor, {
+    keys,
+    tenants: tenants.ref,
+    database,
+    clock,
+    tenancy,
+    facts: FACTS,
+  })
   const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
   const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)

@@ -8,15 +8,28 @@ import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { buildTown, FACTS, ISSUER, request, type Town } from '../tokens/town.js'
 
+const { host: HOST } = new URL(ISSUER)
+
 let town: Town
 let discovery: ActorRef<DiscoveryProtocol>
 let stop: () => Promise<unknown>
 test.before(async () => {
   town = await buildTown()
   const { database, clock, random, keys } = town
-  const settings = { base_domain: 'svc.example', default_tenant_slug: undefined }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings } as never)
-  const spawned = spawnInline(discoveryActor, { keys, tenants: tenants.ref, facts: FACTS })
+  const tenancy = {
+    baseDomain: 'svc.example',
+    issuerHost: new URL(ISSUER).hostname,
+    defaultTenantSlug: undefined,
+  }
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
+  const spawned = spawnInline(discoveryActor, {
+    keys,
+    tenants: tenants.ref,
+    database,
+    clock,
+    tenancy,
+    facts: FACTS,
+  })
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })
@@ -26,7 +39,7 @@ test.after.always(async () => {
 })
 
 async function document(name: DocumentName): Promise<Record<string, unknown>> {
-  const published = await discovery.ask('document', { name })
+  const published = await discovery.ask('document', { name, host: HOST })
   if (published.tag !== 'published') throw new Error(published.tag)
   return JSON.parse(Buffer.from(published.body).toString()) as Record<string, unknown>
 }
@@ -112,8 +125,8 @@ test.serial('the protected resource names its authorization server', async (t) =
 test.serial('documents are the same bytes under the same tag every time', async (t) => {
   for (const name of ['openid-configuration', 'jwks', 'jwt-vc-issuer'] as const) {
     const [one, other] = await Promise.all([
-      discovery.ask('document', { name }),
-      discovery.ask('document', { name }),
+      discovery.ask('document', { name, host: HOST }),
+      discovery.ask('document', { name, host: HOST }),
     ])
     t.deepEqual(one, other)
     t.like(one, { tag: 'published', maxAgeSecs: 300 })
