@@ -5,8 +5,6 @@ import * as oidc from 'openid-client'
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import { applicationsActor } from '../../actors/applications/actor.js'
-import { discoveryActor } from '../../actors/discovery/actor.js'
-import { tenantsActor } from '../../actors/tenants/actor.js'
 import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/gateway.js'
 import { applicationRoutes } from '../../gateway/routes/applications.js'
 import { discoveryRoutes } from '../../gateway/routes/discovery.js'
@@ -18,7 +16,7 @@ import { createMetrics } from '../../runtime/kernel/metrics.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { watchContract } from '../support/contract.js'
-import { buildTown, DPOP_DEFAULT, FACTS, ISSUER, type Town } from '../actors/tokens/town.js'
+import { buildTown, DPOP_DEFAULT, publishing, ISSUER, type Town } from '../actors/tokens/town.js'
 
 let town: Town
 let gateway: Gateway
@@ -31,21 +29,7 @@ test.before(async () => {
   watchContract()
   town = await buildTown()
   tenantId = await town.tenant('flows')
-  const { database, clock, random, keys } = town
-  const tenancy = {
-    baseDomain: 'svc.example',
-    issuerHost: new URL(ISSUER).hostname,
-    defaultTenantSlug: undefined,
-  }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
-  const discovery = spawnInline(discoveryActor, {
-    keys,
-    tenants: tenants.ref,
-    database,
-    clock,
-    tenancy,
-    facts: FACTS,
-  })
+  const { tenants, discovery } = publishing(town)
   const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
   const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)

@@ -1,12 +1,9 @@
 import test from 'ava'
 import { createLocalJWKSet, jwtVerify } from 'jose'
-import { discoveryActor } from '../../../actors/discovery/actor.js'
 import type { DiscoveryProtocol, DocumentName } from '../../../actors/discovery/protocol.js'
-import { tenantsActor } from '../../../actors/tenants/actor.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../actors/tokens/protocol.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
-import { spawnInline } from '../../../runtime/kernel/inline.js'
-import { buildTown, FACTS, ISSUER, request, type Town } from '../tokens/town.js'
+import { buildTown, publishing, ISSUER, request, type Town } from '../tokens/town.js'
 
 const { host: HOST } = new URL(ISSUER)
 
@@ -15,21 +12,7 @@ let discovery: ActorRef<DiscoveryProtocol>
 let stop: () => Promise<unknown>
 test.before(async () => {
   town = await buildTown()
-  const { database, clock, random, keys } = town
-  const tenancy = {
-    baseDomain: 'svc.example',
-    issuerHost: new URL(ISSUER).hostname,
-    defaultTenantSlug: undefined,
-  }
-  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
-  const spawned = spawnInline(discoveryActor, {
-    keys,
-    tenants: tenants.ref,
-    database,
-    clock,
-    tenancy,
-    facts: FACTS,
-  })
+  const { tenants, discovery: spawned } = publishing(town)
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })

@@ -2,6 +2,7 @@
 import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
+import { discoveryActor } from '../../../actors/discovery/actor.js'
 import { keysActor } from '../../../actors/keys/actor.js'
 import { tokensActor } from '../../../actors/tokens/actor.js'
 import { readPublicJwk } from '../../../actors/tokens/client-key.js'
@@ -24,8 +25,7 @@ import { insertTenant } from '../../../storage/tenants.js'
 import { freshDatabase } from '../../support/database.js'
 
 export const ISSUER = 'https://auth.svc.example'
-/** What discovery says of itself in tests of its actor. */
-export const FACTS = {
+const FACTS = {
   issuer: ISSUER,
   baseUrl: ISSUER,
   dpopEnabled: true,
@@ -232,6 +232,18 @@ export async function buildTown() {
     sql,
     close,
   }
+}
+
+/** Tenants and what is published, as actors of their own. */
+export function publishing({ database, clock, random, keys }: Town) {
+  const tenancy = {
+    baseDomain: 'svc.example',
+    issuerHost: new URL(ISSUER).hostname,
+    defaultTenantSlug: undefined,
+  }
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
+  const means = { keys, tenants: tenants.ref, database, clock, tenancy, facts: FACTS }
+  return { tenants, discovery: spawnInline(discoveryActor, means) }
 }
 
 export function request(
