@@ -59,14 +59,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
   ) as Record<PoolPlan['name'], OpenPool>
   const notifier = new Notifier(
-    (channels) =>
-      pools.plane.use(undefined, undefined, async (session) => {
-        await session.run({
-          name: 'notifier.notify',
-          text: `select pg_notify(channel, '') from unnest($1::text[]) as channel`,
-          values: [channels],
-        })
-      }),
+    // One round trip, which does not wait for the disk: a wake-up is a hint.
+    (channels) => pools.plane.use(notifications(channels), undefined, async () => undefined),
     log,
   )
   const notify = (channels: Iterable<string>) => notifier.notify(channels)
@@ -134,6 +128,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     throw error
   }
   return database
+}
+
+/** Channels are names of ours (listen.ts): they stand in the statement as they are. */
+function notifications(channels: readonly string[]): string {
+  return `set local synchronous_commit = off; ${channels.map((name) => `notify ${name}`).join('; ')}`
 }
 
 interface OpenPool extends Omit<SessionSource, 'notify'> {

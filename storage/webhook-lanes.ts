@@ -60,6 +60,51 @@ export async function claimLanes(
   return rows
 }
 
+/**
+ * Makes lanes due, and leases those that nobody has to one worker, up to `limit`: what has just been
+ * written is sent without another look. Lanes that rest, or that another worker has, are only woken.
+ */
+export async function wakeAndClaimLanes(
+  tx: Transaction,
+  lanes: readonly LaneKey[],
+  lease: string,
+  limit: number,
+  leaseSecs: number,
+): Promise<ClaimedLane[]> {
+  if (lanes.length === 0) return []
+  // Locked and judged as in `wakeLanes`.
+  const { rows } = await tx.query<ClaimedLane & { mine: boolean }>({
+    name: 'webhook_lane.wake_and_claim',
+    text: `with woken as (
+             select l.tenant_id, l.webhook_id, l.due_at,
+               (l.held_until is null or l.held_until <= statement_timestamp())
+                 and (l.leased_until is null or l.leased_until <= statement_timestamp()) as free
+             from webhook_lanes l
+             join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
+               using (tenant_id, webhook_id)
+             order by l.tenant_id, l.webhook_id for update of l),
+           judged as (
+             select *, free and row_number() over (partition by free order by due_at) <= $4 as mine
+             from woken)
+           update webhook_lanes l set due_at = least(l.due_at, statement_timestamp()),
+             lease = case when j.mine then $3 else l.lease end,
+             leased_until = case when j.mine
+               then statement_timestamp() + make_interval(secs => $5) else l.leased_until end
+           from judged j where l.tenant_id = j.tenant_id and l.webhook_id = j.webhook_id
+             and (j.mine or j.due_at is null or j.due_at > statement_timestamp())
+           returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
+                     l.failing_since as "failingSince", j.mine`,
+    values: [
+      lanes.map(({ tenantId }) => tenantId),
+      lanes.map(({ webhookId }) => webhookId),
+      lease,
+      limit,
+      leaseSecs,
+    ],
+  })
+  return rows.filter(({ mine }) => mine).map(({ mine: _, ...lane }) => lane)
+}
+
 /** Milliseconds until a lane may be claimed, at most `withinMs`. */
 export async function nextLaneMs(tx: Transaction, withinMs: number): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({

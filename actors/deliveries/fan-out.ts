@@ -3,8 +3,8 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { insertDeliveries, type NewDelivery } from '../../storage/deliveries.js'
 import { takeEvents } from '../../storage/outbox.js'
-import type { Database } from '../../storage/sql.js'
-import { type LaneKey, wakeLanes } from '../../storage/webhook-lanes.js'
+import type { Database, Transaction } from '../../storage/sql.js'
+import type { LaneKey } from '../../storage/webhook-lanes.js'
 import { activeWebhooks } from '../../storage/webhooks.js'
 import { matchesEvent } from '../domain/event-filters.js'
 import { EVENT_TYPES } from '../domain/events.js'
@@ -13,25 +13,32 @@ import { envelopeOf } from './envelope.js'
 export const FAN_OUT_BATCH = 500
 const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-export type FanOutNeeds = {
+export type FanOutNeeds<Taken> = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
   readonly random: Random
   /** Attempts that a delivery has. */
   readonly maxAttempts: number
+  /** Wakes the lanes, in the same transaction, and takes of them what there is room for. */
+  readonly wake: (tx: Transaction, lanes: readonly LaneKey[]) => Promise<Taken>
 }
 
-export type FannedOut = { readonly events: number; readonly lanes: readonly LaneKey[] }
+export type FannedOut<Taken> = {
+  readonly events: number
+  readonly lanes: readonly LaneKey[]
+  /** What `wake` answered; null where there were no events. */
+  readonly taken: Taken | null
+}
 
 /**
  * Dispatches a batch of waiting events. Taking them, writing their deliveries and waking the lanes
  * is one transaction: a crash leaves all or nothing of it. Crosses tenants, as the outbox does.
  */
-export async function fanOut(needs: FanOutNeeds): Promise<FannedOut> {
-  const { database, clock, random, maxAttempts } = needs
+export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOut<Taken>> {
+  const { database, clock, random, maxAttempts, wake } = needs
   return database.system(async (tx) => {
     const events = await takeEvents(tx, FAN_OUT_BATCH)
-    if (events.length === 0) return { events: 0, lanes: [] }
+    if (events.length === 0) return { events: 0, lanes: [], taken: null }
     const tenantIds = [...new Set(events.map(({ tenantId }) => tenantId))]
     const subscriptions = byTenant(await activeWebhooks(tx, tenantIds))
     const lanes = new Map<string, LaneKey>()
@@ -49,8 +56,8 @@ export async function fanOut(needs: FanOutNeeds): Promise<FannedOut> {
       }
     }
     await insertDeliveries(tx, deliveries, { maxAttempts, now: clock.now() })
-    await wakeLanes(tx, [...lanes.values()])
-    return { events: events.length, lanes: [...lanes.values()] }
+    const woken = [...lanes.values()]
+    return { events: events.length, lanes: woken, taken: await wake(tx, woken) }
   })
 }
 

@@ -23,10 +23,12 @@ import {
   claimLanes,
   type ClaimedLane,
   DELIVERIES_CHANNEL,
+  type LaneKey,
   type LaneRelease,
   nextLaneMs,
   releaseLanes,
   renewLanes,
+  wakeAndClaimLanes,
 } from '../../storage/webhook-lanes.js'
 import {
   deactivateWebhook,
@@ -160,21 +162,36 @@ class Shift {
 
   async #fanOutLoop(): Promise<void> {
     const { database, clock, random, schedule } = this.#needs
-    const source = { database, clock, random, maxAttempts: schedule.length }
+    const source = {
+      database,
+      clock,
+      random,
+      maxAttempts: schedule.length,
+      wake: async (tx: Transaction, lanes: readonly LaneKey[]) =>
+        load(tx, await wakeAndClaimLanes(tx, lanes, this.#lease, this.#room(), LEASE_SECS)),
+    }
     await this.#loop(async () => {
-      const { events, lanes } = await fanOut(source)
-      if (lanes.length > 0) this.#due.ring()
-      for (const { webhookId } of lanes) this.#lanes.get(webhookId)?.lane.wake()
+      const { events, lanes, taken } = await fanOut(source)
+      for (const claim of taken ?? []) this.#run(claim)
+      const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
+      const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
+      for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
+      if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#due.ring()
       if (events < FAN_OUT_BATCH) await this.#events.rest(LOOK_MS_MAX)
     })
   }
 
+  /** How many lanes may be claimed at once. */
+  #room(): number {
+    return Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#lanes.size))
+  }
+
   async #claimLoop(): Promise<void> {
     await this.#loop(async () => {
-      const limit = Math.min(CLAIM_MAX, LANES_MAX - this.#lanes.size)
+      const limit = this.#room()
       if (limit === 0) return this.#due.rest(LOOK_MS_MAX)
       const { claimed, nextMs } = await this.#claim(limit)
-      for (const { lane, target, due } of claimed) this.#run(lane, target, due)
+      for (const claim of claimed) this.#run(claim)
       if (claimed.length < limit) await this.#due.rest(nextMs)
     })
   }
@@ -196,18 +213,11 @@ class Shift {
     return this.#needs.database.system(async (tx) => {
       const lanes = await claimLanes(tx, this.#lease, limit, LEASE_SECS)
       const nextMs = lanes.length < limit ? await nextLaneMs(tx, LOOK_MS_MAX) : 0
-      const ids = lanes.map(({ webhookId }) => webhookId)
-      const [targets, due] = await loaded(tx, ids, [])
-      const claimed = lanes.map((lane) => ({
-        lane,
-        target: targets.find(({ id }) => id === lane.webhookId),
-        due: due.filter(({ webhookId }) => webhookId === lane.webhookId),
-      }))
-      return { claimed, nextMs }
+      return { claimed: await load(tx, lanes), nextMs }
     })
   }
 
-  #run(claimed: ClaimedLane, target: WebhookTarget | undefined, due: readonly DueDelivery[]): void {
+  #run({ lane: claimed, target, due }: Claim): void {
     const { webhookId } = claimed
     const lane = new Lane(this.#keeper, claimed, () => this.#open(target), due)
     const done = lane
@@ -218,7 +228,8 @@ class Shift {
         this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
       })
       .finally(() => {
-        this.#lanes.delete(webhookId)
+        // It may have been claimed again by now.
+        if (this.#lanes.get(webhookId)?.lane === lane) this.#lanes.delete(webhookId)
         this.#due.ring()
       })
     this.#lanes.set(webhookId, { lane, done })
@@ -269,6 +280,25 @@ class Shift {
       this.#log.warn({ err: error }, 'webhooks: leases were not renewed')
     }
   }
+}
+
+type Claim = {
+  readonly lane: ClaimedLane
+  readonly target: WebhookTarget | undefined
+  readonly due: readonly DueDelivery[]
+}
+
+/** Lanes that were claimed, with what is needed to run them. */
+async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Claim[]> {
+  const ids = lanes.map(({ webhookId }) => webhookId)
+  const [targets, due] = await loaded(tx, ids, [])
+  const byId = new Map(targets.map((target) => [target.id, target]))
+  const dueOf = new Map<string, DueDelivery[]>(ids.map((id) => [id, []]))
+  for (const delivery of due) dueOf.get(delivery.webhookId)?.push(delivery)
+  return lanes.map((lane) => {
+    const { webhookId } = lane
+    return { lane, target: byId.get(webhookId), due: dueOf.get(webhookId) ?? [] }
+  })
 }
 
 /** Where these lanes send to, and what they have due. */
