@@ -9,6 +9,7 @@ import {
   nextLaneMs,
   releaseLanes,
   renewLanes,
+  wakeAndClaimLanes,
   wakeLanes,
 } from '../../storage/webhook-lanes.js'
 import { insertWebhook } from '../../storage/webhooks.js'
@@ -141,3 +142,54 @@ test.serial(
     )
   },
 )
+
+test.serial('who wakes lanes takes those that nobody has, and wakes the others', async (t) => {
+  const [free, held, resting, idle] = [await lane(), await lane(), await lane(), await lane()]
+  const [mine, theirs] = [randomUUID(), randomUUID()]
+  const all = [free, held, resting, idle]
+  const keys = all.map(({ key }) => key)
+  await database.system(async (tx) => {
+    await wakeLanes(tx, [held.key, resting.key])
+    await claimLanes(tx, theirs, 10, 60)
+    const rest = { ...resting.key, failures: 11, failingSince: new Date(), heldSecs: 60 }
+    await releaseLanes(tx, theirs, [rest])
+  })
+  const taken = await database.system(async (tx) => {
+    await insertDeliveries(
+      tx,
+      all.map(({ delivery }) => delivery()),
+      now(),
+    )
+    return wakeAndClaimLanes(tx, keys, mine, 1, 60)
+  })
+  t.is(taken.length, 1, 'as many as there is room for')
+  const [first] = taken
+  t.true([free, idle].some((one) => one.webhookId === first!.webhookId))
+  t.like(first, { failures: 0, failingSince: null })
+  const more = await database.system((tx) => wakeAndClaimLanes(tx, keys, theirs, 10, 60))
+  t.deepEqual(
+    more.map(({ webhookId }) => webhookId),
+    [free, idle].map((one) => one.webhookId).filter((id) => id !== first!.webhookId),
+    'neither what another has, nor what rests',
+  )
+  await database.system((tx) => releaseLanes(tx, theirs, [{ ...held.key, ...given }]))
+  const again = await database.system((tx) => claimLanes(tx, mine, 10, 60))
+  t.deepEqual(
+    again.map(({ webhookId }) => webhookId),
+    [held.webhookId],
+    'it was woken meanwhile',
+  )
+})
+
+test.serial('of many that wake the same lanes at once, each lane is one worker’s', async (t) => {
+  const lanes = await Promise.all(Array.from({ length: 12 }, () => lane()))
+  const keys = lanes.map(({ key }) => key)
+  const taken = await Promise.all(
+    Array.from({ length: 6 }, () =>
+      database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), 5, 60)),
+    ),
+  )
+  const ids = taken.flat().map(({ webhookId }) => webhookId)
+  t.is(new Set(ids).size, ids.length)
+  t.is(ids.length, 12)
+})
