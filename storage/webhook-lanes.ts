@@ -102,7 +102,7 @@ export async function wakeAndClaimLanes(
       leaseSecs,
     ],
   })
-  return rows.filter(({ mine }) => mine).map(({ mine: _, ...lane }) => lane)
+  return rows.filter(({ mine }) => mine).map(({ mine: _mine, ...lane }) => lane)
 }
 
 /** Milliseconds until a lane may be claimed, at most `withinMs`. */
