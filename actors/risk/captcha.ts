@@ -4,6 +4,7 @@
  * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
  */
 import { readBody } from '../egress/answer-body.js'
+import type { Resolver } from '../egress/dialer.js'
 import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
@@ -41,11 +42,13 @@ export type CaptchaOptions = {
     'captcha_provider' | 'captcha_secret' | 'captcha_verify_url'
   >
   readonly settings: EgressSettings
+  /** Resolver of names. Given by tests. */
+  readonly resolve?: Resolver | undefined
 }
 
-export function openCaptcha({ challenge, settings }: CaptchaOptions): Captcha {
+export function openCaptcha({ challenge, settings, resolve }: CaptchaOptions): Captcha {
   const { captcha_provider: provider, captcha_secret: secret, captcha_verify_url: own } = challenge
-  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS })
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS, resolve })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   const target = judgeTarget(own ?? VERIFY_URLS[provider], rules)
 

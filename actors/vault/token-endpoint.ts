@@ -5,6 +5,7 @@
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../storage/managed-tokens.js'
 import { proxyErrorOf } from '../egress/failures.js'
+import type { Resolver } from '../egress/dialer.js'
 import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
@@ -31,10 +32,16 @@ export interface TokenEndpoint {
 export type TokenEndpointOptions = {
   readonly settings: EgressSettings
   readonly clock: Clock
+  /** Resolver of names. Given by tests. */
+  readonly resolve?: Resolver | undefined
 }
 
-export function createTokenEndpoint({ settings, clock }: TokenEndpointOptions): TokenEndpoint {
-  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX })
+export function createTokenEndpoint({
+  settings,
+  clock,
+  resolve,
+}: TokenEndpointOptions): TokenEndpoint {
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX, resolve })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   async function post(

@@ -4,16 +4,21 @@
  */
 import { once } from 'node:events'
 import type { LookupAddress } from 'node:dns'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import test from 'ava'
 import { anchors } from '../../actors/agents/anchors.js'
 import { createSender } from '../../actors/deliveries/sender.js'
+import { createBoundedFetch, type FetchFailed } from '../../actors/egress/bounded-fetch.js'
 import { createDialer, type Resolver } from '../../actors/egress/dialer.js'
 import { createDocuments } from '../../actors/egress/documents.js'
 import { proxyErrorOf } from '../../actors/egress/failures.js'
 import { judgeTarget } from '../../actors/egress/targets.js'
 import { createUpstreams } from '../../actors/egress/upstreams.js'
 import { openBreaches } from '../../actors/passwords/breaches.js'
+import { openCaptcha } from '../../actors/risk/captcha.js'
+import { createTokenEndpoint } from '../../actors/vault/token-endpoint.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { ALLOWED_URLS, REFUSED_ADDRESSES, REFUSED_URLS } from '../actors/egress/corpus.js'
@@ -116,6 +121,60 @@ const FEATURES: readonly Feature[] = [
     async ask(url, resolve) {
       const verdict = await anchoredBy(`did:web:${new URL(url).host}`, resolve)
       return verdict.tag === 'anchor' ? null : verdict.detail
+    },
+  },
+  {
+    name: 'token endpoints of managed OAuth',
+    takesUrls: true,
+    async ask(tokenUrl, resolve) {
+      const endpoint = createTokenEndpoint({ settings: production, clock, resolve })
+      try {
+        const secret = {
+          tokenUrl,
+          clientId: 'c',
+          clientSecret: null,
+          refreshToken: 'r',
+          scope: null,
+        }
+        const answer = await endpoint.ask(secret, null)
+        return 'fault' in answer ? answer.fault : null
+      } finally {
+        await endpoint.close()
+      }
+    },
+  },
+  {
+    name: 'sign-in with other providers',
+    takesUrls: true,
+    async ask(url, resolve) {
+      const limits = { answerBytesMax: 1024, timeoutMs: 5_000 }
+      const bounded = createBoundedFetch({ settings: production, resolve, ...limits })
+      try {
+        await bounded.fetch(url, { method: 'GET' })
+        return null
+      } catch (error) {
+        return (error as FetchFailed).fault
+      } finally {
+        await bounded.close()
+      }
+    },
+  },
+  {
+    name: 'captcha',
+    takesUrls: false,
+    async ask(url, resolve) {
+      const challenge = {
+        captcha_provider: 'turnstile',
+        captcha_secret: 'secret',
+        captcha_verify_url: url,
+      } as const
+      const captcha = openCaptcha({ challenge, settings: production, resolve })
+      try {
+        const verdict = await captcha.verify('response', '192.0.2.1')
+        return verdict === 'unknown' ? verdict : null
+      } finally {
+        await captcha.close()
+      }
     },
   },
   {
@@ -223,4 +282,37 @@ test('did:web anchors: a host or port of the table is refused before its name is
       t.is(verdict.tag, 'invalid_registration', spelling)
     }
   }
+})
+
+/** Where connections are made, and the rows of the table that stand for them. */
+const MADE_IN: Readonly<Record<string, string>> = {
+  'actors/egress/actor.ts': 'egress',
+  'actors/egress/outbound.ts': 'the settings of all of them',
+  'actors/egress/documents.ts': 'documents (key sets, sector files, metadata)',
+  'actors/egress/bounded-fetch.ts': 'sign-in with other providers',
+  'actors/deliveries/sender.ts': 'webhooks',
+  'actors/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
+  'actors/risk/captcha.ts': 'captcha',
+  'actors/passwords/breaches.ts': 'breached passwords',
+  // Addresses of the operator, who may name peers inside.
+  'actors/x402/facilitator.ts': 'the facilitator of the deployment',
+  'runtime/payment-chains.ts': 'the chains of the deployment',
+}
+
+test('whatever connects to addresses of others has a row, and does it by the dialer', (t) => {
+  const root = new URL('../../../', import.meta.url).pathname
+  const sources = ['actors', 'gateway', 'runtime', 'storage'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => join(folder, name)),
+  )
+  const making = (pattern: RegExp) =>
+    sources.filter((name) => pattern.test(readFileSync(join(root, name), 'utf8'))).toSorted()
+  const dialling = /^(?!export function ).*\b(?:createDialer|outbound)\(/m
+  t.deepEqual(making(dialling), Object.keys(MADE_IN).toSorted())
+  const bypassing =
+    /(?:await|return|=) fetch\(|import \{[^}]*\b(?:connect|request|get)\b[^}]*\} from 'node:(?:https?|http2|net|tls)'/
+  const outside = making(bypassing).filter((name) => name.startsWith('actors/'))
+  // To the mail server of the deployment.
+  t.deepEqual(outside, ['actors/notify/client.ts'])
 })
