@@ -1857,16 +1857,20 @@ create table vault_credentials (
   updated_at timestamp with time zone not null,
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  token_of uuid,
   constraint vault_credentials_pkey PRIMARY KEY (tenant_id, id),
-  constraint vault_credentials_check CHECK (((status = 'revoked'::text) = (secret IS NULL))),
+  constraint vault_credentials_check CHECK (((token_of IS NULL) OR ((credential_type = ANY (ARRAY['api_key'::text, 'custom'::text])) AND non_exportable))),
   constraint vault_credentials_check1 CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
   constraint vault_credentials_check2 CHECK (((credential_type = 'ssh_ca'::text) = (ca_public_key IS NOT NULL))),
   constraint vault_credentials_credential_type_check CHECK ((credential_type = ANY (ARRAY['oauth2'::text, 'api_key'::text, 'ssh_key'::text, 'ssh_ca'::text, 'custom'::text]))),
   constraint vault_credentials_owner_type_check CHECK ((owner_type = ANY (ARRAY['human'::text, 'agent'::text, 'service'::text]))),
+  constraint vault_credentials_secret CHECK ((((status = 'revoked'::text) OR (token_of IS NOT NULL)) = (secret IS NULL))),
   constraint vault_credentials_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
-  constraint vault_credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+  constraint vault_credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint vault_credentials_tenant_id_token_of_fkey FOREIGN KEY (tenant_id, token_of) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX vault_credentials_listed ON public.vault_credentials USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX vault_credentials_token_of ON public.vault_credentials USING btree (tenant_id, token_of) WHERE (token_of IS NOT NULL);
 alter table vault_credentials enable row level security;
 alter table vault_credentials force row level security;
 create policy tenant on vault_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));

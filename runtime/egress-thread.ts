@@ -5,7 +5,10 @@
 import { egressActor } from '../actors/egress/actor.js'
 import { createLedger } from '../actors/egress/ledger.js'
 import { egressMetrics } from '../actors/egress/metrics.js'
+import { createManagedTokens } from '../actors/vault/managed-tokens.js'
+import { vaultMetrics } from '../actors/vault/metrics.js'
 import type { VaultSettings } from '../actors/vault/settings.js'
+import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
 import { openDatabase } from '../storage/database.js'
 import { createSealer } from '../storage/seal.js'
 import { furnish } from './kernel/furnishing.js'
@@ -24,10 +27,22 @@ serveThread({
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
     const ledger = createLedger({ database, clock, random, log })
+    const sealer = createSealer({ database, kms, random, clock })
+    const endpoint = createTokenEndpoint({ settings: vault, clock })
+    const managed = createManagedTokens({
+      database,
+      sealer,
+      endpoint,
+      clock,
+      random,
+      log,
+      metrics: vaultMetrics(metrics.registry),
+    })
     const needs = {
       database,
-      sealer: createSealer({ database, kms, random, clock }),
+      sealer,
       ledger,
+      managed,
       clock,
       metrics: egressMetrics(metrics.registry),
       settings: vault,
@@ -36,6 +51,8 @@ serveThread({
       actors: [furnish(egressActor, () => needs)],
       async close() {
         await ledger.settled()
+        await managed.settled()
+        await endpoint.close()
         await kms.close()
         await database.close()
       },

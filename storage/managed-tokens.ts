@@ -121,6 +121,21 @@ export async function keepRefreshFailure(
   })
 }
 
+/** Drops a token that was obtained before a time: another one is to be fetched. */
+export async function dropManagedToken(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  before: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.drop',
+    text: `update vault_managed_tokens set token = null, obtained_at = null, expires_at = null
+           where tenant_id = $1 and credential_id = $2 and obtained_at < $3`,
+    values: [tenantId, credentialId, before],
+  })
+}
+
 /** Forgets what was held for a credential whose secret was replaced or revoked. */
 export async function forgetManagedToken(
   tx: Transaction,

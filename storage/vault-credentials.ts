@@ -19,18 +19,20 @@ export type VaultCredentialRow = {
   metadata: Record<string, unknown>
   /** Of an ssh_ca: the line for TrustedUserCAKeys. */
   caPublicKey: string | null
+  /** The oauth2 credential whose access token is the secret; null: it has a secret of its own. */
+  tokenOf: string | null
   createdAt: Date
   updatedAt: Date
   lastUsedAt: Date | null
 }
 
-/** With the sealed secret; null once it was revoked. */
+/** With the sealed secret; null once it was revoked, and where it is the token of another one. */
 export type SecretCredentialRow = VaultCredentialRow & { secret: Uint8Array | null }
 
 export type NewVaultCredential = Omit<
   VaultCredentialRow,
   'tenantName' | 'status' | 'updatedAt' | 'lastUsedAt'
-> & { readonly secret: Uint8Array }
+> & { readonly secret: Uint8Array | null }
 
 /** The associated data of a sealed secret: it opens in its own row only. */
 export function credentialSecretContext(id: string): string {
@@ -50,8 +52,8 @@ export async function insertVaultCredential(
     text: `with c as (
              insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider,
                credential_type, label, auth_scheme, allowed_hosts, non_exportable, metadata, secret,
-               ca_public_key, created_at, updated_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
+               ca_public_key, created_at, updated_at, token_of)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15)
              returning *)
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
     values: [
@@ -69,6 +71,7 @@ export async function insertVaultCredential(
       c.secret,
       c.caPublicKey,
       c.createdAt,
+      c.tokenOf,
     ],
   })
   return rows[0]
@@ -221,6 +224,23 @@ export async function revokeVaultCredential(
   return rows[0]!
 }
 
+/** Locks the active credentials whose secret is the token of another one. */
+export async function lockTokensOf(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow[]> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.lock_tokens_of',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.token_of = $2 and c.status = 'active'
+           order by c.id for update of c`,
+    values: [tenantId, id],
+  })
+  return rows
+}
+
 /** Notes a use; a clock that lags behind never turns it back. */
 export async function touchVaultCredentials(
   tx: Transaction,
@@ -280,5 +300,5 @@ const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
   c.owner_type as "ownerType", c.owner_id as "ownerId", c.provider,
   c.credential_type as "credentialType", c.label, c.auth_scheme as "authScheme",
   c.allowed_hosts as "allowedHosts", c.non_exportable as "nonExportable", c.status, c.metadata,
-  c.ca_public_key as "caPublicKey", c.created_at as "createdAt", c.updated_at as "updatedAt",
+  c.ca_public_key as "caPublicKey", c.token_of as "tokenOf", c.created_at as "createdAt", c.updated_at as "updatedAt",
   c.last_used_at as "lastUsedAt"`

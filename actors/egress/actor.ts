@@ -3,6 +3,7 @@ import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
+import type { ManagedTokens } from '../vault/managed-tokens.js'
 import type { VaultSettings } from '../vault/settings.js'
 import type { Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
@@ -17,6 +18,8 @@ export type EgressNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly ledger: Ledger
+  /** Access tokens of oauth2 credentials. */
+  readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
   readonly settings: VaultSettings
@@ -28,7 +31,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   mailbox: { capacity: 1024, inflightMax: 2048 },
   lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
-  create: ({ database, sealer, ledger, clock, metrics, settings }, life) => {
+  create: ({ database, sealer, ledger, managed, clock, metrics, settings }, life) => {
     const { dialer, rules } = outbound(settings, { http2: true })
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const watch = createWatch({ database, clock, log: life.log })
@@ -45,7 +48,8 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         ledger,
         watch,
         upstreams,
-        openings: createOpenings(sealer, clock),
+        openings: createOpenings(sealer, clock, managed),
+        managed,
         clock,
         metrics,
         rules,

@@ -9,6 +9,7 @@ import {
   credentialSecretContext,
   type SecretCredentialRow,
 } from '../../storage/vault-credentials.js'
+import type { ManagedOutcome, ManagedTokens } from '../vault/managed-tokens.js'
 import { inject, type Injection } from './injection.js'
 import { Needles } from './redaction.js'
 
@@ -24,14 +25,32 @@ export interface Opened {
   release(): void
 }
 
+/** Thrown where the secret is the access token of another credential, and there is none. */
+export class NoToken extends Error {
+  override readonly name = 'NoToken'
+  readonly why: Exclude<ManagedOutcome, { tag: 'token' }>
+
+  constructor(why: Exclude<ManagedOutcome, { tag: 'token' }>) {
+    super(`there is no access token: ${why.tag}`)
+    this.why = why
+  }
+}
+
 export interface Openings {
-  /** @throws when the secret does not open. */
+  /**
+   * @throws {NoToken}
+   * @throws when the secret does not open.
+   */
   open(tenantId: string, row: SecretCredentialRow): Promise<Opened>
   /** Secrets in memory. */
   readonly size: number
 }
 
-export function createOpenings(sealer: Sealer, clock: Clock): Openings {
+export function createOpenings(
+  sealer: Sealer,
+  clock: Clock,
+  managed: Pick<ManagedTokens, 'get'>,
+): Openings {
   const shared = new Map<string, Opening>()
   const held = new Set<Opening>()
 
@@ -56,8 +75,23 @@ export function createOpenings(sealer: Sealer, clock: Clock): Openings {
     return opening
   }
 
+  /** An access token is shared by whoever keeps it, so each call has its own copy. */
+  async function carry(tenantId: string, row: SecretCredentialRow, tokenOf: string) {
+    const outcome = await managed.get(tenantId, tokenOf)
+    if (outcome.tag !== 'token') throw new NoToken(outcome)
+    const secret = Buffer.from(outcome.accessToken, 'utf8')
+    const opening = new Opening(row, clock.monotonicMs(), () => void held.delete(opening))
+    opening.users = 1
+    opening.injection = inject(row.authScheme, secret)
+    opening.needles = new Needles(secret, row.authScheme)
+    secret.fill(0)
+    held.add(opening)
+    return opening
+  }
+
   return {
     async open(tenantId, row) {
+      if (row.tokenOf !== null) return carry(tenantId, row, row.tokenOf)
       const known = shared.get(row.id)
       const isFresh = known !== undefined && clock.monotonicMs() - known.openedMs < SHARED_MS
       const opening = isFresh && known.isOf(row) ? known : begin(tenantId, row)

@@ -56,7 +56,7 @@ export type ProxyOutcome =
   /** The client left, or its body did, before there was an answer. */
   | { readonly tag: 'client_closed' }
   /** No answer that can be relayed came; `error` is the type of RFC 9209 section 2.3. */
-  | { readonly tag: 'upstream_failed'; readonly error: string }
+  | { readonly tag: 'upstream_failed'; readonly error: string; readonly detail?: string }
   | { readonly tag: 'upstream_timeout'; readonly error: string }
 
 export type RelayLimits = {

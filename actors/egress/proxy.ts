@@ -11,7 +11,8 @@ import { requestHeaders } from './headers.js'
 import { withQuery } from './injection.js'
 import type { Admitted, Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
-import type { Opened, Openings } from './opened.js'
+import type { ManagedTokens } from '../vault/managed-tokens.js'
+import { NoToken, type Opened, type Openings } from './opened.js'
 import type {
   HeaderFault,
   ProxyOutcome,
@@ -36,6 +37,7 @@ export type ProxyNeeds = {
   readonly watch: Watch
   readonly upstreams: Upstreams
   readonly openings: Openings
+  readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
   readonly rules: TargetRules
@@ -75,7 +77,13 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
     requestId: turn.requestId,
   })
   if (admitted.tag !== 'admitted') return admitted
-  const running = await begin(needs, request, target.url, admitted, turn)
+  let running: Relay
+  try {
+    running = await begin(needs, request, target.url, admitted, turn)
+  } catch (error) {
+    if (error instanceof NoToken) return withoutToken(error.why)
+    throw error
+  }
   return answerOf(needs, request, running)
 }
 
@@ -124,6 +132,7 @@ async function begin(
   }
   metrics.began()
   needs.watch.add({ relay: running, principal: facts.caller.principal, authority: facts.authority })
+  if (row.tokenOf !== null) watchToken(needs.managed, running, tenantId, row.tokenOf)
   const given = opened
   void running.ended.then((report) => {
     given.release()
@@ -131,6 +140,13 @@ async function begin(
     ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
   })
   return running
+}
+
+/** An access token that its own upstream refuses is not used again, whenever it was to expire. */
+function watchToken(managed: ManagedTokens, running: Relay, tenantId: string, tokenOf: string) {
+  void running.started.then((start) => {
+    if (start.tag === 'relaying' && start.status === 401) managed.spoiled(tenantId, tokenOf)
+  })
 }
 
 const UNSENT: RelayReport = {
@@ -206,6 +222,30 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
     default:
       if (proxyError === 'destination_ip_prohibited') return PROHIBITED
       return { tag: 'upstream_failed', error: proxyError ?? 'proxy_internal_error' }
+  }
+}
+
+/** Why the credential that gives the token gave none. */
+function withoutToken(why: NoToken['why']): ProxyOutcome {
+  const failed = (error: string, detail: string): ProxyOutcome => ({
+    tag: 'upstream_failed',
+    error,
+    detail,
+  })
+  switch (why.tag) {
+    case 'gone':
+      return denied('The credential is revoked.')
+    case 'prohibited':
+      return denied('The token endpoint of the credential is not on the public internet.')
+    case 'refused':
+      return failed(
+        'proxy_configuration_error',
+        `The token endpoint of the credential refuses what is stored: ${why.error}.`,
+      )
+    case 'malformed':
+      return failed('proxy_configuration_error', 'The token endpoint gave no answer of OAuth.')
+    case 'unavailable':
+      return failed('destination_unavailable', 'The token endpoint of the credential is away.')
   }
 }
 

@@ -5,6 +5,7 @@ import { forgetManagedToken } from '../../storage/managed-tokens.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
 import {
+  lockTokensOf,
   revokeVaultCredential,
   type SecretCredentialRow,
   updateVaultCredential,
@@ -60,19 +61,26 @@ export async function updateCredential(
   return { tag: 'found', credential: credentialOf(changed) }
 }
 
-/** Final: the sealed secret is removed, and every grant and lease ends with it. */
+/**
+ * Final: the sealed secret is removed, and every grant and lease ends with it, and every credential
+ * that carries its tokens.
+ */
 export async function endCredential(
   tx: Transaction,
   row: SecretCredentialRow,
   caller: Caller,
   { clock, random }: Means,
-  { requestId }: Turn,
+  turn: Turn,
 ): Promise<CredentialFound> {
+  const { requestId } = turn
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
   const { tenantId, id } = row
   const now = clock.now()
   const revoked = await revokeVaultCredential(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
+  for (const carrier of await lockTokensOf(tx, tenantId, id)) {
+    await endCredential(tx, carrier, caller, { clock, random }, turn)
+  }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
   const telling = { caller, random, now, requestId }

@@ -4,6 +4,7 @@ import { appendAudit } from '../../storage/audit.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { forgetManagedToken } from '../../storage/managed-tokens.js'
 import { appendEvents } from '../../storage/outbox.js'
+import type { Transaction } from '../../storage/sql.js'
 import {
   credentialSecretContext,
   findVaultCredential,
@@ -55,7 +56,11 @@ export async function createCredential(
   const allowedHosts = normalizeHosts(message.allowedHosts)
   if ('tag' in allowedHosts) return allowedHosts
   const id = random.uuid()
-  const sealed = await seal(needs, tenantId, id, credentialType, authScheme, message.secret, turn)
+  const { tokenOf } = message
+  const sealed =
+    tokenOf === null
+      ? await seal(needs, tenantId, id, credentialType, authScheme, message.secret, turn)
+      : NO_SECRET
   if ('tag' in sealed) return sealed
   return database.tenant(
     tenantId,
@@ -63,8 +68,11 @@ export async function createCredential(
       idempotently(
         tx,
         idempotency,
-        async (): Promise<CredentialCreated | VaultFull> => {
+        async (): Promise<CredentialCreated | VaultFull | VaultInvalid> => {
           const now = clock.now()
+          if (tokenOf !== null && !(await givesTokens(tx, tenantId, tokenOf))) {
+            return invalid('/token_of', 'An active oauth2 credential of the tenant.')
+          }
           const most = settings.max_credentials_per_tenant
           const row = await insertVaultCredential(
             tx,
@@ -80,6 +88,7 @@ export async function createCredential(
               allowedHosts: [...allowedHosts],
               nonExportable: message.nonExportable,
               metadata: { ...metadata },
+              tokenOf,
               createdAt: now,
               ...sealed,
             },
@@ -94,6 +103,14 @@ export async function createCredential(
       ),
     { signal: turn.signal },
   )
+}
+
+const NO_SECRET = { secret: null, caPublicKey: null } as const
+
+/** Held until the transaction ends: its revocation ends what carries its tokens, too. */
+async function givesTokens(tx: Transaction, tenantId: string, id: string): Promise<boolean> {
+  const row = isUuid(id) ? await lockVaultCredential(tx, tenantId, id) : undefined
+  return row?.credentialType === 'oauth2' && row.status === 'active'
 }
 
 /** The secret as it is stored, and of an authority its public key. */
@@ -153,7 +170,8 @@ export async function rotateSecret(
   )
   if (found === undefined) return UNKNOWN
   if (found.status === 'revoked') return { tag: 'revoked' }
-  const { credentialType, authScheme } = found
+  const { credentialType, authScheme, tokenOf } = found
+  if (tokenOf !== null) return invalid('/secret', `Its secret is the token of ${tokenOf}.`)
   if (secret === null && credentialType !== 'ssh_ca') {
     return invalid('/secret', 'This type needs a secret.')
   }

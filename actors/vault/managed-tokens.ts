@@ -14,6 +14,7 @@ import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
   claimRefresh,
+  dropManagedToken,
   findManagedToken,
   keepManagedToken,
   keepRefreshFailure,
@@ -43,6 +44,8 @@ const LEASE_MS = 45_000
 const STORE_MS_MAX = 30_000
 const WAIT_MS_MAX = 25_000
 const POLL_MS = 100
+/** A token is not fetched again for this long because an API refused it. */
+const SPOILED_AFTER_MS = 60_000
 /** A refusal is not asked for again for this long: it takes a person to change it. */
 const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
@@ -62,6 +65,11 @@ export type ManagedOutcome =
 
 export interface ManagedTokens {
   get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
+  /**
+   * An API refused the token that is kept: the next one is fetched before its time, though not over
+   * and over where it is the API that is wrong. Never throws.
+   */
+  spoiled(tenantId: string, credentialId: string): void
   /** When everything that an upstream gave is stored. */
   settled(): Promise<void>
 }
@@ -88,6 +96,7 @@ type Attempt = {
 
 export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
   const running = new Map<string, Promise<ManagedOutcome>>()
+  const { database, clock, log } = needs
   return {
     get(tenantId, credentialId) {
       const key = `${tenantId}/${credentialId}`
@@ -97,6 +106,12 @@ export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
         running.set(key, one)
       }
       return one
+    },
+    spoiled(tenantId, credentialId) {
+      const before = new Date(clock.now().getTime() - SPOILED_AFTER_MS)
+      database
+        .tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before))
+        .catch((error: unknown) => log.warn({ err: error }, 'a refused token is kept'))
     },
     async settled() {
       await Promise.allSettled(running.values())

@@ -55,6 +55,8 @@ export type Credential = {
   readonly metadata: Readonly<Record<string, unknown>>
   /** Of an ssh_ca: the line for TrustedUserCAKeys. */
   readonly caPublicKey: string | null
+  /** The oauth2 credential whose access token is the secret. */
+  readonly tokenOf: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly lastUsedAt: Date | null
@@ -83,8 +85,10 @@ export type CreateCredential = {
   /** Null only where the type has one of its own: ssh_ca and oauth2. */
   readonly authScheme: string | null
   readonly allowedHosts: readonly string[]
-  /** Null only for an ssh_ca: it gets a new key. */
+  /** Null for an ssh_ca, which gets a new key, and with `tokenOf`. */
   readonly secret: string | null
+  /** An oauth2 credential of the tenant: its access token is the secret. */
+  readonly tokenOf: string | null
   readonly nonExportable: boolean
   readonly metadata: Readonly<Record<string, unknown>>
   readonly idempotency: IdempotencyClaim | null

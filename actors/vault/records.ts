@@ -18,6 +18,7 @@ export function credentialOf(row: VaultCredentialRow): Credential {
     status: row.status,
     metadata: row.metadata,
     caPublicKey: row.caPublicKey,
+    tokenOf: row.tokenOf,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
     lastUsedAt: row.lastUsedAt,

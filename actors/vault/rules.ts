@@ -128,15 +128,30 @@ function isTokenUrl(text: string): boolean {
 }
 
 /** What is wrong with a new credential before its secret is looked at. */
-export function credentialFault({
-  credentialType,
-  secret,
-  metadata,
-}: CreateCredential): VaultInvalid | undefined {
+export function credentialFault(asked: CreateCredential): VaultInvalid | undefined {
+  const { credentialType, secret, metadata, tokenOf } = asked
+  if (tokenOf !== null) return tokenFault(asked) ?? metadataFault(metadata)
   if (secret === null && credentialType !== 'ssh_ca') {
     return invalid('/secret', 'This type needs a secret.')
   }
   return metadataFault(metadata)
+}
+
+/** A credential whose secret is the access token of another one: used through egress, and only so. */
+function tokenFault({
+  credentialType,
+  secret,
+  authScheme,
+  nonExportable,
+}: CreateCredential): VaultInvalid | undefined {
+  if (credentialType !== 'api_key' && credentialType !== 'custom') {
+    return invalid('/token_of', 'For an api_key or custom credential.')
+  }
+  if (secret !== null) return invalid('/secret', 'Its secret is the token of the other credential.')
+  if (!nonExportable) return invalid('/non_exportable', 'What carries a token is not exportable.')
+  return authScheme === 'basic'
+    ? invalid('/auth_scheme', 'A token is no user:password.')
+    : undefined
 }
 
 export function capabilitiesOf(

@@ -80,10 +80,14 @@ const replies = {
   body_too_large: problem(413, 'payload-too-large'),
   // Nobody is left to read it.
   client_closed: problem(400, 'bad-request', { detail: 'The request body broke off.' }),
-  upstream_failed: problem(502, 'bad-gateway', ({ error }: { error: string }) => ({
-    detail: 'The upstream gave no answer that can be relayed.',
-    headers: status(error),
-  })),
+  upstream_failed: problem(
+    502,
+    'bad-gateway',
+    ({ error, detail }: Extract<ProxyOutcome, { tag: 'upstream_failed' }>) => ({
+      detail: detail ?? 'The upstream gave no answer that can be relayed.',
+      headers: status(error),
+    }),
+  ),
   upstream_timeout: problem(504, 'gateway-timeout', ({ error }: { error: string }) => ({
     detail: 'The upstream did not answer in time.',
     headers: status(error),

@@ -53,6 +53,10 @@ export const OperatorCredential = z
       .string()
       .optional()
       .meta({ description: 'Of an ssh_ca: the line for TrustedUserCAKeys.' }),
+    token_of: z
+      .uuid()
+      .optional()
+      .meta({ description: 'The oauth2 credential whose access token is the secret.' }),
   })
   .meta({ id: 'OperatorCredential' })
 
@@ -66,6 +70,15 @@ export const CreateCredential = z
     secret: secret
       .optional()
       .meta({ description: 'An ssh_ca without one gets a new ed25519 key.', writeOnly: true }),
+    token_of: z
+      .string()
+      .max(64)
+      .optional()
+      .meta({
+        description:
+          'In place of a secret, for an api_key or custom: an oauth2 credential of the tenant, ' +
+          'whose access token egress puts in.',
+      }),
     non_exportable: z.boolean().default(true),
     metadata: metadata.default({}),
   })
@@ -164,10 +177,11 @@ export function credentialRecord(credential: Credential): z.input<typeof VaultCr
 }
 
 export function operatorRecord(credential: Credential): z.input<typeof OperatorCredential> {
-  const { caPublicKey } = credential
+  const { caPublicKey, tokenOf } = credential
   return {
     ...credentialRecord(credential),
     ...(caPublicKey === null ? {} : { ca_public_key: caPublicKey }),
+    ...(tokenOf === null ? {} : { token_of: tokenOf }),
   }
 }
 

@@ -83,6 +83,7 @@ export const vaultRoutes: readonly Route[] = [
       authScheme: body.auth_scheme ?? null,
       allowedHosts: body.allowed_hosts,
       secret: body.secret ?? null,
+      tokenOf: body.token_of?.toLowerCase() ?? null,
       nonExportable: body.non_exportable,
       metadata: body.metadata,
       idempotency,

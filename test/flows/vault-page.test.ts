@@ -2,14 +2,16 @@
 import test from 'ava'
 import type { Json } from '../support/api.js'
 import { docsPage } from '../support/docs-page.js'
-import { CREDENTIALS, egressHouse, SECRET, settingOf } from '../support/egress.js'
+import { CREDENTIALS, egressHouse, SECRET, settingOf, UPSTREAM_NAME } from '../support/egress.js'
 import { tokenUpstream } from '../support/token-upstream.js'
 
 test('the commands of docs/vault.md put credentials in, grant them and take them out', async (t) => {
   const house = await egressHouse()
   const upstream = await tokenUpstream()
+  const second = await tokenUpstream()
   t.teardown(async () => {
     await upstream.close()
+    await second.close()
     await house.end()
   })
   const setting = await settingOf(house, { non_exportable: false })
@@ -35,13 +37,25 @@ test('the commands of docs/vault.md put credentials in, grant them and take them
     DELEGATED_TOKEN: setting.delegated,
     CREDENTIAL: setting.credentialId,
     OAUTH_CREDENTIAL: oauthId,
+    TOKEN_URL: second.url,
+    REFRESH_TOKEN: 'rt-0',
+    API_HOST: UPSTREAM_NAME,
   }
   const blocks = page.blocks('sh')
   const said: Json[] = []
   for (const index of blocks.keys()) said.push(JSON.parse(await page.run('sh', index, env)) as Json)
   t.like(said[0], { provider: 'stripe', status: 'active' })
   t.like(said[1], { grantee_id: agentId, capabilities: ['list', 'use'] })
-  t.like(said[2], { access_token: SECRET, token_type: 'N_A' })
-  t.like(said[3], { access_token: 'at-1', token_type: 'Bearer' })
-  t.is(said.length, 4)
+  t.like(said[2], { auth_scheme: 'bearer', non_exportable: true })
+  const carrier = String(said[2]!['id'])
+  await api.post(`${CREDENTIALS}/${carrier}/grants`, operator, grant)
+  const called = await api.post('/v1/proxy', setting.delegated, {
+    credential_id: carrier,
+    url: `${house.upstream.origin}/headers`,
+  })
+  t.is(called.status, 200, JSON.stringify(called.body))
+  t.is(house.upstream.requests.at(-1)!.headers.authorization, 'Bearer at-1')
+  t.like(said[3], { access_token: SECRET, token_type: 'N_A' })
+  t.like(said[4], { access_token: 'at-1', token_type: 'Bearer' })
+  t.is(said.length, 5)
 })

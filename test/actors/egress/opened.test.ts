@@ -19,9 +19,13 @@ function stage() {
       return secret
     },
   }
-  const openings = createOpenings(sealer, { ...systemClock, monotonicMs: () => nowMs })
+  const openings = createOpenings(
+    sealer,
+    { ...systemClock, monotonicMs: () => nowMs },
+    { get: async () => ({ tag: 'gone' }) },
+  )
   const row = (secret: string, id = 'one') =>
-    ({ id, authScheme: 'bearer', secret: Buffer.from(secret) }) as unknown as SecretCredentialRow
+    ({ id, authScheme: 'bearer', secret: Buffer.from(secret), tokenOf: null }) as unknown as SecretCredentialRow
   return { openings, given, row, pass: (ms: number) => void (nowMs += ms) }
 }
 

@@ -96,6 +96,7 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       response.setHeader('link', ['<a>', '<b>'])
       response.end(JSON.stringify(request.rawHeaders))
     },
+    denied: (_, response) => response.writeHead(401).end('no'),
     redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
     silent: () => {},
     'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),

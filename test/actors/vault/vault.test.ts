@@ -79,6 +79,7 @@ const draft = (who: Principal, more: Partial<CreateCredential> = {}): CreateCred
   secret: 's3cret',
   nonExportable: false,
   metadata: {},
+  tokenOf: null,
   idempotency: null,
   ...more,
 })
