@@ -25,7 +25,12 @@ function stage() {
     { get: async () => ({ tag: 'gone' }) },
   )
   const row = (secret: string, id = 'one') =>
-    ({ id, authScheme: 'bearer', secret: Buffer.from(secret), tokenOf: null }) as unknown as SecretCredentialRow
+    ({
+      id,
+      authScheme: 'bearer',
+      secret: Buffer.from(secret),
+      tokenOf: null,
+    }) as unknown as SecretCredentialRow
   return { openings, given, row, pass: (ms: number) => void (nowMs += ms) }
 }
 
