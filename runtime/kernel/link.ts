@@ -141,6 +141,8 @@ export class Link implements Carrier {
     if (this.#closed) return
     this.#streams.gather()
     this.#scheduled = false
+    // What was gathered may belong to a stream that has been given up since.
+    if (this.#writer.length === 0) return
     const { posted, transfer } = this.#writer.take()
     this.#port.postMessage(posted, transfer)
   }
