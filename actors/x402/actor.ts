@@ -1,8 +1,6 @@
 /** Sells payment links by x402: tells their price, takes proofs, has them settled. */
 import { defineActor } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Compute, PoolOptions } from '../../runtime/kernel/pool.js'
-import type { Random } from '../../runtime/kernel/random.js'
+import type { PoolOptions } from '../../runtime/kernel/pool.js'
 import { findCharge } from '../../storage/charges.js'
 import {
   findOffer,
@@ -10,14 +8,10 @@ import {
   type OfferRow,
   type PaymentLinkRow,
 } from '../../storage/products.js'
-import type { Database } from '../../storage/sql.js'
 import type { X402PaymentRow } from '../../storage/x402-payments.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
-import { type Asset, v1NetworkOf } from './assets.js'
+import { v1NetworkOf } from './assets.js'
 import { authorizationFault, isPlainSignature } from './authorization.js'
-import type { Chain } from './chain.js'
-import type { Facilitator } from './facilitator.js'
-import type { X402Metrics } from './metrics.js'
 import {
   chainOf,
   matchOffer,
@@ -26,7 +20,7 @@ import {
   paymentRequired,
   paymentRequiredV1,
 } from './offers.js'
-import { payments, type Purchase, type Timing, type Verdict } from './payments.js'
+import { payments, type Purchase, type Verdict } from './payments.js'
 import { encodeField, type Proof, readProof } from './proof.js'
 import {
   type OrderFault,
@@ -39,6 +33,7 @@ import {
 } from './protocol.js'
 import type { ErrorReason } from './reasons.js'
 import { resolutions } from './resolution.js'
+import type { X402Needs } from './needs.js'
 
 const CAPACITY = 2048
 const INFLIGHT_MAX = 1024
@@ -52,31 +47,6 @@ const REGION = /^[A-Za-z0-9][A-Za-z0-9-]{0,5}$/
 const TOKEN = /^[A-Za-z0-9_-]{16,128}$/
 const PROOF_MISSING = 'PAYMENT-SIGNATURE header is required'
 const UNKNOWN = { tag: 'unknown' } as const
-
-export type X402Module = typeof import('./compute.js')
-export type X402Compute = Compute<X402Module>
-
-export type X402Needs = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly compute: X402Compute
-  /** Null where `commerce.x402_enabled` is false: nothing is for sale. */
-  readonly facilitator: Facilitator | null
-  /** The chains that are watched, by network. */
-  readonly chains: ReadonlyMap<string, Chain>
-  /** Every chain with an `rpc_url`, watched or not. */
-  readonly nodes: ReadonlyMap<string, Chain>
-  readonly assets: readonly Asset[]
-  readonly metrics: X402Metrics
-  readonly timing: Timing
-  /** Public address of the service, without a trailing slash. */
-  readonly baseUrl: string
-  /** `commerce.x402_max_timeout_secs`. */
-  readonly maxTimeoutSecs: number
-  /** `commerce.x402_v1_compat`. */
-  readonly v1: boolean
-}
 
 /** How the pool behind `X402Needs.compute` is opened: no thread before the first signature. */
 export function x402Pool(processors: number): PoolOptions {

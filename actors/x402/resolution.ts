@@ -16,7 +16,7 @@ import {
 import { listedOf } from '../commerce/records.js'
 import { audited } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
-import type { X402Needs } from './actor.js'
+import type { X402Needs } from './needs.js'
 import type { Sighting } from './chain.js'
 import { endings, type Held, onChain } from './endings.js'
 import type {
