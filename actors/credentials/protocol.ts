@@ -51,7 +51,7 @@ export type CredentialsProtocol = {
     | Busy
   >
   readChange: Ask<{ session: BrowserSession }, Page<ChangeShown>>
-  /** Sets another password: this session gets a new cookie, every other one of the account ends. */
+  /** Sets another password: the browser that asks gets a new cookie, all other sessions end. */
   change: Ask<
     {
       session: BrowserSession
