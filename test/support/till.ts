@@ -96,6 +96,7 @@ export async function auditBooks(database: Database, tenantId: string) {
       strangers: number
       clearing: string
       paid: string
+      stated: string
     }>({
       name: 'test.audit_books',
       text: `select
@@ -116,7 +117,10 @@ export async function auditBooks(database: Database, tenantId: string) {
             join charges c on c.id = p.id where c.status in ('succeeded', 'refunded'))
           - (select coalesce(sum(amount_minor), 0) from refunds where status = 'succeeded')
           - (select coalesce(sum(amount_minor), 0) from payouts where status = 'paid')
-          - (select coalesce(sum(reversed_amount_minor), 0) from charges))::text as paid`,
+          - (select coalesce(sum(reversed_amount_minor), 0) from charges))::text as paid,
+        -- The last statement by what it tells of: those of one millisecond are listed in any order.
+        coalesce((select closing_balance_minor from statements
+          order by last_sequence desc limit 1), 0)::text as stated`,
     }),
   )
   return rows[0]!
