@@ -1,10 +1,10 @@
 /** GET /api/v1/capabilities: what the routes of this deployment make true. decisions.md 14. */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { INTERFACE_VERSION } from './interface-version.js'
 import { NO_CONTEXT } from './replies.js'
 import { bytes, ownRoute, type Route } from './route.js'
 
-export const INTERFACE_VERSION = '2.4.0'
 const MAX_AGE_SECS = 60
 
 const Capabilities = z

@@ -7,7 +7,7 @@ import {
 } from 'zod-openapi'
 import { POLICIES } from '../actors/throttle/protocol.js'
 import { demandsOf } from './authenticate.js'
-import { INTERFACE_VERSION } from './capabilities.js'
+import { INTERFACE_VERSION } from './interface-version.js'
 import { eventDocuments } from './event-documents.js'
 import {
   hasOauthForm,

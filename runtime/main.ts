@@ -1,18 +1,22 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
-import { agentCommand } from './cli/agent.js'
-import { auditCommand } from './cli/audit.js'
-import { configCommand } from './cli/config.js'
-import { egressCommand } from './cli/egress.js'
-import { keysCommand } from './cli/keys.js'
-import { kmsCommand } from './cli/kms.js'
-import { migrateCommand } from './cli/migrate.js'
-import { operatorCommand } from './cli/operator.js'
-import { runCommand } from './cli/run.js'
-import { serveCommand } from './cli/serve.js'
-import { tourCommand } from './cli/tour.js'
-import { webhooksCommand } from './cli/webhooks.js'
-import { INTERFACE_VERSION } from '../gateway/capabilities.js'
+import { INTERFACE_VERSION } from '../gateway/interface-version.js'
+
+/** In the order of the help. */
+const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  serve: async () => (await import('./cli/serve.js')).serveCommand,
+  migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
+  config: async () => (await import('./cli/config.js')).configCommand,
+  kms: async () => (await import('./cli/kms.js')).kmsCommand,
+  keys: async () => (await import('./cli/keys.js')).keysCommand,
+  audit: async () => (await import('./cli/audit.js')).auditCommand,
+  operator: async () => (await import('./cli/operator.js')).operatorCommand,
+  webhooks: async () => (await import('./cli/webhooks.js')).webhooksCommand,
+  agent: async () => (await import('./cli/agent.js')).agentCommand,
+  run: async () => (await import('./cli/run.js')).runCommand,
+  egress: async () => (await import('./cli/egress.js')).egressCommand,
+  tour: async () => (await import('./cli/tour.js')).tourCommand,
+}
 
 const program = new Command('svc')
   .description('Identity and access for humans and software agents')
@@ -20,17 +24,9 @@ const program = new Command('svc')
   .showHelpAfterError()
   .enablePositionalOptions()
 
-serveCommand(program)
-migrateCommand(program)
-configCommand(program)
-kmsCommand(program)
-keysCommand(program)
-auditCommand(program)
-operatorCommand(program)
-webhooksCommand(program)
-agentCommand(program)
-runCommand(program)
-egressCommand(program)
-tourCommand(program)
+// A command loads what it needs: whoever asks for a token should not wait for a whole server.
+const [, , named = ''] = process.argv
+const wanted = Object.hasOwn(COMMANDS, named) ? [COMMANDS[named]!] : Object.values(COMMANDS)
+for (const load of wanted) (await load())(program)
 
 await program.parseAsync(process.argv)

@@ -82,9 +82,13 @@ type Keep = (
  */
 async function enrolling(
   run: Run,
-  { name, baseUrl = run.baseUrl(), algorithm }: NewAgentWishes,
+  { name, baseUrl: named, algorithm }: NewAgentWishes,
   enrol: (http: HttpClient, key: AgentKey, keep: Keep) => Promise<void>,
 ): Promise<void> {
+  const baseUrl = named ?? (await run.baseUrl())
+  if (!/^https?:\/\/[^/]/.test(baseUrl) || !URL.canParse(baseUrl)) {
+    throw new Error(`--base-url is an address like https://auth.example.com, not ${baseUrl}`)
+  }
   await holdingIdentity(run.file, async () => {
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {

@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.js'
 /** What the command needs of the process. */
 export interface AgentCommandHost {
   /** Where the service runs when nothing says so. */
-  readonly baseUrl: () => string
+  readonly baseUrl: () => string | Promise<string>
   /** Where the identity is kept when nothing says so. */
   readonly file: string
   readonly out: (text: string) => void

@@ -8,7 +8,6 @@ import { type Command, Option } from 'commander'
 import { ServiceRefusal } from '../client/refusal.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemClock } from '../kernel/clock.js'
-import { loadSettings } from '../load-settings.js'
 import { delegate } from './agent-delegate.js'
 import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from './agent-register.js'
 import type { AgentCommandHost, Run } from './agent-run.js'
@@ -31,6 +30,11 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
   ) =>
     parent
       .command(name)
+      .configureOutput({
+        writeErr: (text) => (asksForJson(program) ? undefined : host.err(text)),
+        outputError: (text, write) =>
+          asksForJson(program) ? host.err(failureJson(new Error(usageFault(text)))) : write(text),
+      })
       .description(description)
       .option('--file <path>', `where the identity is kept (default: ${host.file})`)
       .option('--json', 'print JSON, also what went wrong')
@@ -108,6 +112,16 @@ function tenantAndScope(command: Command): Command {
     .option('--scope <scopes>', 'space separated; default: all that may be had')
 }
 
+/** Whether JSON was asked for, also where the rest of the line is not what it should be. */
+function asksForJson(program: Command): boolean {
+  const { rawArgs = [] } = program as Command & { readonly rawArgs?: readonly string[] }
+  return rawArgs.includes('--json')
+}
+
+function usageFault(text: string): string {
+  return text.trim().replace(/^error: /, '')
+}
+
 function failureText(error: unknown): string {
   const lines = [`svc agent: ${reasonOf(error)}\n`]
   if (error instanceof ServiceRefusal) {
@@ -155,7 +169,9 @@ function processHost(): AgentCommandHost {
   }
 }
 
-function configuredBaseUrl(): string {
+async function configuredBaseUrl(): Promise<string> {
+  // Every setting of the service: more than all the rest of the command.
+  const { loadSettings } = await import('../load-settings.js')
   const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
   if (loaded.tag === 'refused') {
     throw new Error('name the service with --base-url: the configuration here is refused')

@@ -1,5 +1,5 @@
 /** The agent client: on the command line and as docs/agent-client.md shows it. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -271,4 +271,25 @@ test('help names every command', (t) => {
   for (const name of ['register', 'workspace', 'login', 'whoami', 'token', 'delegate']) {
     t.regex(help, new RegExp(`^ +${name} `, 'm'))
   }
+})
+
+test('a line that is not in order is answered in JSON where JSON was asked for', (t) => {
+  const lines: readonly (readonly [words: string[], said: RegExp])[] = [
+    [['agent', 'workspace', 'create', '--json'], /--organization/],
+    [['agent', 'delegate', '--json'], /--scope/],
+    [['agent', 'token', '--json', '--nonsense'], /--nonsense/],
+    [['agent', 'register', '--json', '--base-url', 'nonsense'], /an address like .* not nonsense/],
+  ]
+  const env = { PATH: process.env['PATH'], HOME: folderOf(t) }
+  for (const [words, said] of lines) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...words], { env })
+    t.is(status, 1, words.join(' '))
+    t.is(stdout.toString(), '')
+    const { error, detail } = JSON.parse(stderr.toString()) as Json
+    t.is(error, 'failed')
+    t.regex(String(detail), said)
+  }
+  const words = ['agent', 'delegate']
+  const plain = spawnSync(process.execPath, [MAIN, ...words], { env })
+  t.regex(plain.stderr.toString(), /error: required option '--scope <scopes>'[^]*Usage: svc agent/)
 })
