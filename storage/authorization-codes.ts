@@ -1,5 +1,5 @@
 /** Authorization codes: redeemed once, and what they became can be found again. RFC 6749 section 4.1.2. */
-import type { Transaction } from './sql.js'
+import { type Database, inOrderOf, type Transaction } from './sql.js'
 
 /** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
 export type AskedClaims = {
@@ -74,34 +74,38 @@ export type CodeRow = CodeGrant & {
   readonly standing: boolean
 }
 
-/** Finds a code by its hash. Its tenant is not known before, so the transaction crosses tenants. */
-export async function findCode(
-  tx: Transaction,
-  codeSha256: Uint8Array,
-): Promise<CodeRow | undefined> {
-  const { rows } = await tx.query<CodeRow>({
-    name: 'authorization_code.find',
-    text: `select c.tenant_id as "tenantId", c.id, c.client_id as "clientId",
-             c.session_id as "sessionId", c.subject, c.organization_id as "organizationId",
-             c.redirect_uri as "redirectUri", c.code_challenge as "codeChallenge", c.jkt, c.scopes,
-             c.audience, c.nonce, c.level, c.amr, c.auth_time as "authTime",
-             c.authorization_details as "authorizationDetails", c.claims,
-             c.created_at as "createdAt", c.expires_at as "expiresAt",
-             c.redeemed_at as "redeemedAt",
-             exists (select from tenants where id = c.tenant_id and status = 'active')
-             and exists (select from sessions
-               where tenant_id = c.tenant_id and id = c.session_id and ended_at is null)
-             and exists (select from tenant_users
-               where tenant_id = c.tenant_id and sub = c.subject and status = 'active')
-               as standing
-           from authorization_codes c where c.code_sha256 = $1`,
-    values: [Buffer.from(codeSha256)],
-  })
-  return rows[0]
+/** Finds codes, each at the place of its hash. Their tenants are not known before they are. */
+export async function findCodes(
+  database: Database,
+  hashes: readonly Uint8Array[],
+): Promise<readonly (CodeRow | undefined)[]> {
+  const [found] = await database.together(null, [
+    {
+      name: 'authorization_code.find',
+      text: `select c.code_sha256 as "codeSha256", c.tenant_id as "tenantId", c.id,
+               c.client_id as "clientId", c.session_id as "sessionId", c.subject,
+               c.organization_id as "organizationId", c.redirect_uri as "redirectUri",
+               c.code_challenge as "codeChallenge", c.jkt, c.scopes, c.audience, c.nonce, c.level,
+               c.amr, c.auth_time as "authTime",
+               c.authorization_details as "authorizationDetails", c.claims,
+               c.created_at as "createdAt", c.expires_at as "expiresAt",
+               c.redeemed_at as "redeemedAt",
+               exists (select from tenants where id = c.tenant_id and status = 'active')
+               and exists (select from sessions
+                 where tenant_id = c.tenant_id and id = c.session_id and ended_at is null)
+               and exists (select from tenant_users
+                 where tenant_id = c.tenant_id and sub = c.subject and status = 'active')
+                 as standing
+             from unnest($1::bytea[]) asked (sha256)
+             cross join lateral (select * from authorization_codes
+               where code_sha256 = asked.sha256 offset 0) c`,
+      values: [hashes.map((hash) => Buffer.from(hash))],
+    },
+  ])
+  return inOrderOf(hashes, found!.rows as (CodeRow & NewCode)[], (row) => row.codeSha256)
 }
 
 export type Redemption = {
-  readonly tenantId: string
   readonly id: string
   /** Key that the refresh tokens are bound to. */
   readonly jkt: string | null
@@ -113,38 +117,53 @@ export type Redemption = {
 }
 
 /**
- * Turns a code into its family and the first refresh token of it; true for the one caller that did.
- * The family exists without a refresh token too: it is what revokes the access tokens.
+ * Turns codes into their families and the first refresh tokens of them; true for each that was turned
+ * by this call, in their order. A family exists without a refresh token too: it is what revokes the
+ * access tokens. Rows are locked in the order given.
  */
-export async function redeemCode(tx: Transaction, redemption: Redemption): Promise<boolean> {
-  const r = redemption
-  const { rows } = await tx.query<{ redeemed: boolean }>({
+export async function redeemCodes(
+  tx: Transaction,
+  tenantId: string,
+  redemptions: readonly Redemption[],
+): Promise<readonly boolean[]> {
+  const { rows } = await tx.query<{ place: number }>({
     name: 'authorization_code.redeem',
-    text: `with redeemed as (
-             update authorization_codes set redeemed_at = $4
-             where tenant_id = $1 and id = $2 and redeemed_at is null and expires_at > $4
-             returning *),
+    text: `with asked as materialized (
+             select * from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
+               $6::bytea[]) with ordinality
+               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, place)),
+           live as materialized (
+             select a.* from asked a
+             cross join lateral (select from authorization_codes c
+               where c.tenant_id = $1 and c.id = a.id and c.redeemed_at is null
+                 and c.expires_at > a.turned_at for update) c),
+           redeemed as (
+             update authorization_codes c set redeemed_at = l.turned_at from live l
+             where c.tenant_id = $1 and c.id = l.id and c.redeemed_at is null
+             returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256, l.place),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
                jkt, created_at, expires_at, subject, level, amr, auth_time, authorization_details,
                claims)
-             select tenant_id, id, session_id, client_id, scopes, audience, $3, $4, $5, subject,
-               level, amr, auth_time, authorization_details, claims
+             select tenant_id, id, session_id, client_id, scopes, audience, bound_to, turned_at,
+               family_expires_at, subject, level, amr, auth_time, authorization_details, claims
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-             select tenant_id, id, 0, $6, $4 from redeemed where $6::bytea is not null)
-           select exists (select from redeemed) as redeemed`,
+             select tenant_id, id, 0, refresh_token_sha256, turned_at
+             from redeemed where refresh_token_sha256 is not null)
+           select place::integer from redeemed`,
     values: [
-      r.tenantId,
-      r.id,
-      r.jkt,
-      r.now,
-      r.expiresAt,
-      r.refreshTokenSha256 === null ? null : Buffer.from(r.refreshTokenSha256),
+      tenantId,
+      redemptions.map(({ id }) => id),
+      redemptions.map(({ jkt }) => jkt),
+      redemptions.map(({ now }) => now),
+      redemptions.map(({ expiresAt }) => expiresAt),
+      redemptions.map(({ refreshTokenSha256: sha256 }) => sha256 && Buffer.from(sha256)),
     ],
   })
-  return rows[0]!.redeemed
+  const redeemed = new Set(rows.map(({ place }) => place))
+  return redemptions.map((_, at) => redeemed.has(at + 1))
 }
 
 /** The claims that were asked for one by one when a grant was made. */

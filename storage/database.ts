@@ -24,9 +24,12 @@ import type {
   Transaction,
   TransactionOptions,
 } from './sql.js'
-import { type SessionSource, transact } from './transaction.js'
+import { type SessionSource, transact, transactTogether } from './transaction.js'
 import { Turnstile } from './turnstile.js'
 import { DatabaseUnavailable, isConnectionLoss, isGivenUp } from './unavailable.js'
+
+/** A connection that has been idle for longer is tested before it is used. */
+const RESTED_MS = 500
 
 export interface DatabaseOptions {
   readonly settings: PoolSettings
@@ -97,6 +100,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     listener,
     tenant: (tenantId, work, options) => run(tenantId, work, options),
     system: (work, options) => run(null, work, options),
+    together: (tenantId, statements, { pool = 'plane', wakes } = {}) =>
+      meter.watch(pool, async () => {
+        const results = await transactTogether(sources[pool], tenantId, statements)
+        if (wakes !== undefined) notify(wakes(results))
+        return results
+      }),
     async single<Row extends object>(
       statement: Statement,
       { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
@@ -189,16 +198,17 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   /**
    * The first statement doubles as the test of the connection (`test_before_acquire`): it changes
    * nothing, so where it fails because the connection is dead, another one may run it. Dead ones
-   * answer at once; silent ones take time, and then there is time for one of them only.
+   * answer at once; silent ones take time, and then there is time for one of them only. Without such
+   * a statement, a connection that answered a moment ago is not asked again.
    */
   async function acquire(opening: string | undefined, signal: AbortSignal | undefined) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
       const client = await connect(signal)
       const session = sessions.get(client)!
-      const test =
-        opening ?? (settings.test_before_acquire && session.used ? 'select 1' : undefined)
-      session.used = true
+      const { usedAtMs } = session
+      const isRested = usedAtMs !== null && performance.now() - usedAtMs > RESTED_MS
+      const test = opening ?? (settings.test_before_acquire && isRested ? 'select 1' : undefined)
       const cut = () => session.cut()
       signal?.addEventListener('abort', cut, { once: true })
       try {
@@ -234,6 +244,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         broken = session.lost !== undefined || lost
         throw error
       } finally {
+        session.usedAtMs = performance.now()
         client.release(broken)
       }
     },

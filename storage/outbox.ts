@@ -3,7 +3,7 @@
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
 import { auditLines, type NewAuditEvent } from './audit.js'
-import type { Transaction } from './sql.js'
+import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
 /** Wakes the workers that dispatch events. Its notifications carry nothing. */
@@ -33,7 +33,28 @@ export interface EventRow extends NewEvent {
  */
 export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  const { rows } = await tx.query<{ waiting: number }>({
+  const { rows } = await tx.query<{ waiting: number }>(appending(events))
+  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+}
+
+/**
+ * Commits events of one tenant with what they tell of, in one round trip: for changes that cannot
+ * fail but by failing altogether.
+ */
+export async function commitEvents(
+  database: Database,
+  tenantId: string,
+  changes: readonly Statement[],
+  events: readonly NewEvent[],
+): Promise<void> {
+  await database.together(tenantId, [...changes, appending(events)], {
+    wakes: (results) =>
+      (results.at(-1)!.rows[0] as { waiting: number }).waiting > 0 ? [EVENTS_CHANNEL] : [],
+  })
+}
+
+function appending(events: readonly NewEvent[]): Statement {
+  return {
     name: 'outbox.append',
     text: 'select svc_append_events($1, $2, $3, $4, $5, $6) as waiting',
     values: [
@@ -45,8 +66,7 @@ export async function appendEvents(tx: Transaction, events: readonly NewEvent[])
       events.map(({ occurredAt }) => occurredAt),
       auditLines(events.map(auditOf)),
     ],
-  })
-  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+  }
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/

@@ -1,6 +1,6 @@
 /** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
 import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
-import type { Transaction } from './sql.js'
+import { type Database, inOrderOf, type Statement, type Transaction } from './sql.js'
 
 export type RefreshTokenRow = {
   readonly tenantId: string
@@ -42,7 +42,21 @@ export async function findRefreshToken(
   tx: Transaction,
   tokenSha256: Uint8Array,
 ): Promise<RefreshTokenRow | undefined> {
-  const { rows } = await tx.query<RefreshTokenRow>({
+  const { rows } = await tx.query<RefreshTokenRow>(finding([tokenSha256]))
+  return rows[0]
+}
+
+/** The same for many at once, each at the place of its hash. */
+export async function findRefreshTokens(
+  database: Database,
+  hashes: readonly Uint8Array[],
+): Promise<readonly (RefreshTokenRow | undefined)[]> {
+  const [found] = await database.together(null, [finding(hashes)])
+  return inOrderOf(hashes, found!.rows as RefreshTokenRow[], (row) => row.tokenSha256)
+}
+
+function finding(hashes: readonly Uint8Array[]): Statement {
+  return {
     name: 'refresh_token.find',
     // From token to family to session, one row each. `offset 0` keeps the planner from joining the
     // sessions of the whole tenant first, as it does on tables it has no statistics of yet.
@@ -73,19 +87,18 @@ export async function findRefreshToken(
              and (s.subject_type <> 'human' or exists (select from tenant_users
                where tenant_id = t.tenant_id and sub = s.subject and status = 'active'))
                as "clientActive"
-           from refresh_tokens t
+           from unnest($1::bytea[]) asked (sha256)
+           cross join lateral (select * from refresh_tokens
+             where token_sha256 = asked.sha256 offset 0) t
            cross join lateral (select * from refresh_families
              where tenant_id = t.tenant_id and id = t.family_id offset 0) f
            cross join lateral (select * from sessions
-             where tenant_id = f.tenant_id and id = f.session_id offset 0) s
-           where t.token_sha256 = $1`,
-    values: [Buffer.from(tokenSha256)],
-  })
-  return rows[0]
+             where tenant_id = f.tenant_id and id = f.session_id offset 0) s`,
+    values: [hashes.map((hash) => Buffer.from(hash))],
+  }
 }
 
 export type Rotation = {
-  readonly tenantId: string
   readonly familyId: string
   /** Of the token that is given in. */
   readonly generation: number
@@ -96,36 +109,55 @@ export type Rotation = {
 }
 
 /**
- * Turns one token into the next; true for the one caller that did. Refused when it was turned
- * before or its family is revoked or over. What could be repeated of the turn before is wiped.
+ * Turns tokens into the next ones; true for each that was turned by this call, in their order.
+ * Refused when it was turned before or its family is revoked or over. What could be repeated of the
+ * turn before is wiped. Rows are locked in the order given.
  */
-export async function rotateRefreshToken(tx: Transaction, rotation: Rotation): Promise<boolean> {
-  const r = rotation
-  const { rowCount } = await tx.query({
+export async function rotateRefreshTokens(
+  tx: Transaction,
+  tenantId: string,
+  rotations: readonly Rotation[],
+): Promise<readonly boolean[]> {
+  const { rows } = await tx.query<{ place: number }>({
     name: 'refresh_token.rotate',
-    text: `with rotated as (
-             update refresh_tokens t set rotated_at = $6, successor_answer = $5
-             from refresh_families f
-             where t.tenant_id = $1 and t.family_id = $2 and t.generation = $3::integer
-               and t.rotated_at is null and f.tenant_id = t.tenant_id and f.id = t.family_id
-               and f.revoked_at is null and f.expires_at > $6
-             returning t.tenant_id, t.family_id, t.generation),
+    text: `with asked as materialized (
+             select * from unnest($2::uuid[], $3::integer[], $4::bytea[], $5::bytea[],
+               $6::timestamptz[]) with ordinality
+               as a (family_id, generation, successor_sha256, successor_answer, turned_at, place)),
+           live as materialized (
+             select a.* from asked a
+             cross join lateral (select from refresh_families f
+               where f.tenant_id = $1 and f.id = a.family_id and f.revoked_at is null
+                 and f.expires_at > a.turned_at offset 0) f
+             cross join lateral (select from refresh_tokens t
+               where t.tenant_id = $1 and t.family_id = a.family_id
+                 and t.generation = a.generation and t.rotated_at is null for update) t),
+           rotated as (
+             update refresh_tokens t set rotated_at = l.turned_at, successor_answer = l.successor_answer
+             from live l
+             where t.tenant_id = $1 and t.family_id = l.family_id and t.generation = l.generation
+               and t.rotated_at is null
+             returning t.family_id, t.generation, l.successor_sha256, l.turned_at, l.place),
            wiped as (
-             update refresh_tokens set successor_answer = null
-             where tenant_id = $1 and family_id = $2 and generation = $3 - 1
-               and exists (select from rotated))
-           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-           select tenant_id, family_id, generation + 1, $4, $6 from rotated`,
+             update refresh_tokens t set successor_answer = null
+             from rotated r
+             where t.tenant_id = $1 and t.family_id = r.family_id
+               and t.generation = r.generation - 1 and t.successor_answer is not null),
+           succeeded as (
+             insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+             select $1, family_id, generation + 1, successor_sha256, turned_at from rotated)
+           select place::integer from rotated`,
     values: [
-      r.tenantId,
-      r.familyId,
-      r.generation,
-      Buffer.from(r.successorSha256),
-      Buffer.from(r.successorAnswer),
-      r.now,
+      tenantId,
+      rotations.map(({ familyId }) => familyId),
+      rotations.map(({ generation }) => generation),
+      rotations.map(({ successorSha256 }) => Buffer.from(successorSha256)),
+      rotations.map(({ successorAnswer }) => Buffer.from(successorAnswer)),
+      rotations.map(({ now }) => now),
     ],
   })
-  return rowCount === 1
+  const rotated = new Set(rows.map(({ place }) => place))
+  return rotations.map((_, at) => rotated.has(at + 1))
 }
 
 /** Revokes a family once; true for the call that did. Its sealed answers are wiped with it. */

@@ -1,5 +1,6 @@
 /** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
+import { pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
@@ -38,8 +39,8 @@ export class Session {
   readonly #prepared = new Set<string>()
   /** The reason the connection died, if it did. */
   lost: Error | undefined
-  /** Whether it has been handed out before. */
-  used = false
+  /** When it was last given back, in milliseconds of `performance.now`; null before its first use. */
+  usedAtMs: number | null = null
 
   constructor(client: PoolClient, statementCacheCapacity: number, statementTimeoutMs: number) {
     this.#client = client
@@ -60,6 +61,15 @@ export class Session {
       limitMs,
       this.#client.query<Row>({ name, text, values: values as unknown[] }),
     )
+  }
+
+  /** Named statements in one round trip and one transaction of their own. */
+  async together(statements: readonly Statement[]): Promise<readonly QueryResult[]> {
+    for (const { name } of statements) await this.#makeRoomFor(name)
+    const ran = await this.#guarded(this.#silenceMs, pipeline(this.#client, statements))
+    if (ran.tag === 'done') return ran.results
+    if (this.lost === undefined) await this.#close(ran.unsure)
+    throw ran.error
   }
 
   /** Statements without parameters, in one round trip. For BEGIN, SET, COMMIT and their like. */
@@ -85,13 +95,16 @@ export class Session {
       this.#prepared.add(name)
       return
     }
-    const leaving = [...this.#prepared].slice(0, Math.ceil(this.#capacity / 4))
-    await closeStatements(this.#client, leaving)
-    for (const old of leaving) {
-      this.#prepared.delete(old)
-      delete this.#internals.connection.parsedStatements[old]
-    }
+    await this.#close([...this.#prepared].slice(0, Math.ceil(this.#capacity / 4)))
     this.#prepared.add(name)
+  }
+
+  async #close(names: readonly string[]): Promise<void> {
+    await closeStatements(this.#client, names)
+    for (const name of names) {
+      this.#prepared.delete(name)
+      delete this.#internals.connection.parsedStatements[name]
+    }
   }
 
   /**

@@ -1,5 +1,5 @@
 /** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
-import type { Transaction } from './sql.js'
+import type { Database, Statement, Transaction } from './sql.js'
 
 /** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
 export const STANDING_CHANNEL = 'svc_standing'
@@ -20,10 +20,10 @@ export type NewAgentSession = {
   readonly expiresAt: Date
 }
 
-/** Opens the session, its family and the family's first token in one statement. */
-export async function openAgentSession(tx: Transaction, session: NewAgentSession): Promise<void> {
+/** Opens the session, its family and the family's first token. */
+export function openingAgentSession(session: NewAgentSession): Statement {
   const s = session
-  await tx.query({
+  return {
     name: 'session.open_agent',
     text: `with session as (
              insert into sessions (tenant_id, id, subject, subject_type, agent_id, client_id,
@@ -50,7 +50,7 @@ export async function openAgentSession(tx: Transaction, session: NewAgentSession
       s.now,
       s.expiresAt,
     ],
-  })
+  }
 }
 
 export type NewPersonSession = {
@@ -125,7 +125,21 @@ export async function readStandings(
   tx: Transaction,
   asked: readonly StandingOf[],
 ): Promise<readonly Standing[]> {
-  const { rows } = await tx.query<Standing>({
+  const { rows } = await tx.query<Standing>(standings(asked))
+  return rows
+}
+
+/** The same in a transaction of its own. */
+export async function readStandingsTogether(
+  database: Database,
+  asked: readonly StandingOf[],
+): Promise<readonly Standing[]> {
+  const [found] = await database.together(null, [standings(asked)], { pool: 'identity' })
+  return found!.rows as Standing[]
+}
+
+function standings(asked: readonly StandingOf[]): Statement {
+  return {
     name: 'session.standings',
     text: `select
              g."sessionId" is null or exists (select from sessions s
@@ -156,8 +170,7 @@ export async function readStandings(
              "personSub" text, "delegationId" uuid)) with ordinality g
            order by g.ordinality`,
     values: [JSON.stringify(asked)],
-  })
-  return rows
+  }
 }
 
 /** Ends a session once; true for the call that ended it. */

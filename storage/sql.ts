@@ -29,6 +29,15 @@ export interface TransactionOptions {
   readonly isolation?: 'read committed' | 'serializable' | undefined
 }
 
+export interface TogetherOptions {
+  /** Default `plane`. */
+  readonly pool?: 'identity' | 'plane' | undefined
+  /** The channels to wake, once all of it is committed. */
+  readonly wakes?:
+    | ((results: readonly Rows<Record<string, unknown>>[]) => readonly string[])
+    | undefined
+}
+
 /** The database as actors see it. */
 export interface Database {
   /** Runs `work` in a transaction that sees and writes the rows of one tenant only. */
@@ -39,7 +48,28 @@ export interface Database {
   ): Promise<T>
   /** Runs `work` in a transaction that crosses tenants. Say why where it is called. */
   system<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /**
+   * A transaction whose statements are all known beforehand, in one round trip: nothing can be
+   * decided between them. Tenant as in `tenant`; null crosses tenants as `system` does. One that
+   * fails has changed nothing, unless the connection was lost: then nobody knows.
+   */
+  together(
+    tenantId: string | null,
+    statements: readonly Statement[],
+    options?: TogetherOptions,
+  ): Promise<readonly Rows<Record<string, unknown>>[]>
   /** Throws when the database does not answer. */
   ping(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
+}
+
+/** What was found, each row at the place of the hash that it was asked for by. */
+export function inOrderOf<Row>(
+  hashes: readonly Uint8Array[],
+  rows: readonly Row[],
+  hashOf: (row: Row) => Uint8Array,
+): readonly (Row | undefined)[] {
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+  const found = new Map(rows.map((row) => [hex(hashOf(row)), row]))
+  return hashes.map((hash) => found.get(hex(hash)))
 }

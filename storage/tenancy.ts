@@ -1,5 +1,5 @@
 /** Binds a transaction to what row-level security lets it see. */
-import type { TransactionOptions } from './sql.js'
+import type { Statement, TransactionOptions } from './sql.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
@@ -22,4 +22,14 @@ export function openingStatements(
   const limit =
     statementTimeoutMs === undefined ? '' : `; set local statement_timeout = ${statementTimeoutMs}`
   return `${begin}; ${sight}${limit}`
+}
+
+/** What binds a transaction that is sent as a whole: the same, with the id as a parameter. */
+export function sightStatement(tenantId: string | null): Statement {
+  if (tenantId === null) {
+    return { name: 'tenancy.system', text: `select set_config('svc.scope', 'system', true)` }
+  }
+  if (!UUID.test(tenantId)) throw new Error('a tenant id is a lower-case UUID')
+  const text = `select set_config('svc.tenant_id', $1, true)`
+  return { name: 'tenancy.tenant', text, values: [tenantId] }
 }

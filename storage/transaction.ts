@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Session } from './session.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
-import { openingStatements } from './tenancy.js'
+import { openingStatements, sightStatement } from './tenancy.js'
 import {
   DatabaseUnavailable,
   isConnectionLoss,
@@ -64,6 +64,24 @@ export async function transact<T>(
       await sleep(randomInt(RETRY_DELAY_MS * attempt * attempt) + 1, undefined, { signal })
     }
   }
+}
+
+/** Runs statements that need not wait for one another as one transaction, in one round trip. */
+export async function transactTogether(
+  source: SessionSource,
+  tenantId: string | null,
+  statements: readonly Statement[],
+): Promise<readonly Rows<Record<string, unknown>>[]> {
+  const all = [sightStatement(tenantId), ...statements]
+  return source.use(undefined, undefined, async (session) => {
+    try {
+      const [, ...results] = await session.together(all)
+      return results.map(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 }))
+    } catch (error) {
+      if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
+      throw new DatabaseUnavailable('a transaction got no answer', error)
+    }
+  })
 }
 
 async function inTransaction<T>(

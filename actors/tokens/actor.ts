@@ -21,6 +21,7 @@ import { grantClientCredentials } from './client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients.js'
 import { grantDelegated } from './delegated.js'
 import { type OAuthForm, readForm } from './form.js'
+import { foundTogether } from './found-together.js'
 import { inspectorOf, introspect } from './introspection.js'
 import { tokenMetrics } from './metrics.js'
 import { proofJudge } from './proof-judge.js'
@@ -113,7 +114,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       knownClients.forget(ids)
       origins.forget(ids)
     }
-    const issuing = { ...needs, signer, metrics, commits: tenantCommits(database) }
+    const issuing = {
+      ...needs,
+      signer,
+      metrics,
+      commits: tenantCommits(database),
+      found: foundTogether(database),
+    }
 
     const grants: Record<GrantType, Grant> = {
       authorization_code: (client, form, jkt, turn) =>

@@ -2,7 +2,7 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { openAgentSession } from '../../storage/sessions.js'
+import { openingAgentSession } from '../../storage/sessions.js'
 import type { AccessGrant } from './access-token.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
@@ -53,26 +53,21 @@ export async function grantAgent(
   }
   const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
   const event = issuedEvent(random, grant, signed, 'agent_login', turn.requestId)
-  await commits.commit(tenantId, {
-    row: sessionId,
-    apply: async (tx) => {
-      await openAgentSession(tx, {
-        tenantId,
-        sessionId,
-        agentId,
-        organizationId,
-        keyFingerprint,
-        scopes,
-        audience: grant.audience,
-        jkt,
-        familyId: random.uuid(),
-        refreshTokenSha256: hashRefreshToken(refreshToken),
-        now,
-        expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
-      })
-      return { result: null, events: [event] }
-    },
+  const opening = openingAgentSession({
+    tenantId,
+    sessionId,
+    agentId,
+    organizationId,
+    keyFingerprint,
+    scopes,
+    audience: grant.audience,
+    jkt,
+    familyId: random.uuid(),
+    refreshTokenSha256: hashRefreshToken(refreshToken),
+    now,
+    expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
   })
+  await commits.write(tenantId, { statements: [opening], events: [event] })
   metrics.issued('agent_login', 'agent')
   const { accessToken, tokenType, expiresInSecs } = signed
   return { tag: 'granted', accessToken, tokenType, expiresInSecs, refreshToken, scopes, sessionId }

@@ -12,7 +12,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { type CodeRow, findCode, redeemCode } from '../../storage/authorization-codes.js'
+import { type CodeRow, redeemCodes } from '../../storage/authorization-codes.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { revokeRefreshFamily } from '../../storage/refresh-tokens.js'
 import type { Client } from './clients.js'
@@ -23,6 +23,7 @@ import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh.js'
 import { refuse } from './refusals.js'
+import type { FoundTogether } from './found-together.js'
 import type { TenantCommits } from './tenant-commits.js'
 
 /** RFC 7636 section 4.1. */
@@ -30,6 +31,7 @@ const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
 export type CodeNeeds = PersonTokensNeeds & {
   readonly commits: TenantCommits
+  readonly found: FoundTogether
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -48,11 +50,8 @@ export async function grantCode(
     return refuse('unauthorized_client', 'the application does not have this grant')
   const code = form.get('code')
   if (code === null) return refuse('invalid_request', 'code is missing')
-  const { database, clock } = needs
-  // The tenant of a code is not known before the code is: the look-up crosses tenants.
-  const row = await database.system((tx) => findCode(tx, hashRefreshToken(code)), {
-    signal: turn.signal,
-  })
+  const { found, clock } = needs
+  const row = await found.code(hashRefreshToken(code))
   if (row === undefined || !belongs(row, client.row.id, form)) return invalidGrant()
   if (row.jkt !== null && proof.jkt === null)
     return proof.refusal('the code is bound to a key: a proof of it is needed')
@@ -95,21 +94,19 @@ async function redeem(
   )
   const now = access.issuedAt
   const event = issuedEvent(random, grant, access, 'authorization_code', turn.requestId)
-  const redeemed = await commits.commit(row.tenantId, {
+  const redeemed = await commits.decide(row.tenantId, {
     row: row.id,
-    apply: async (tx) => {
-      const won = await redeemCode(tx, {
-        tenantId: row.tenantId,
-        id: row.id,
-        // A confidential client may change its key: its refresh tokens are bound to the client
-        // (RFC 9449 section 5).
-        jkt: client.confidential ? null : proof.jkt,
-        refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
-        now,
-        expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
-      })
-      return { result: won, events: won ? [event] : [] }
+    decide: redeemCodes,
+    input: {
+      id: row.id,
+      // A confidential client may change its key: its refresh tokens are bound to the client
+      // (RFC 9449 section 5).
+      jkt: client.confidential ? null : proof.jkt,
+      refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+      now,
+      expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
     },
+    events: (won) => (won ? [event] : []),
   })
   // Another process was faster: this is the second use.
   if (!redeemed) return revoke(needs, row, turn)

@@ -4,7 +4,7 @@ import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { together } from '../../runtime/kernel/together.js'
-import { readStandings, type Standing, type StandingOf } from '../../storage/sessions.js'
+import { readStandingsTogether, type Standing, type StandingOf } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { standingOf } from '../domain/standing.js'
 import type { KeysProtocol, VerificationKeyFound } from '../keys/protocol.js'
@@ -61,9 +61,8 @@ export function createBearer({
   const verdicts = new Map<string, Verdict>()
   const publicKeys = new Map<string, KeyObject>()
 
-  // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
   const readFresh = together((asked: readonly StandingOf[]) =>
-    database.system((tx) => readStandings(tx, asked), { pool: 'identity' }),
+    readStandingsTogether(database, asked),
   )
 
   /** Answers of this turn of the event loop, so that all tokens that come in it ask once. */

@@ -68,10 +68,7 @@ export async function grantClientCredentials(
   }
   const signed = await needs.signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
   const event = issuedEvent(needs.random, grant, signed, 'client_credentials', turn.requestId)
-  await needs.commits.commit(row.tenantId, {
-    row: signed.tokenId,
-    apply: async () => ({ result: null, events: [event] }),
-  })
+  await needs.commits.write(row.tenantId, { events: [event] })
   needs.metrics.issued('client_credentials', 'service')
   const { accessToken, tokenType, expiresInSecs } = signed
   return {

@@ -14,10 +14,9 @@ import type { Random } from '../../runtime/kernel/random.js'
 import { revokeDelegation } from '../../storage/delegations.js'
 import { appendEvents } from '../../storage/outbox.js'
 import {
-  findRefreshToken,
   type RefreshTokenRow,
   revokeRefreshFamily,
-  rotateRefreshToken,
+  rotateRefreshTokens,
 } from '../../storage/refresh-tokens.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { endSession } from '../../storage/sessions.js'
@@ -31,6 +30,7 @@ import type { TokenMetrics } from './metrics.js'
 import { type PersonTokens, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { refuse } from './refusals.js'
+import type { FoundTogether } from './found-together.js'
 import type { TenantCommits } from './tenant-commits.js'
 
 export const REFRESH_TOKEN_BYTES = 32
@@ -38,6 +38,7 @@ const GRACE_MS = 10_000
 
 export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: TenantCommits
+  readonly found: FoundTogether
   readonly sealer: Sealer
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -68,11 +69,8 @@ export async function grantRefresh(
   if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const { database, clock } = needs
-  // The tenant of a token is not known before the token is: the look-up crosses tenants.
-  const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
-    signal: turn.signal,
-  })
+  const { found, clock } = needs
+  const row = await found.refreshToken(hashRefreshToken(token))
   if (row === undefined) return invalidGrant()
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
@@ -157,19 +155,17 @@ async function rotate(
     Buffer.from(JSON.stringify(answer)),
   )
   const event = issuedEvent(random, grant, access, 'refresh_token', turn.requestId)
-  const rotated = await commits.commit(row.tenantId, {
+  const rotated = await commits.decide(row.tenantId, {
     row: row.familyId,
-    apply: async (tx) => {
-      const won = await rotateRefreshToken(tx, {
-        tenantId: row.tenantId,
-        familyId: row.familyId,
-        generation: row.generation,
-        successorSha256: hashRefreshToken(refreshToken),
-        successorAnswer,
-        now: access.issuedAt,
-      })
-      return { result: won, events: won ? [event] : [] }
+    decide: rotateRefreshTokens,
+    input: {
+      familyId: row.familyId,
+      generation: row.generation,
+      successorSha256: hashRefreshToken(refreshToken),
+      successorAnswer,
+      now: access.issuedAt,
     },
+    events: (won) => (won ? [event] : []),
   })
   if (rotated) {
     metrics.issued('refresh_token', row.subjectType)
@@ -233,9 +229,7 @@ async function afterLostRace(
   proof: RefreshProof,
   turn: Turn,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const row = await needs.database.system((tx) => findRefreshToken(tx, before.tokenSha256), {
-    signal: turn.signal,
-  })
+  const row = await needs.found.refreshToken(before.tokenSha256)
   if (row === undefined) return invalidGrant()
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
   if (verdict === 'repeated') return repeat(needs, row, turn)

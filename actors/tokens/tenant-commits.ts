@@ -2,14 +2,18 @@
  * Commits changes of one tenant together. Events are numbered per tenant, so that transactions which
  * append them follow one another anyway; what comes while one is under way shares the next, and with
  * it one round to the disk.
+ *
+ * What is known beforehand goes in one round trip. What has to be decided first is decided for all
+ * that come together by one statement, where there is one.
  */
-import { appendEvents, type NewEvent } from '../../storage/outbox.js'
-import type { Database, Transaction } from '../../storage/sql.js'
+import { appendEvents, commitEvents, type NewEvent } from '../../storage/outbox.js'
+import type { Database, Statement, Transaction } from '../../storage/sql.js'
 
 const CHANGES_PER_COMMIT_MAX = 100
 /** Changes that may wait; beyond it the service is overloaded and says so. */
 const WAITING_MAX = 10_000
 
+/** A change that is decided by the database. */
 export type Change<Result> = {
   /** The row it is about: batches take rows in this order, so that two processes cannot deadlock. */
   readonly row: string
@@ -17,13 +21,39 @@ export type Change<Result> = {
 }
 export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
 
-export interface TenantCommits {
-  /** Resolves once the change is committed, with its events. */
-  commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
+/** A change of a kind that one statement decides for many. */
+export type ManyChange<Input, Result> = {
+  readonly row: string
+  /** Results in the order of the inputs, which are in the order of their rows. */
+  readonly decide: (
+    tx: Transaction,
+    tenantId: string,
+    inputs: readonly Input[],
+  ) => Promise<readonly Result[]>
+  readonly input: Input
+  readonly events: (result: Result) => readonly NewEvent[]
 }
 
+/** A change that can only succeed: nothing is read to make it. */
+export type Certainty = {
+  readonly statements?: readonly Statement[]
+  readonly events: readonly NewEvent[]
+}
+
+/** Each resolves once the change is committed, with its events. */
+export interface TenantCommits {
+  commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
+  decide<Input, Result>(tenantId: string, change: ManyChange<Input, Result>): Promise<Result>
+  write(tenantId: string, change: Certainty): Promise<void>
+}
+
+type Any =
+  | ({ readonly kind: 'one' } & Change<unknown>)
+  | ({ readonly kind: 'many' } & ManyChange<unknown, unknown>)
+  | ({ readonly kind: 'certain' } & Certainty)
+type Many = Extract<Any, { kind: 'many' }>
 type Waiting = {
-  readonly change: Change<unknown>
+  readonly change: Any
   readonly committed: (result: unknown) => void
   readonly failed: (reason: unknown) => void
 }
@@ -33,16 +63,35 @@ export function tenantCommits(database: Database): TenantCommits {
   let waiting = 0
 
   async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
+    const certain = batch.map(({ change }) => change).filter((change) => change.kind === 'certain')
+    const statements = certain.flatMap((change) => change.statements ?? [])
+    const events = certain.flatMap((change) => change.events)
+    if (certain.length === batch.length) {
+      await commitEvents(database, tenantId, statements, events)
+      for (const { committed } of batch) committed(undefined)
+      return
+    }
     const results = await database.tenant(tenantId, async (tx) => {
-      const applied: Applied<unknown>[] = []
-      for (const { change } of batch) applied.push(await change.apply(tx))
-      await appendEvents(
-        tx,
-        applied.flatMap(({ events }) => events),
-      )
-      return applied.map(({ result }) => result)
+      const found = new Map<Any, unknown>()
+      for (const statement of statements) await tx.query(statement)
+      for (const changes of kindsOf(batch)) {
+        const inputs = changes.map(({ input }) => input)
+        const decided = await changes[0]!.decide(tx, tenantId, inputs)
+        for (const [at, change] of changes.entries()) {
+          found.set(change, decided[at])
+          events.push(...change.events(decided[at]))
+        }
+      }
+      for (const { change } of batch) {
+        if (change.kind !== 'one') continue
+        const applied = await change.apply(tx)
+        found.set(change, applied.result)
+        events.push(...applied.events)
+      }
+      await appendEvents(tx, events)
+      return found
     })
-    for (const [index, { committed }] of batch.entries()) committed(results[index])
+    for (const { change, committed } of batch) committed(results.get(change))
   }
 
   /** A change that fails must not take its neighbours along: after a failure each goes alone. */
@@ -61,29 +110,52 @@ export function tenantCommits(database: Database): TenantCommits {
   async function drain(tenantId: string, queue: Waiting[]): Promise<void> {
     while (queue.length > 0) {
       const batch = queue.splice(0, CHANGES_PER_COMMIT_MAX)
-      batch.sort((a, b) => (a.change.row < b.change.row ? -1 : 1))
+      batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
       await settle(tenantId, batch)
       waiting -= batch.length
     }
     queues.delete(tenantId)
   }
 
+  function enter<Result>(tenantId: string, change: Any): Promise<Result> {
+    if (waiting >= WAITING_MAX) {
+      return Promise.reject(new Error('too many changes wait to be committed'))
+    }
+    waiting += 1
+    return new Promise<Result>((resolve, failed) => {
+      const committed = (result: unknown) => resolve(result as Result)
+      const entry: Waiting = { change, committed, failed }
+      const queue = queues.get(tenantId)
+      if (queue === undefined) {
+        const fresh = [entry]
+        queues.set(tenantId, fresh)
+        void drain(tenantId, fresh)
+      } else queue.push(entry)
+    })
+  }
+
   return {
-    commit<Result>(tenantId: string, change: Change<Result>) {
-      if (waiting >= WAITING_MAX) {
-        return Promise.reject(new Error('too many changes wait to be committed'))
-      }
-      waiting += 1
-      return new Promise<Result>((resolve, failed) => {
-        const committed = (result: unknown) => resolve(result as Result)
-        const entry: Waiting = { change, committed, failed }
-        const queue = queues.get(tenantId)
-        if (queue === undefined) {
-          const fresh = [entry]
-          queues.set(tenantId, fresh)
-          void drain(tenantId, fresh)
-        } else queue.push(entry)
-      })
-    },
+    commit: (tenantId, change) => enter(tenantId, { kind: 'one', ...change }),
+    decide: (tenantId, change) => enter(tenantId, { kind: 'many', ...change } as unknown as Many),
+    write: (tenantId, change) => enter(tenantId, { kind: 'certain', ...change }),
   }
 }
+
+/** What can only succeed waits for no row. */
+function rowOf({ change }: Waiting): string {
+  return change.kind === 'certain' ? '' : change.row
+}
+
+/** Changes of one kind side by side, the kinds in the same order in every process. */
+function kindsOf(batch: readonly Waiting[]): Many[][] {
+  const kinds = new Map<unknown, Many[]>()
+  for (const { change } of batch) {
+    if (change.kind !== 'many') continue
+    const alike = kinds.get(change.decide)
+    if (alike === undefined) kinds.set(change.decide, [change])
+    else alike.push(change)
+  }
+  return [...kinds].sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1)).map(([, alike]) => alike)
+}
+
+const nameOf = (decide: unknown): string => (decide as { name: string }).name

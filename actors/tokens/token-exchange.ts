@@ -194,10 +194,7 @@ async function issue(
   if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
   const signed = await signer.sign(grant, secs, turn)
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, turn.requestId)
-  await commits.commit(grant.tenantId, {
-    row: signed.tokenId,
-    apply: async () => ({ result: null, events: [event] }),
-  })
+  await commits.write(grant.tenantId, { events: [event] })
   metrics.issued(TOKEN_EXCHANGE, grant.subjectType)
   const { accessToken, tokenType, expiresInSecs } = signed
   return {

@@ -10,28 +10,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'undici'
 import { createAgentKey } from '../../runtime/client/agent.js'
-import { silentLogger } from '../../runtime/kernel/log.js'
-import { startService } from '../../runtime/startup.js'
 import { compare, publish, saturate } from '../harness.js'
+import { bootstrap, startWhole } from '../whole-service.js'
 
 const IN_FLIGHT = 16
 const BITS = 8
 
 const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-login-'))
-const service = await startService({
-  cwd: dataDir,
-  uid: process.getuid?.(),
-  log: silentLogger,
-  environment: {
-    SVC_DATA_DIR: dataDir,
-    SVC_SERVER__PORT: '18499',
-    SVC_OIDC__ISSUER_URL: 'http://localhost:18499',
-    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-    SVC_CHALLENGE__POW_DIFFICULTY_BITS: String(BITS),
-    // A bench is a flood, and is not to be charged as one.
-    SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
-    SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
-  },
+const { service } = await startWhole(dataDir, {
+  SVC_CHALLENGE__POW_DIFFICULTY_BITS: String(BITS),
+  // A bench is a flood, and is not to be charged as one.
+  SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
 })
 const client = new Pool(service.url, { connections: IN_FLIGHT })
 
@@ -48,6 +37,10 @@ async function post(path: string, body: unknown, expected: number, token?: strin
   const json = (await answer.body.json()) as Record<string, string>
   if (answer.statusCode !== expected) throw new Error(`${path}: ${JSON.stringify(json)}`)
   return json
+}
+
+async function anyPost(path: string, json: unknown) {
+  return post(path.replace('/api/v1/agents/', ''), json, path.endsWith('/complete') ? 201 : 200)
 }
 
 const key = createAgentKey()
@@ -83,7 +76,7 @@ async function login() {
 }
 
 /** Answered by slow_down mostly, which is written down like every other poll. */
-const workspace = await bootstrap()
+const { token: workspace } = await bootstrap(anyPost, target)
 const asked = await Promise.all(
   Array.from({ length: IN_FLIGHT }, () =>
     post('delegations/device', { scope: 'openid vault:list' }, 200, workspace),
@@ -94,25 +87,6 @@ async function poll(): Promise<void> {
   polls += 1
   const { device_code } = asked[polls % IN_FLIGHT]!
   await post('delegations/device/token', { device_code }, 400, workspace)
-}
-
-/** @returns the token of the workspace's agent */
-async function bootstrap(): Promise<string> {
-  const path = 'workspace/bootstrap/pow'
-  const started = await post(path, { name: 'Bench', ...createAgentKey().registration(target) }, 200)
-  const made = await post(
-    `${path}/complete`,
-    {
-      challenge_id: started['challenge_id'],
-      nonce: nonce(started['challenge_token']!),
-      organization_name: 'Bench',
-      redirect_uris: [],
-      issue_operator_invite: false,
-      framework: 'generic',
-    },
-    201,
-  )
-  return made['tenant_access_token']!
 }
 
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -28,6 +28,7 @@ const none: Transaction = {
 const database = {
   tenant: <T>(_: string, work: (tx: Transaction) => Promise<T>) => work(none),
   system: <T>(work: (tx: Transaction) => Promise<T>) => work(none),
+  together: async () => [],
   ping: async () => undefined,
   close: async () => undefined,
 }

@@ -1,19 +1,15 @@
 /**
  * The whole service with a person signed in, on a durable PostgreSQL of its own:
- * `node svc-server.js <database url>`. Everything is on as in production but the quotas, since all
- * requests come from the generator's one address.
+ * `node svc-server.js <database url>`.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'undici'
 import { runMigrations } from '../../migrations/main.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
-import { solve } from '../../runtime/client/solver.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
-import { startService } from '../../runtime/startup.js'
+import { bootstrap, startWhole } from '../whole-service.js'
 import { answerRequests, CALLBACK, type Code } from './protocol.js'
 
 const url = process.argv[2] ?? ''
@@ -21,22 +17,8 @@ const SCOPE = 'openid offline_access applications:read'
 const AT_ONCE = 16
 
 await runMigrations({ url, log: silentLogger })
-const port = await freePort()
 const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
-const service = await startService({
-  cwd: dataDir,
-  uid: process.getuid?.(),
-  log: silentLogger,
-  environment: {
-    DATABASE_URL: url,
-    SVC_DATA_DIR: dataDir,
-    SVC_SERVER__PORT: String(port),
-    SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
-    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-    SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
-    SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
-  },
-})
+const { service, port } = await startWhole(dataDir, { DATABASE_URL: url })
 const http = new Pool(service.url, { connections: AT_ONCE })
 const jar = new Map<string, string>()
 const host = new URL(service.baseUrl).host
@@ -76,7 +58,8 @@ async function send(path: string, { json, form, browser = false, bearer }: Sent 
 const ask = async (path: string, sent?: Sent) =>
   JSON.parse((await send(path, sent)).text) as Record<string, never>
 
-const workspace = await bootstrap()
+const target = { issuer: service.baseUrl, tenantId: service.controlPlaneTenantId }
+const workspace = await bootstrap((path, json) => ask(path, { json }), target, [CALLBACK])
 await signIn()
 const application = await createApplication()
 const credentials = {
@@ -95,40 +78,6 @@ answerRequests(
   },
   { codes, refreshTokens },
 )
-
-async function bootstrap() {
-  const path = '/api/v1/agents/workspace/bootstrap'
-  const { issuer, control_plane_tenant_id: tenantId } = await ask(path)
-  const registration = createAgentKey().registration({
-    issuer: String(issuer),
-    tenantId: String(tenantId),
-  })
-  const start = await ask(`${path}/pow`, { json: { name: 'Bench', ...registration } })
-  const nonce = await solve({
-    challengeToken: String(start['challenge_token']),
-    difficultyBits: Number(start['difficulty_bits']),
-    threads: 1,
-  })
-  const made = await ask(`${path}/pow/complete`, {
-    json: {
-      challenge_id: start['challenge_id'],
-      nonce,
-      organization_name: 'Bench',
-      redirect_uris: [CALLBACK],
-      framework: 'generic',
-    },
-  })
-  const { email, password } = made['fixture_end_user'] as unknown as {
-    email: string
-    password: string
-  }
-  return {
-    slug: String(made['tenant_slug']),
-    token: String(made['tenant_access_token']),
-    email,
-    password,
-  }
-}
 
 async function createApplication() {
   return ask('/api/v1/applications', {
@@ -225,12 +174,4 @@ async function inTurns<Made>(count: number, make: () => Promise<Made>): Promise<
     }),
   )
   return made
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return (address as { port: number }).port
 }

@@ -34,6 +34,10 @@ const database: Database = {
   tenant: (tenantId, run, options) =>
     house.database.tenant(tenantId, (tx) => run(watched(tx)), options),
   system: (run, options) => house.database.system((tx) => run(watched(tx)), options),
+  together: (tenantId, statements, options) => {
+    for (const { name } of statements) work.push(name)
+    return house.database.together(tenantId, statements, options)
+  },
   ping: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }

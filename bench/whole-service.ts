@@ -1,0 +1,81 @@
+/** The whole service as benches run it, and a workspace in it. */
+import { createServer } from 'node:net'
+import { createAgentKey } from '../runtime/client/agent.js'
+import { solve } from '../runtime/client/solver.js'
+import { silentLogger } from '../runtime/kernel/log.js'
+import { startService } from '../runtime/startup.js'
+
+/**
+ * Starts it in this process on a port of its own. Everything is on as in production but the quotas,
+ * since all requests come from a generator's one address, and the work of a registration.
+ * @param environment what is different, `SVC_` names.
+ */
+export async function startWhole(dataDir: string, environment: Readonly<Record<string, string>>) {
+  const port = await freePort()
+  const service = await startService({
+    cwd: dataDir,
+    uid: process.getuid?.(),
+    log: silentLogger,
+    environment: {
+      SVC_DATA_DIR: dataDir,
+      SVC_SERVER__PORT: String(port),
+      SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+      SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
+      SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
+      ...environment,
+    },
+  })
+  return { service, port }
+}
+
+/** A port that nobody had a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** Posts JSON to a path of the service. @throws where the answer is no success. */
+export type Post = (path: string, json: unknown) => Promise<Readonly<Record<string, unknown>>>
+
+export type Workspace = {
+  readonly slug: string
+  /** Of its agent. */
+  readonly token: string
+  /** Of the person who is there to try sign-ins. */
+  readonly email: string
+  readonly password: string
+}
+
+/** Registers an agent with a workspace of its own. */
+export async function bootstrap(
+  post: Post,
+  target: { readonly issuer: string; readonly tenantId: string },
+  redirectUris: readonly string[] = [],
+): Promise<Workspace> {
+  const path = '/api/v1/agents/workspace/bootstrap/pow'
+  const start = await post(path, { name: 'Bench', ...createAgentKey().registration(target) })
+  const nonce = await solve({
+    challengeToken: String(start['challenge_token']),
+    difficultyBits: Number(start['difficulty_bits']),
+    threads: 1,
+  })
+  const made = await post(`${path}/complete`, {
+    challenge_id: start['challenge_id'],
+    nonce,
+    organization_name: 'Bench',
+    redirect_uris: redirectUris,
+    issue_operator_invite: false,
+    framework: 'generic',
+  })
+  const person = made['fixture_end_user'] as { email: string; password: string }
+  return {
+    slug: String(made['tenant_slug']),
+    token: String(made['tenant_access_token']),
+    email: person.email,
+    password: person.password,
+  }
+}

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import test from 'ava'
+import { tenantCommits } from '../../../actors/tokens/tenant-commits.js'
+import type { NewEvent } from '../../../storage/outbox.js'
+import { eventsAfter } from '../../../storage/outbox.js'
+import type { Database, Transaction } from '../../../storage/sql.js'
+import { buildTown, type Town } from './town.js'
+
+let town: Town
+test.before(async () => {
+  town = await buildTown()
+})
+test.after.always(() => town?.close())
+
+const event = (tenantId: string, id = randomUUID()): NewEvent => ({
+  id,
+  tenantId,
+  type: 'auth.token.issued',
+  data: {},
+  occurredAt: new Date('2030-01-01T00:00:00Z'),
+})
+
+/** Counts the transactions of either make, and lets the first wait until it is told. */
+function counted(database: Database) {
+  let transactions = 0
+  let release: () => void = () => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const count = async () => {
+    transactions += 1
+    if (transactions === 1) await held
+  }
+  const watched: Database = {
+    ...database,
+    together: async (...asked) => {
+      await count()
+      return database.together(...asked)
+    },
+    tenant: async (...asked) => {
+      await count()
+      return database.tenant(...asked)
+    },
+  }
+  return { watched, release, transactions: () => transactions }
+}
+
+const told = async (tenantId: string) => {
+  const rows = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
+  return rows.map(({ id }) => id)
+}
+
+test('what comes while one is under way shares the next, decided by one call for each kind', async (t) => {
+  const tenantId = await town.tenant('together')
+  const before = await told(tenantId)
+  const { watched, release, transactions } = counted(town.database)
+  const commits = tenantCommits(watched)
+  const calls: (readonly number[])[] = []
+  const decide = async (_: Transaction, __: string, inputs: readonly number[]) => {
+    calls.push(inputs)
+    return inputs.map((input) => input % 2 === 1)
+  }
+  const first = event(tenantId)
+  const alone = commits.write(tenantId, { events: [first] })
+  const odd = [event(tenantId), event(tenantId)]
+  const certain = event(tenantId)
+  const decided = [1, 2, 3].map((input) =>
+    commits.decide(tenantId, {
+      row: `row ${3 - input}`,
+      decide,
+      input,
+      events: (won) => (won ? [odd[(input - 1) / 2]!] : []),
+    }),
+  )
+  const applied = commits.commit(tenantId, {
+    row: 'row',
+    apply: async () => ({ result: 'applied', events: [] }),
+  })
+  const written = commits.write(tenantId, { events: [certain] })
+  release()
+  await Promise.all([alone, written])
+  t.deepEqual(await Promise.all(decided), [true, false, true])
+  t.is(await applied, 'applied')
+  t.deepEqual(calls, [[3, 2, 1]], 'in the order of their rows')
+  t.is(transactions(), 2)
+  const now = (await told(tenantId)).filter((id) => !before.includes(id))
+  t.is(now[0], first.id)
+  t.deepEqual(now.toSorted(), [first, certain, ...odd].map(({ id }) => id).toSorted())
+})
+
+test('of changes that come together, the one that fails takes no other along', async (t) => {
+  const tenantId = await town.tenant('apart')
+  const before = await told(tenantId)
+  const { watched, release } = counted(town.database)
+  const commits = tenantCommits(watched)
+  const first = commits.write(tenantId, { events: [event(tenantId)] })
+  const decide = async (_: Transaction, __: string, inputs: readonly string[]) => {
+    if (inputs.includes('bad')) throw new Error('bad')
+    return inputs
+  }
+  const ask = (input: string) =>
+    commits.decide(tenantId, { row: input, decide, input, events: () => [event(tenantId)] })
+  const broken = { name: 'test.broken', text: 'select 1 / 0' }
+  const all = Promise.allSettled([
+    ask('good'),
+    ask('bad'),
+    commits.write(tenantId, { statements: [broken], events: [event(tenantId)] }),
+    commits.write(tenantId, { events: [event(tenantId)] }),
+  ])
+  release()
+  await first
+  const ends = (await all).map(({ status }) => status)
+  t.deepEqual(ends, ['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+  t.is((await told(tenantId)).length - before.length, 3)
+})
