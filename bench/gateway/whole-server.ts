@@ -29,13 +29,15 @@ const { service, port } = await startWhole(dataDir, {
   SVC_CHALLENGE__POW_MAX_INVALID: String(INVALID_MAX),
 })
 
-async function post(path: string, json: unknown): Promise<Record<string, string>> {
+async function post(path: string, json: unknown, expected = [200, 201]) {
   const answer = await fetch(service.url + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', host: `localhost:${port}` },
     body: JSON.stringify(json),
   })
-  return (await answer.json()) as Record<string, string>
+  const text = await answer.text()
+  if (!expected.includes(answer.status)) throw new Error(`${path}: ${answer.status} ${text}`)
+  return JSON.parse(text) as Record<string, string>
 }
 
 const target = { issuer: service.baseUrl, tenantId: service.controlPlaneTenantId }
@@ -55,7 +57,9 @@ function badNonce(token: string): string {
 }
 
 // So many wrong proofs are counted; what follows is what an attacker gets from then on.
-for (let count = 0; count <= INVALID_MAX; count += 1) await post(`${REGISTER}/complete`, wrong)
+for (let count = 0; count <= INVALID_MAX; count += 1) {
+  await post(`${REGISTER}/complete`, wrong, [400])
+}
 
 const json = { 'content-type': 'application/json' }
 const bearer = { authorization: `Bearer ${workspace.token}` }
