@@ -240,7 +240,7 @@ for (const [artefact, used] of [
         ? browser.submit(waiting, { code }, '/auth/login/code')
         : browser.submit(link),
     )
-    t.is(statuses(answers)[303], 1)
+    t.is(statuses(answers)[303], 1, JSON.stringify(statuses(answers)))
     t.true(answers.every(({ status }) => status < 500 || status === 503))
   })
 }
