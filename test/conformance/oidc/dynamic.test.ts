@@ -1,0 +1,114 @@
+/**
+ * Modules of oidcc-dynamic-certification-test-plan in which a client changes its keys, and the
+ * metadata module of oid4vci-1_0, under their names.
+ */
+import test from 'ava'
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from 'jose'
+import * as oidc from 'openid-client'
+import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import { openBrowser } from '../../support/browser.js'
+import { fixtureOf } from '../../support/delegation.js'
+import { REGISTRATION } from '../../support/registering.js'
+import { authorized, CALLBACK, callbackOf, journey } from '../../support/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+const allow = { execute: [oidc.allowInsecureRequests] }
+
+let running: TestService
+let api: Api
+let here: Workspace
+test.before(async () => {
+  running = await testService({ environment: REGISTRATION })
+  api = apiOf(running)
+  here = await api.workspace()
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+type Pair = { readonly key: CryptoKey; readonly kid: string; readonly jwk: JWK }
+async function pairOf(kid: string): Promise<Pair> {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  return { key: privateKey, kid, jwk: { ...(await exportJWK(publicKey)), kid } }
+}
+
+test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
+  t.timeout(180_000)
+  const [first, second] = [await pairOf('first'), await pairOf('second')]
+  const made = await api.post('/api/v1/oauth/registration-tokens', here.token, {})
+  const metadata = {
+    redirect_uris: [CALLBACK],
+    grant_types: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_method: 'private_key_jwt',
+    id_token_signed_response_alg: 'ES256',
+    scope: 'openid email',
+  }
+  const registered = await api.post('/oauth/register', String(made.body['token']), {
+    ...metadata,
+    jwks: { keys: [first.jwk] },
+  })
+  t.is(registered.status, 201, JSON.stringify(registered.body))
+  const clientId = String(registered.body['client_id'])
+  const configOf = ({ key, kid }: Pair) =>
+    oidc.discovery(
+      new URL(running.baseUrl),
+      clientId,
+      { id_token_signed_response_alg: 'ES256' },
+      oidc.PrivateKeyJwt({ key, kid }),
+      allow,
+    )
+  const config = await configOf(first)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const begun = await journey({ config, clientId, secret: '', audience: '' }, { scope: 'openid' })
+  const callback = callbackOf(await authorized(browser, fixtureOf(here), begun.url))
+  const tokens = await oidc.authorizationCodeGrant(config, callback, {
+    pkceCodeVerifier: begun.verifier,
+    expectedState: begun.state,
+    expectedNonce: begun.nonce,
+  })
+  const changed = await api.call(
+    'PUT',
+    new URL(String(registered.body['registration_client_uri'])).pathname,
+    {
+      token: String(registered.body['registration_access_token']),
+      json: { client_id: clientId, ...metadata, jwks: { keys: [second.jwk] } },
+    },
+  )
+  t.is(changed.status, 200, JSON.stringify(changed.body))
+  const refused = await t.throwsAsync<oidc.ResponseBodyError>(
+    oidc.refreshTokenGrant(config, tokens.refresh_token!),
+  )
+  t.is(refused?.error, 'invalid_client')
+  const next = await oidc.refreshTokenGrant(await configOf(second), tokens.refresh_token!)
+  t.is(next.claims()!.sub, tokens.claims()!.sub)
+})
+
+test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
+  const slug = String(here.body['tenant_slug'])
+  const set = await api.call('PATCH', '/api/v1/tenant/settings', {
+    token: here.token,
+    json: { credential_issuer_enabled: true },
+  })
+  t.is(set.status, 200, JSON.stringify(set.body))
+  for (const [path, issuer] of [
+    ['/.well-known/openid-credential-issuer', running.issuer],
+    [
+      `/.well-known/openid-credential-issuer/credential-issuers/${slug}`,
+      `${running.issuer}/credential-issuers/${slug}`,
+    ],
+  ] as const) {
+    const { status, headers, body } = await api.get(path)
+    t.is(status, 200)
+    t.regex(headers['content-type']!, /^application\/json/)
+    t.like(body, {
+      credential_issuer: issuer,
+      authorization_servers: [running.issuer],
+      credential_endpoint: `${issuer}/credential`,
+    })
+    t.deepEqual(body['credential_configurations_supported'], {})
+    for (const { name, locale } of body['display'] as Json[])
+      t.true(typeof name === 'string' && typeof locale === 'string')
+  }
+})
