@@ -1,8 +1,9 @@
 /** `svc run` and `svc egress` as somebody types them: the built command in a process of its own. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import type { EgressHouse, Setting } from './egress.js'
 
 const MAIN = new URL('../../runtime/main.js', import.meta.url).pathname
@@ -28,6 +29,8 @@ export interface Shim {
   begin(words: readonly string[], more?: Readonly<Record<string, string>>): Running
   /** `svc run`, with these options, of this command. */
   run(options: readonly string[], command: readonly string[]): Promise<Ran>
+  /** The same with pipes to speak over, as an MCP host does it; for the caller to end. */
+  host(command: readonly string[]): ChildProcessByStdio<Writable, Readable, null>
   egress(...words: string[]): Promise<Ran>
   end(): Promise<void>
 }
@@ -43,16 +46,16 @@ export async function shimOf(
   await writeFile(caPath, running.ca ?? '')
   const access = ['--url', running.baseUrl, '--token-file', tokenFile]
   const children = new Set<ChildProcess>()
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: home,
+    ...(running.ca === undefined ? {} : { NODE_EXTRA_CA_CERTS: caPath }),
+  }
 
   function begin(words: readonly string[], more: Readonly<Record<string, string>> = {}): Running {
     const child = spawn(process.execPath, [MAIN, ...words], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PATH: process.env['PATH'],
-        HOME: home,
-        ...(running.ca === undefined ? {} : { NODE_EXTRA_CA_CERTS: caPath }),
-        ...more,
-      },
+      env: { ...env, ...more },
     })
     children.add(child)
     let [out, err] = ['', '']
@@ -84,6 +87,11 @@ export async function shimOf(
     home,
     tokenFile,
     begin,
+    host: (command) =>
+      spawn(process.execPath, [MAIN, 'run', ...access, '--', ...command], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+        env,
+      }),
     run: (options, command) => begin(['run', ...access, ...options, '--', ...command]).ended,
     egress: (...words) => begin(['egress', ...access, ...words]).ended,
     async end() {
