@@ -21,6 +21,7 @@ import { organizationRoutes } from './routes/organizations.js'
 import { passkeyRoutes } from './routes/passkeys.js'
 import { registrationRoutes } from './routes/registration.js'
 import { rosterRoutes } from './routes/roster.js'
+import { signingKeyRoutes } from './routes/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks.js'
 import { tenantRoutes } from './routes/tenants.js'
 import { userRoutes } from './routes/users.js'
@@ -38,6 +39,7 @@ import type { Route } from './route.js'
 export const routes: readonly Route[] = [
   ...healthRoutes,
   ...discoveryRoutes,
+  ...signingKeyRoutes,
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,

@@ -95,7 +95,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       const unfit = () => [...house.process.unfit(), ...(watch?.unfit() ?? [])]
       return { database, keys: ref(keys), process: { ...house.process, unfit } }
     }),
-    furnish(keysActor, () => ({ database, sealer, kms, clock, settings: jwt })),
+    furnish(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     furnish(tenantsActor, () => ({
       database,
       clock,

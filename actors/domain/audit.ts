@@ -28,6 +28,7 @@ export const AUDIT_ONLY_TYPES = [
   'admin.application.registered',
   'admin.application.updated',
   'admin.registration_token.created',
+  'admin.signing_keys.rotated',
   'admin.user.password_rotated',
   'admin.user.updated',
   'auth.ciba.approved',

@@ -28,7 +28,7 @@ export const TENANT_SCOPES = [
 ] as const
 
 /** Scopes that mean something in the control-plane tenant only. */
-export const CONTROL_PLANE_SCOPES = ['org:create', 'metrics:read'] as const
+export const CONTROL_PLANE_SCOPES = ['org:create', 'metrics:read', 'signing_keys:manage'] as const
 
 export type Scope = (typeof TENANT_SCOPES)[number] | (typeof CONTROL_PLANE_SCOPES)[number]
 
@@ -42,6 +42,12 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
   'applications:manage',
   'tenant:manage',
 ]
+
+/**
+ * What concerns the whole deployment. No role brings it, since anybody becomes the owner of an
+ * organization: whoever runs the deployment gives it to an agent of the control plane.
+ */
+export const APPOINTED_SCOPES: readonly Scope[] = ['signing_keys:manage']
 
 /** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
@@ -117,8 +123,12 @@ export type AgentStanding = {
 
 /** Everything an agent may have in a token, in catalogue order (decisions.md 21, scopes at login). */
 export function agentScopes({ controlPlane, role, granted }: AgentStanding): readonly Scope[] {
-  if (role === 'owner') return controlPlane ? CONTROL_PLANE_OWNER_SCOPES : TENANT_SCOPES
-  return SCOPES.filter((scope) => granted.includes(scope))
+  if (!controlPlane) {
+    return role === 'owner' ? TENANT_SCOPES : TENANT_SCOPES.filter((each) => granted.includes(each))
+  }
+  if (role !== 'owner') return SCOPES.filter((scope) => granted.includes(scope))
+  const appointed = APPOINTED_SCOPES.filter((scope) => granted.includes(scope))
+  return [...CONTROL_PLANE_OWNER_SCOPES, ...appointed]
 }
 
 /** The scopes of a space-separated list (RFC 6749 section 3.3), each once, in the order given. */

@@ -8,6 +8,7 @@
 import { defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
+import type { Random } from '../../runtime/kernel/random.js'
 import type { Kms } from '../../storage/kms/kms.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
@@ -22,7 +23,14 @@ import {
 } from './protocol.js'
 import { buildRing, type Ring } from './ring.js'
 import { carryOut, type Done } from './rotation.js'
-import { planMaintenance, planRotation, STALE_MAX_SECS, type TooEarly } from './rules.js'
+import { type AskedBy, tellAudit } from './told.js'
+import {
+  type KeyRow,
+  planMaintenance,
+  planRotation,
+  STALE_MAX_SECS,
+  type TooEarly,
+} from './rules.js'
 
 const FRESH_MS = 30_000
 const STALE_MAX_MS = STALE_MAX_SECS * 1000
@@ -35,6 +43,7 @@ export type KeysNeeds = {
   readonly sealer: Sealer
   readonly kms: Kms
   readonly clock: Clock
+  readonly random: Random
   /** From [jwt]. */
   readonly settings: {
     readonly default_algorithm: SigningAlgorithm
@@ -77,7 +86,10 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
         return ring.verification.get(kid) ?? { tag: 'unknown' }
       },
       async rotate(demand, turn) {
-        const outcome = await keeper.change((rows) => planRotation(rows, clock.now(), demand), turn)
+        const { caller } = demand
+        const by = caller === undefined ? null : { caller, requestId: turn.requestId }
+        const plan = (rows: readonly KeyRow[]) => planRotation(rows, clock.now(), demand)
+        const outcome = await keeper.change(plan, by, turn)
         if (outcome === undefined) return UNAVAILABLE
         if (outcome.tag === 'too_early') {
           return { tag: 'rotated_too_recently', retryAfterSecs: outcome.waitSecs }
@@ -87,9 +99,8 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
       },
       async maintain(_, turn) {
         const days = settings.key_rotation_days
-        const plan = (rows: Parameters<typeof planMaintenance>[0]) =>
-          planMaintenance(rows, clock.now(), days)
-        const outcome = await keeper.change(plan, turn)
+        const plan = (rows: readonly KeyRow[]) => planMaintenance(rows, clock.now(), days)
+        const outcome = await keeper.change(plan, null, turn)
         if (outcome === undefined || outcome.tag === 'too_early') return UNAVAILABLE
         return { ...outcome, tag: 'maintained' }
       },
@@ -171,10 +182,13 @@ class KeyKeeper {
   /** Makes a plan real and looks at the result. Undefined when database or kms do not answer. */
   async change(
     planner: Parameters<typeof carryOut>[2],
+    by: AskedBy,
     turn: Turn,
   ): Promise<Done | TooEarly | undefined> {
     try {
-      const outcome = await carryOut(this.#needs, this.#needs.clock.now(), planner)
+      const { clock, random } = this.#needs
+      const now = clock.now()
+      const outcome = await carryOut(this.#needs, now, planner, tellAudit(random, now, by))
       await this.look()
       return outcome
     } catch (error) {

@@ -1,5 +1,6 @@
 /** Signing keys: who signs, what verifies, what is published. decisions.md 8; interface.md, JWKS. */
 import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
+import type { Caller } from '../domain/audit.js'
 
 export type KeysProtocol = {
   /** Signs claims as a compact JWT with the current key of an algorithm. */
@@ -78,6 +79,8 @@ export type VerificationKeyFound = {
 export type KeyUnknown = { readonly tag: 'unknown' }
 
 export type RotateKeys = {
+  /** Absent where nobody asks for it by name. */
+  readonly caller?: Caller | undefined
   /** Absent means both. */
   readonly algorithm?: SigningAlgorithm | undefined
   /**

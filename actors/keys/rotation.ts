@@ -32,10 +32,19 @@ export type Done = {
 type Candidate = Pick<SigningKeyRow, 'kid' | 'algorithm' | 'publicJwk' | 'privateSealed'>
 type Planner = (rows: readonly KeyRow[]) => Plan | TooEarly
 
+/** Which keys stopped signing and which began to. */
+export type Replaced = {
+  readonly retired: readonly { readonly kid: string; readonly verifiableUntil: Date }[]
+  readonly current: readonly string[]
+}
+/** Tells of a replacement, last in its transaction. */
+export type Tell = (tx: Transaction, replaced: Replaced) => Promise<void>
+
 export async function carryOut(
   { database, sealer }: Needs,
   now: Date,
   planner: Planner,
+  tell?: Tell,
 ): Promise<Done | TooEarly> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const seen = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
@@ -45,13 +54,14 @@ export async function carryOut(
     if (outlook.tag === 'too_early') return outlook
     if (outlook.steps.length === 0) return { tag: 'done', created: 0, promoted: 0, removed: 0 }
     const candidates = await makeCandidates(outlook.steps, sealer)
-    const outcome = await database.tenant(SYSTEM_TENANT_ID, async (tx) => {
+    // The keys are the service's own, what is told of them is in the control plane's audit chain.
+    const outcome = await database.system(async (tx) => {
       await lockSigningKeys(tx, SYSTEM_TENANT_ID)
       const rows = await listSigningKeys(tx, SYSTEM_TENANT_ID)
       const plan = sameKeys(rows, seen) ? outlook : planner(rows)
       if (plan.tag === 'too_early') return plan
       if (!suffices(candidates, plan.steps)) return undefined
-      return takeSteps(tx, now, plan.steps, [...candidates])
+      return takeSteps(tx, now, plan.steps, [...candidates], tell)
     })
     if (outcome !== undefined) return outcome
   }
@@ -63,43 +73,54 @@ async function takeSteps(
   now: Date,
   steps: readonly Step[],
   candidates: Candidate[],
+  tell: Tell | undefined,
 ): Promise<Done> {
   const done = { created: 0, promoted: 0, removed: 0 }
+  const current: string[] = []
   for (const step of steps) {
-    const taken = await takeStep(tx, now, step, candidates)
+    const kid = await takeStep(tx, now, step, candidates)
     // Under the lock nobody else changes these rows: a step that finds its row changed is a defect.
-    if (!taken) throw new Error(`a signing key was not as planned: ${step.do}`)
+    if (kid === undefined) throw new Error(`a signing key was not as planned: ${step.do}`)
+    if (step.do === 'promote' || (step.do === 'create' && step.state === 'current')) {
+      current.push(kid)
+    }
     if (step.do === 'create') done.created += 1
     if (step.do === 'promote') done.promoted += 1
     if (step.do === 'remove') done.removed += 1
   }
+  const retired = steps.filter((step) => step.do === 'retire')
+  if (retired.length > 0) await tell?.(tx, { retired, current })
   return { tag: 'done', ...done }
 }
 
+/** The key that was changed; undefined when it was not as planned. */
 async function takeStep(
   tx: Transaction,
   now: Date,
   step: Step,
   candidates: Candidate[],
-): Promise<boolean> {
+): Promise<string | undefined> {
   switch (step.do) {
     case 'retire':
-      return retireSigningKey(tx, SYSTEM_TENANT_ID, step.kid, step.verifiableUntil)
+      return (await retireSigningKey(tx, SYSTEM_TENANT_ID, step.kid, step.verifiableUntil))
+        ? step.kid
+        : undefined
     case 'promote':
-      return promoteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)
+      return (await promoteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
     case 'remove':
-      return deleteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)
+      return (await deleteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
     case 'create': {
       const at = candidates.findIndex(({ algorithm }) => algorithm === step.algorithm)
       const [candidate] = candidates.splice(at, 1)
-      if (candidate === undefined) return false
-      return insertSigningKey(tx, SYSTEM_TENANT_ID, {
+      if (candidate === undefined) return undefined
+      const inserted = await insertSigningKey(tx, SYSTEM_TENANT_ID, {
         ...candidate,
         state: step.state,
         createdAt: now,
         currentSince: step.state === 'current' ? now : null,
         verifiableUntil: null,
       })
+      return inserted ? candidate.kid : undefined
     }
   }
 }

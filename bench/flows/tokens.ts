@@ -78,7 +78,7 @@ async function run(url: string): Promise<void> {
   const random = systemRandom(clock)
   const kms = ephemeralKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(keysActor, { database, sealer, kms, clock, settings: jwt })
+  const keys = spawnInline(keysActor, { database, sealer, kms, clock, random, settings: jwt })
   await keys.ref.ask('maintain', null)
   const tokens = spawnInline(tokensActor, {
     keys: keys.ref,

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../actors/keys/protocol.js'
 import { carryOut } from '../../actors/keys/rotation.js'
 import { planRotation } from '../../actors/keys/rules.js'
+import { tellAudit } from '../../actors/keys/told.js'
 import { countRotations } from '../../storage/data-key-rotations.js'
 import { countDataKeysByMaster, listDataKeyOwners } from '../../storage/data-keys.js'
 import { resealAll } from '../../storage/reseal.js'
@@ -99,13 +100,16 @@ async function list({ database, kms }: KeyHouse, json: boolean): Promise<string>
 }
 
 async function rotate(
-  { database, sealer, clock }: KeyHouse,
+  { database, sealer, clock, random }: KeyHouse,
   algorithm: SigningAlgorithm | undefined,
   compromised: boolean,
 ): Promise<string> {
   const now = clock.now()
-  const outcome = await carryOut({ database, sealer }, now, (rows) =>
-    planRotation(rows, now, { algorithm, compromised }),
+  const outcome = await carryOut(
+    { database, sealer },
+    now,
+    (rows) => planRotation(rows, now, { algorithm, compromised }),
+    tellAudit(random, now, null),
   )
   if (outcome.tag === 'too_early') {
     throw new Error(

@@ -1,7 +1,12 @@
-/** `svc operator`: the first human who may look after anything, by a link that works once. */
+/**
+ * `svc operator`: the first human who may look after anything, by a link that works once; agents that
+ * look after the deployment itself.
+ */
 import { type Command, Option } from 'commander'
 import { createFirstOperator } from '../../actors/organizations/first-operator.js'
+import { APPOINTED_SCOPES } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenancy.js'
+import { type Appointment, appoint } from '../../actors/roster/appointment.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
@@ -19,7 +24,7 @@ export interface OperatorCommandHost {
 
 type Wishes = { organization: string; environment: Environment; json?: boolean }
 
-/** Adds `operator` with its sub-command to the program. */
+/** Adds `operator` with its sub-commands to the program. */
 export function operatorCommand(program: Command, host: OperatorCommandHost = processHost()): void {
   const operator = program.command('operator').description('people who look after this deployment')
   operator
@@ -32,22 +37,63 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
         .default('sandbox'),
     )
     .option('--json', 'as JSON')
-    .action(async (wishes: Wishes) => {
-      try {
+    .action((wishes: Wishes) =>
+      inHouse(host, (house) => {
         if (!NAME.test(wishes.organization)) {
           throw new Error('a name has 1 to 120 characters, none of them a control character')
         }
-        const house = await host.open()
-        try {
-          host.out(await create(house, wishes))
-        } finally {
-          await house.close()
-        }
-      } catch (error) {
-        host.err(`svc operator: ${error instanceof Error ? error.message : String(error)}`)
-        host.exitWith(1)
-      }
-    })
+        return create(house, wishes)
+      }),
+    )
+  for (const [name, to, description] of [
+    ['appoint', 'appointed', 'let an agent of the control plane look after signing keys'],
+    ['dismiss', 'dismissed', 'take that back; its sessions end at once'],
+  ] as const) {
+    operator
+      .command(name)
+      .argument('<agent_id>', 'an agent that is at home in the control plane')
+      .description(description)
+      .option('--json', 'as JSON')
+      .action((agentId: string, { json = false }: { json?: boolean }) =>
+        inHouse(host, (house) => change(house, { agentId, to }, json)),
+      )
+  }
+}
+
+async function inHouse(
+  host: OperatorCommandHost,
+  work: (house: DatabaseHouse) => Promise<string>,
+): Promise<void> {
+  try {
+    const house = await host.open()
+    try {
+      host.out(await work(house))
+    } finally {
+      await house.close()
+    }
+  } catch (error) {
+    host.err(`svc operator: ${error instanceof Error ? error.message : String(error)}`)
+    host.exitWith(1)
+  }
+}
+
+async function change(
+  { database }: DatabaseHouse,
+  appointment: Appointment,
+  json: boolean,
+): Promise<string> {
+  const means = { clock: systemClock, random: systemRandom(systemClock) }
+  // The agent's sessions may be of any tenant.
+  const outcome = await database.system((tx) => appoint(tx, appointment, means))
+  const { agentId, to } = appointment
+  if (outcome.tag === 'unknown_agent') {
+    throw new Error(`${agentId} is no agent of the control plane`)
+  }
+  const scopes = APPOINTED_SCOPES.join(' ')
+  if (json) return JSON.stringify({ agent_id: agentId, name: outcome.name, status: to, scopes })
+  return to === 'appointed'
+    ? `${outcome.name} may have ${scopes} from its next login in the control plane on.`
+    : `${outcome.name} may not have ${scopes} any more.`
 }
 
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {

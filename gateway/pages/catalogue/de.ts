@@ -300,4 +300,5 @@ export const de: Catalogue = {
   'scope.audit:read': 'Das Prüfprotokoll lesen',
   'scope.tokens:introspect': 'Token prüfen',
   'scope.metrics:read': 'Die Kennzahlen des Dienstes lesen',
+  'scope.signing_keys:manage': 'Die Schlüssel ersetzen, mit denen der Dienst unterschreibt',
 }

@@ -280,6 +280,7 @@ export const en = {
   'scope.audit:read': 'Read the audit log',
   'scope.tokens:introspect': 'Check tokens',
   'scope.metrics:read': 'Read the figures of the service',
+  'scope.signing_keys:manage': 'Replace the keys that sign for the service',
 } as const
 
 export type MessageKey = keyof typeof en

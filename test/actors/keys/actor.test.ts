@@ -47,7 +47,7 @@ function keysOf(t: ExecutionContext, { database, kms, clock }: Process) {
   const settings = { default_algorithm: 'ES256', key_rotation_days: 30 } as const
   const { ref, stop } = spawnInline(
     keysActor,
-    { database, sealer, kms, clock, settings },
+    { database, sealer, kms, clock, random, settings },
     { cloneMessages: true, log: silentLogger },
   )
   t.teardown(stop)

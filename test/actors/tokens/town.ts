@@ -57,7 +57,14 @@ export async function buildTown() {
   const random = systemRandom(clock)
   const kms = ephemeralKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(keysActor, { database, sealer, kms, clock, settings: JWT_DEFAULT })
+  const keys = spawnInline(keysActor, {
+    database,
+    sealer,
+    kms,
+    clock,
+    random,
+    settings: JWT_DEFAULT,
+  })
   await keys.ref.ask('maintain', null)
   const coordination = postgresCoordination(database)
   const registry = new Registry()

@@ -1,0 +1,59 @@
+/**
+ * An agent that looks after the deployment itself. Nobody becomes one over HTTP: whoever holds the
+ * deployment says which agent of the control plane it is (decisions.md 17, control-plane operator).
+ */
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { holdAgent, setAgentScopes } from '../../storage/agent-roster.js'
+import { endAgentSessions } from '../../storage/agent-standing.js'
+import { findAgent } from '../../storage/agents.js'
+import { appendAudit } from '../../storage/audit.js'
+import type { Transaction } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
+import { APPOINTED_SCOPES } from '../domain/scopes.js'
+
+export type Appointed =
+  | { readonly tag: 'appointed' | 'dismissed'; readonly name: string; readonly changed: boolean }
+  /** There is no such agent, or it is at home in a tenant. */
+  | { readonly tag: 'unknown_agent' }
+
+export type Appointment = { readonly agentId: string; readonly to: 'appointed' | 'dismissed' }
+
+/** In a transaction that crosses tenants. A dismissed agent's sessions end with the commit. */
+export async function appoint(
+  tx: Transaction,
+  { agentId, to }: Appointment,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+): Promise<Appointed> {
+  if (!isUuid(agentId) || !(await holdAgent(tx, agentId))) return { tag: 'unknown_agent' }
+  const agent = await findAgent(tx, agentId)
+  if (agent === undefined || !agent.controlPlane) return { tag: 'unknown_agent' }
+  const { name, scopes: before, tenantId } = agent
+  const others = before.filter((scope) => !(APPOINTED_SCOPES as readonly string[]).includes(scope))
+  const scopes = to === 'appointed' ? [...others, ...APPOINTED_SCOPES] : others
+  if (scopes.length === before.length) return { tag: to, name, changed: false }
+  const now = clock.now()
+  await setAgentScopes(tx, agentId, scopes, now)
+  if (to === 'dismissed') {
+    await endAgentSessions(tx, { agentId, tenantId, fingerprint: null }, 'scopes_narrowed', now)
+  }
+  await appendAudit(tx, [
+    {
+      id: random.uuid(),
+      tenantId,
+      type: 'admin.agent.updated',
+      occurredAt: now,
+      subject: null,
+      actors: [],
+      clientId: null,
+      delegationId: null,
+      grantId: null,
+      resource: { type: 'agent', id: agentId },
+      outcome: 'success',
+      requestId: null,
+      ip: null,
+      data: { scopes, scopes_before: before },
+    },
+  ])
+  return { tag: to, name, changed: true }
+}
