@@ -125,6 +125,8 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A request without a body means the empty object. */
       readonly optional?: boolean | undefined
+      /** Text with NUL or halves of surrogate pairs is taken too: it is handed on, not kept. */
+      readonly anyText?: boolean | undefined
     }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
   /** The fields in order, judged by the actor; `schema` is for the documents. */
@@ -153,9 +155,10 @@ export type StreamedBody = {
 /** application/json, at most 1 MiB unless said otherwise. */
 export function json<S extends z.ZodType>(
   schema: S,
-  { maxBytes = JSON_BODY_BYTES_MAX, optional = false } = {},
+  { maxBytes = JSON_BODY_BYTES_MAX, optional = false, anyText = false } = {},
 ): BodyRule<z.output<S>> {
-  return { kind: 'json', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes, optional }
+  const judged = schema as unknown as z.ZodType<z.output<S>>
+  return { kind: 'json', schema: judged, maxBytes, optional, anyText }
 }
 
 /** application/x-www-form-urlencoded as an object; a repeated field is refused. */

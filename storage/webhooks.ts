@@ -179,12 +179,47 @@ export async function deleteWebhook(
   return rowCount === 1
 }
 
-/** A new secret; the one it replaces stays in force beside it for a while. */
+export async function findRotatedSecret(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<{ secret: Uint8Array; rotatedAt: Date } | undefined> {
+  const { rows } = await tx.query<{ secret: Uint8Array; rotatedAt: Date }>({
+    name: 'webhook.rotated_secret',
+    text: `select secret, secret_last_rotated_at as "rotatedAt" from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Ends the overlap at `previousUntil` where it would end later. @returns when it ends. */
+export async function shortenOverlap(
+  tx: Transaction,
+  overlap: { tenantId: string; id: string; current: Uint8Array; previousUntil: Date },
+): Promise<{ previousExpiresAt: Date | null } | undefined> {
+  const { rows } = await tx.query<{ previousExpiresAt: Date | null }>({
+    name: 'webhook.shorten_overlap',
+    text: `update webhooks
+           set previous_secret_expires_at = least(previous_secret_expires_at,
+             case when previous_secret_expires_at is not null then $4::timestamptz end)
+           where tenant_id = $1 and id = $2 and secret = $3 and deleted_at is null
+           returning previous_secret_expires_at as "previousExpiresAt"`,
+    values: [overlap.tenantId, overlap.id, Buffer.from(overlap.current), overlap.previousUntil],
+  })
+  return rows[0]
+}
+
+/**
+ * A new secret in place of `current`; that one stays in force beside it for a while.
+ * @returns undefined where `current` is not the secret any more.
+ */
 export async function rotateWebhookSecret(
   tx: Transaction,
   rotation: {
     tenantId: string
     id: string
+    current: Uint8Array
     secret: Uint8Array
     secretHint: number
     now: Date
@@ -196,7 +231,7 @@ export async function rotateWebhookSecret(
     text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
              previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
              secret_last_rotated_at = $4, updated_at = $4
-           where tenant_id = $1 and id = $2 and deleted_at is null
+           where tenant_id = $1 and id = $2 and secret = $7 and deleted_at is null
            returning ${COLUMNS}`,
     values: [
       rotation.tenantId,
@@ -205,6 +240,7 @@ export async function rotateWebhookSecret(
       rotation.now,
       rotation.previousUntil,
       rotation.secretHint,
+      Buffer.from(rotation.current),
     ],
   })
   return rows[0]

@@ -12,7 +12,6 @@ import {
   insertWebhook,
   listWebhooks,
   replaceWebhook,
-  rotateWebhookSecret,
   secretHint,
   webhookSecretContext,
 } from '../../storage/webhooks.js'
@@ -24,6 +23,7 @@ import { eventFeed } from './event-feed.js'
 import { deliveryHistory } from './history.js'
 import { type WebhooksProtocol, webhooks } from './protocol.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
+import { secretRotation } from './rotation.js'
 import { testDeliveries } from './test-delivery.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
@@ -172,37 +172,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
         return removed ? { tag: 'removed' } : UNKNOWN
       },
 
-      async rotateSecret({ tenantId, webhookId, secret: supplied, overlapSecs }, { signal }) {
-        const fault = supplied === null ? null : secretFault(supplied)
-        if (fault !== null) return fault
-        if (!isUuid(webhookId)) return UNKNOWN
-        const secret = supplied ?? newWebhookSecret(random)
-        const sealed = await seal(tenantId, webhookId, secret)
-        const now = clock.now()
-        const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
-        const row = await database.tenant(
-          tenantId,
-          (tx) =>
-            rotateWebhookSecret(tx, {
-              tenantId,
-              id: webhookId,
-              secret: sealed,
-              secretHint: secretHint(secret),
-              now,
-              previousUntil,
-            }),
-          { signal },
-        )
-        if (row === undefined) return UNKNOWN
-        return {
-          tag: 'rotated',
-          webhookId,
-          secret: supplied === null ? secret : null,
-          rotatedAt: now,
-          previousExpiresAt: previousUntil,
-        }
-      },
-
+      rotateSecret: secretRotation(needs),
       test: tests.run,
       deliveries: history.list,
       replay: history.replay,

@@ -52,15 +52,16 @@ export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<un
   } catch {
     return badBody('The body is not UTF-8.')
   }
-  if (rule.kind === 'json')
-    return parseJson(rule.schema, text === '' && rule.optional ? '{}' : text)
+  if (rule.kind === 'json') return parseJson(rule, text === '' && rule.optional ? '{}' : text)
   const fields = parseFields(text)
   if (!fields.ok || rule.kind === 'fields') return fields
   const object = objectOf(fields.value, '#/')
   return object.ok ? checked(rule.schema, object.value, bodyPointer) : object
 }
 
-function parseJson(schema: z.ZodType, text: string): Parsed<unknown> {
+type JsonRule = Extract<BodyRule<unknown>, { kind: 'json' }>
+
+function parseJson({ schema, anyText }: JsonRule, text: string): Parsed<unknown> {
   if (text === '') return badBody('The request has no body.')
   if (text.length > JSON_DEPTH_MAX && isTooDeep(text)) {
     return badBody(`The body nests deeper than ${JSON_DEPTH_MAX} levels.`)
@@ -71,7 +72,38 @@ function parseJson(schema: z.ZodType, text: string): Parsed<unknown> {
   } catch {
     return badBody('The body is not JSON.')
   }
-  return checked(schema, value, bodyPointer)
+  const result = checked(schema, value, bodyPointer)
+  // Only an escape can bring such a character: the text itself is UTF-8 without control characters.
+  if (!result.ok || anyText === true || !ESCAPED.test(text)) return result
+  const path = unkeepable(result.value)
+  if (path === null) return result
+  const pointer = bodyPointer(path)
+  const detail = 'Must not hold NUL or half of a surrogate pair.'
+  return bad({
+    name: 'bad-request',
+    detail: `${pointer}: ${detail}`,
+    errors: [{ pointer, detail }],
+  })
+}
+
+const ESCAPED = /\\u(?:0000|[dD][89a-fA-F])/
+/** With `u`, a surrogate of a pair is none by itself. */
+const UNKEEPABLE = /[\0\p{Cs}]/u
+
+/**
+ * Where a text is that no program can be trusted to hand on as it is (RFC 7493 section 2.1,
+ * RFC 8259 section 8.2), PostgreSQL among them; null where there is none. Names of members count
+ * for the object that has them.
+ */
+function unkeepable(value: unknown): PropertyKey[] | null {
+  if (typeof value === 'string') return UNKEEPABLE.test(value) ? [] : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [name, inner] of Object.entries(value)) {
+    if (UNKEEPABLE.test(name)) return []
+    const path = unkeepable(inner)
+    if (path !== null) return [name, ...path]
+  }
+  return null
 }
 
 /** Counts brackets outside of strings. */

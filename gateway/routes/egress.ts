@@ -118,7 +118,7 @@ export const egressRoutes: readonly Route[] = [
       'Needs a delegated token. The credential is put in on the way; it is never part of the answer.',
     security: { scheme: 'bearer', scopes: ['vault:read'], direct: 'forbidden' },
     throttle: [{ policy: 'egress', by: byAgent }],
-    body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX }),
+    body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX, anyText: true }),
     message: ({ body, principal, clientAddress }) => {
       const bytes = bytesOf(body)
       return {

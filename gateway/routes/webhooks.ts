@@ -226,13 +226,15 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Give a subscription a new secret',
     description:
       'The suite svc-webhook-v1 signs with the new secret from now on; `webhook-signature` carries ' +
-      'signatures of both while they overlap.',
+      'signatures of both while they overlap. The secret that is in force already changes nothing but ' +
+      'the end of the overlap, which it can bring nearer: a rotation to a secret of your own may be ' +
+      'repeated when its answer was lost.',
     tags,
     exposure: 'public',
     security: managers,
     onceOnly: true,
     params: named,
-    body: json(RotateSecret),
+    body: json(RotateSecret, { optional: true }),
     message: (request) => ({
       ...target(request),
       secret: request.body.secret ?? null,

@@ -286,6 +286,36 @@ test('a supplied secret is never echoed', async (t) => {
   t.false(rotated.text.includes(next))
 })
 
+test('a rotation to a secret of my own may be repeated, and the old one ended early', async (t) => {
+  const { ask, subscribe, emit } = await world()
+  const { path, at, secret: old } = await subscribe()
+  const secret = randomBytes(24).toString('base64')
+  const first = await ask('POST', `${at}/rotate-secret`, { secret })
+  const repeated = await Promise.all(
+    [{ secret }, { secret, overlap_secs: 604_800 }].map((body) =>
+      ask('POST', `${at}/rotate-secret`, body),
+    ),
+  )
+  for (const { status, body } of repeated)
+    t.deepEqual({ status, body }, { status: 200, body: first.body })
+  await emit()
+  const [request] = await receiver.until(path, 1)
+  t.is(judge(request!, secret).tag, 'genuine')
+  const count = String(request!.headers['webhook-signature']).split(' ').length
+  t.is(count, 2, 'the secret from before the first call still signs')
+  t.true(standardVerifies(request!, old))
+
+  const ended = await ask('POST', `${at}/rotate-secret`, { secret, overlap_secs: 0 })
+  t.is(ended.body['rotated_at'], first.body['rotated_at'])
+  t.true(Date.parse(String(ended.body['previous_secret_expires_at'])) <= Date.now())
+  await emit()
+  const [, later] = await receiver.until(path, 2)
+  t.false(standardVerifies(later!, old))
+  const generated = await ask('POST', `${at}/rotate-secret`)
+  t.is(generated.status, 200, 'nothing needs to be said')
+  t.regex(String(generated.body['secret']), /^whsec_/)
+})
+
 test('only what the filters name is delivered', async (t) => {
   const { ask, subscribe, emit } = await world()
   const exact = await subscribe({ event_types: ['commerce.payout.paid'] })

@@ -41,6 +41,27 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     t.is(status, 201)
   })
 
+  for (const escape of ['\\u0000', '\\ud800', '\\uDC00', '\\ud83d\\ud83d\\ude00']) {
+    test(on(`${escape} in a text is a 400 that points at it`), async (t) => {
+      const send = (body: string) =>
+        call({
+          method: 'POST',
+          path: '/echo',
+          headers: { 'content-type': 'application/json' },
+          body,
+        })
+      const { status, json } = await send(`{"text":"a${escape}"}`)
+      t.is(status, 400)
+      t.like(json() as object, { error: 'bad_request', errors: [{ pointer: '#/text' }] })
+      t.is((await send(`{"text":"a","unknown":"${escape}"}`)).status, 201, 'nobody reads it')
+      t.is(
+        (await send('{"text":"\\ud83d\\ude00\\\\u0000"}')).status,
+        201,
+        'a pair, and six letters',
+      )
+    })
+  }
+
   test(on('__proto__ in a body changes nothing'), async (t) => {
     const { status } = await call({
       method: 'POST',
