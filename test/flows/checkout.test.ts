@@ -61,6 +61,25 @@ test('a price is a whole number of minor units of a currency there is, of a prod
   }
 })
 
+test('text that nothing can keep is a 400 that points at it, from anybody', async (t) => {
+  const at = `${PUBLIC}/checkout-sessions`
+  for (const [body, pointer] of [
+    [{ metadata: { order: 'a\0b' } }, '#/metadata/order'],
+    [{ metadata: { order: ['\ud800'] } }, '#/metadata/order/0'],
+    [{ metadata: { 'a\0b': 1 } }, '#/metadata'],
+    [{ cancel_url: 'http://localhost:3000/\0' }, '#/cancel_url'],
+  ] as const) {
+    const { status, body: said } = await api.post(at, undefined, {
+      price_id: shop.priceId,
+      ...body,
+    })
+    t.is(status, 400, JSON.stringify(body))
+    t.is(errorsOf(said), pointer, JSON.stringify(said))
+  }
+  const { status, body } = await api.post('/api/v1/commerce/products', token, { name: 'T\0ea' })
+  t.deepEqual([status, errorsOf(body)], [400, '#/name'])
+})
+
 test('who may read commerce may not manage it, and other scopes may neither', async (t) => {
   const { key, tenantId } = shop.workspace
   const tokenOf = async (scope: string) =>
