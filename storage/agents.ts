@@ -111,6 +111,20 @@ export async function anchorKnown(
   return rowCount === 1
 }
 
+/** active -> revoked. It stays, so that nobody else takes the name. */
+export async function revokeAgentAnchor(
+  tx: Transaction,
+  { tenantId, type, value }: { tenantId: string; type: AnchorType; value: string },
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'agent_anchor.revoke',
+    text: `update agent_anchors set status = 'revoked', revoked_at = $4
+           where tenant_id = $1 and type = $2 and value = $3 and status = 'active'`,
+    values: [tenantId, type, value, now],
+  })
+}
+
 /** Whether a key is registered in a tenant, in whatever state. */
 export async function fingerprintKnown(
   tx: Transaction,

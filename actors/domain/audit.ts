@@ -15,6 +15,7 @@ export const AUDIT_ONLY_TYPES = [
   'account.identity.unlinked',
   'account.recovery_codes.replaced',
   'admin.agent.activated',
+  'admin.agent.anchor.revoked',
   'admin.agent.deleted',
   'admin.agent.key.added',
   'admin.agent.key.deprecated',

@@ -30,6 +30,7 @@ import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { pow } from '../pow/protocol.js'
 import { tokens } from '../tokens/protocol.js'
+import { agentAnchors } from './anchors.js'
 import { agentKeys } from './keys.js'
 import { type AgentFound, type OneAgent, type RosterProtocol, roster } from './protocol.js'
 import { scopesFault } from './rules.js'
@@ -51,6 +52,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
     addKey: ({ agentId }) => agentId,
     deprecateKey: ({ agentId }) => agentId,
     revokeKey: ({ agentId }) => agentId,
+    revokeAnchor: ({ agentId }) => agentId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -119,6 +121,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
 
     return {
       ...agentKeys(needs),
+      ...agentAnchors(needs),
 
       async list({ caller, limit, after }, { signal }) {
         const { tenantId } = caller.principal

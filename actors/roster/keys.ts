@@ -34,22 +34,20 @@ const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
 type Outcome<K extends keyof RosterProtocol> = Promise<RosterProtocol[K]['reply']>
 
+/** The agent's home, where the caller may change what the agent proves itself by. */
+export async function authorized(tx: Transaction, caller: Caller, agentId: string) {
+  const { principal } = caller
+  // An agent changes its own keys with a token of whatever tenant it works in.
+  const place = isUuid(agentId) ? await findAgentPlace(tx, principal.tenantId, agentId) : undefined
+  if (place === undefined) return UNKNOWN_AGENT
+  const authority = keyAuthority(principal, place)
+  return authority === 'granted'
+    ? { tag: 'granted' as const, homeTenantId: place.homeTenantId }
+    : { tag: authority }
+}
+
 export function agentKeys(needs: RosterNeeds) {
   const { database, clock, random, pow, tokens, issuer } = needs
-
-  /** The agent's home, where the caller may change its keys. */
-  async function authorized(tx: Transaction, caller: Caller, agentId: string) {
-    const { principal } = caller
-    // An agent changes its own keys with a token of whatever tenant it works in.
-    const place = isUuid(agentId)
-      ? await findAgentPlace(tx, principal.tenantId, agentId)
-      : undefined
-    if (place === undefined) return UNKNOWN_AGENT
-    const authority = keyAuthority(principal, place)
-    return authority === 'granted'
-      ? { tag: 'granted' as const, homeTenantId: place.homeTenantId }
-      : { tag: authority }
-  }
 
   async function tell(
     tx: Transaction,

@@ -3,7 +3,7 @@
  * in it and those that are members of its organization; any other agent does not exist for it.
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
-import type { AgentRecord, KeyRecord } from '../agents/protocol.js'
+import type { AgentRecord, AnchorRecord, KeyRecord } from '../agents/protocol.js'
 import type { Caller } from '../domain/audit.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import type { KeyAlgorithm } from '../domain/signed-strings.js'
@@ -20,6 +20,8 @@ export type RosterProtocol = {
   deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** Ends what logins with the key led to, at once. */
   revokeKey: Ask<OneKey, KeyChanged | KeyUnchanged | { tag: 'last_active_key' }>
+  /** The agent is no longer known by it; sessions and keys stay. */
+  revokeAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
 
 export type ListCursor = { readonly createdAt: Date; readonly id: string }
@@ -75,6 +77,18 @@ export type KeyUnchanged =
   | AtHomeElsewhere
   /** Revoked is final. */
   | { readonly tag: 'key_revoked' }
+
+export type OneAnchor = OneAgent & {
+  /** The DID. */
+  readonly value: string
+}
+export type AnchorRevoked = { readonly tag: 'anchor_revoked'; readonly anchor: AnchorRecord }
+export type AnchorUnchanged =
+  | UnknownAgent
+  | { readonly tag: 'unknown_anchor' }
+  | MayNotManage
+  | AtHomeElsewhere
+  | { readonly tag: 'last_active_anchor' }
 /** Neither the agent itself with a direct token nor a holder of agents:manage. */
 export type MayNotManage = { readonly tag: 'may_not_manage' }
 

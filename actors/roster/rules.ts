@@ -50,3 +50,14 @@ export function judgeRevocation(
   const others = keys.filter((key) => key.fingerprint !== fingerprint && key.status === 'active')
   return byItself && status === 'active' && others.length === 0 ? 'last_active_key' : 'change'
 }
+
+/** An agent keeps a name by which others know it; those who look after it can take the last one. */
+export function judgeAnchorRevocation(
+  value: string,
+  anchors: readonly { readonly value: string; readonly status: 'active' | 'revoked' }[],
+  byItself: boolean,
+): 'change' | 'unchanged' | 'last_active_anchor' {
+  const active = anchors.filter(({ status }) => status === 'active')
+  if (!active.some((anchor) => anchor.value === value)) return 'unchanged'
+  return byItself && active.length === 1 ? 'last_active_anchor' : 'change'
+}

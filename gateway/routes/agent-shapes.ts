@@ -146,6 +146,15 @@ export const Key = z
   })
   .meta({ id: 'AgentKey' })
 
+export const Anchor = z
+  .object({
+    type: z.enum(ANCHOR_TYPES),
+    value: z.string(),
+    status: z.enum(['active', 'revoked']),
+    verified_at: Timestamp,
+  })
+  .meta({ id: 'AgentAnchor' })
+
 export const Agent = z
   .object({
     id: z.uuid(),
@@ -153,14 +162,7 @@ export const Agent = z
     name: z.string(),
     status: z.enum(['active', 'suspended']),
     did: z.string(),
-    anchors: z.array(
-      z.object({
-        type: z.enum(ANCHOR_TYPES),
-        value: z.string(),
-        status: z.enum(['active', 'revoked']),
-        verified_at: Timestamp,
-      }),
-    ),
+    anchors: z.array(Anchor),
     keys: z.array(Key),
     scopes: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()),
@@ -191,6 +193,10 @@ export function keyJson(key: KeyRecord): z.input<typeof Key> {
   }
 }
 
+export function anchorJson({ type, value, status, verifiedAt }: AgentRecord['anchors'][number]) {
+  return { type, value, status, verified_at: verifiedAt.toISOString() }
+}
+
 export function agentJson(agent: AgentRecord): z.input<typeof Agent> {
   return {
     id: agent.id,
@@ -198,12 +204,7 @@ export function agentJson(agent: AgentRecord): z.input<typeof Agent> {
     name: agent.name,
     status: agent.status,
     did: agent.did,
-    anchors: agent.anchors.map(({ type, value, status, verifiedAt }) => ({
-      type,
-      value,
-      status,
-      verified_at: verifiedAt.toISOString(),
-    })),
+    anchors: agent.anchors.map(anchorJson),
     keys: agent.keys.map(keyJson),
     scopes: [...agent.scopes],
     metadata: { ...agent.metadata },

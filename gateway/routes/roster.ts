@@ -3,7 +3,15 @@ import { z } from 'zod'
 import { roster } from '../../actors/roster/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { empty, json, problem, type Route, reply, route } from '../route.js'
-import { Agent, agentJson, Key, keyJson, startRefusals } from './agent-shapes.js'
+import {
+  Agent,
+  agentJson,
+  Anchor,
+  anchorJson,
+  Key,
+  keyJson,
+  startRefusals,
+} from './agent-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
 
 const TAGS = ['Agents']
@@ -11,6 +19,10 @@ const PATH = '/api/v1/agents/{agent_id}'
 
 const AgentParams = z.object({ agent_id: z.string().max(64) })
 const KeyParams = AgentParams.extend({ key_id: z.string().max(128) })
+
+const AnchorParams = AgentParams.extend({
+  anchor: z.string().max(256).meta({ description: 'The DID, with its percent signs encoded' }),
+})
 
 const readers = { scheme: 'bearer', scopes: ['agents:read', 'agents:manage'] } as const
 const managers = { scheme: 'bearer', scopes: ['agents:manage'] } as const
@@ -25,7 +37,7 @@ const elsewhere = problem(403, 'policy-denied', {
   detail: 'The agent is at home in another tenant, which decides this. It can be suspended here.',
 })
 const mayNotManage = problem(403, 'insufficient-scope', {
-  detail: 'Keys are changed by the agent itself or with the scope agents:manage.',
+  detail: 'Keys and anchors are changed by the agent itself or with the scope agents:manage.',
   headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="agents:manage"' },
 })
 const keyRefusals = {
@@ -271,6 +283,35 @@ export const rosterRoutes: readonly Route[] = [
       ...keyRefusals,
       last_active_key: problem(409, 'conflict', {
         detail: "This is the agent's last active key. Add another one first.",
+      }),
+    },
+  }),
+  route(roster, 'revokeAnchor', {
+    method: 'POST',
+    path: `${PATH}/anchors/{anchor}/revoke`,
+    operationId: 'revokeAgentAnchor',
+    summary: 'Revoke an anchor: the agent is no longer known by that DID',
+    description:
+      'Final; repeating it changes nothing. Keys and sessions stay: the agent logs in by its id or by a ' +
+      'key. The DID is not free for others. An agent cannot revoke its own last active anchor. For ' +
+      'the agent itself or with agents:manage.',
+    tags: TAGS,
+    exposure: 'internal',
+    security: anybody,
+    params: AnchorParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      agentId: params.agent_id,
+      value: params.anchor,
+    }),
+    replies: {
+      anchor_revoked: reply(200, Anchor, ({ anchor }) => anchorJson(anchor)),
+      unknown_agent: unknownAgent,
+      unknown_anchor: problem(404, 'not-found', { detail: 'The agent has no such anchor.' }),
+      may_not_manage: mayNotManage,
+      at_home_elsewhere: elsewhere,
+      last_active_anchor: problem(409, 'conflict', {
+        detail: "This is the agent's last active anchor, by which it is known. Add a key first.",
       }),
     },
   }),

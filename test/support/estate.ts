@@ -52,6 +52,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
     '/api/v1/agents/{agent_id}': agentId,
     '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
+    '/api/v1/agents/{agent_id}/anchors/{anchor}': key.did,
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
