@@ -21,5 +21,15 @@ export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
     fulfillment: anyOrder,
   },
   supervision: { onFailure: 'resume' },
-  create: (needs) => ({ ...checkouts(needs), ...payments(needs), ...fulfillments(needs) }),
+  create: (needs) => {
+    const opening = checkouts(needs)
+    const { checkout, subscribe, checkoutLink } = opening
+    return {
+      checkout,
+      subscribe,
+      checkoutLink,
+      ...payments(needs, opening),
+      ...fulfillments(needs),
+    }
+  },
 })

@@ -34,6 +34,10 @@ const TOKEN_BYTES = 32
 export const QUANTITY_MAX = 999
 export const METADATA_BYTES_MAX = 8 * 1024
 
+/** A payment link that is open, and who sells by it. */
+export type LinkOffer = Merchant & { readonly link: PaymentLinkRow }
+export type Checkouts = ReturnType<typeof checkouts>
+
 type Refused = Extract<CheckoutRefused, { tag: 'refused' }>
 type Merchant = { readonly tenant: TenantWithSettings; readonly offer: OfferRow }
 
@@ -52,6 +56,14 @@ export function checkouts(needs: CheckoutNeeds) {
       },
       { signal },
     )
+  }
+
+  /** Crosses tenants: a buyer names a link and no tenant. */
+  async function linkOffer(token: string, signal: AbortSignal): Promise<LinkOffer | undefined> {
+    const link = await database.system((tx) => findPaymentLink(tx, token), { signal })
+    if (link === undefined || !link.active) return undefined
+    const merchant = await merchantOf(link.priceId, signal)
+    return merchant && { ...merchant, link }
   }
 
   function detailsFault(details: CheckoutDetails, tenant: TenantWithSettings): Refused | null {
@@ -131,20 +143,18 @@ export function checkouts(needs: CheckoutNeeds) {
       return (await opened(merchant, message, order, turn)) as SubscriptionOpened | CheckoutRefused
     },
 
+    linkOffer,
+
     async checkoutLink(
       message: CheckoutLink,
       turn: Turn,
     ): Promise<CheckoutOpened | CheckoutRefused | LinkUnknown> {
-      // Crosses tenants: a buyer names a link and no tenant.
-      const link = await database.system((tx) => findPaymentLink(tx, message.token), {
-        signal: turn.signal,
-      })
-      if (link === undefined || !link.active) return { tag: 'unknown_link' }
-      const merchant = await merchantOf(link.priceId, turn.signal)
-      if (merchant === undefined) return { tag: 'unknown_link' }
+      const offered = await linkOffer(message.token, turn.signal)
+      if (offered === undefined) return { tag: 'unknown_link' }
+      const { link } = offered
       const details = { ...message, metadata: { ...link.metadata, ...message.metadata } }
       const order = { quantity: message.quantity ?? link.quantity, link }
-      return (await opened(merchant, details, order, turn)) as CheckoutOpened | CheckoutRefused
+      return (await opened(offered, details, order, turn)) as CheckoutOpened | CheckoutRefused
     },
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The payment page. Paying takes three steps: the session is taken (of many that press the button,
+ * The payment page, and the page of a payment link, from which a checkout begins. Paying takes three steps: the session is taken (of many that press the button,
  * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
  * charge with a time at which a worker asks the rail what became of it.
  */
@@ -18,8 +18,9 @@ import type { Rail, Rails } from '../commerce/rail.js'
 import { isEmail } from '../domain/buyers.js'
 import { faceOf } from '../login/face.js'
 import type { CheckoutNeeds } from './needs.js'
-import { hashOf } from './open.js'
+import { type Checkouts, hashOf } from './open.js'
 import type {
+  LinkShown,
   Pay,
   PayAgain,
   PayEnded,
@@ -33,6 +34,19 @@ import type {
 /** After this a worker asks the rail what became of a payment. Longer than any request lives. */
 const ASK_AGAIN_MS = 120_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
+/** Links have shorter ones. */
+const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
+/** A buyer who comes from the page of a link has said nothing yet. */
+const NOTHING_SAID = {
+  quantity: null,
+  successUrl: null,
+  cancelUrl: null,
+  customerEmail: null,
+  buyerCountry: null,
+  buyerRegion: null,
+  metadata: {},
+  idempotency: null,
+} as const
 
 type Seen = {
   readonly session: CheckoutSessionRow
@@ -41,7 +55,7 @@ type Seen = {
   readonly page: PayShown
 }
 
-export function payments(needs: CheckoutNeeds) {
+export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
   const { database, clock, rails } = needs
   const desk = railDesk(needs)
 
@@ -136,11 +150,34 @@ export function payments(needs: CheckoutNeeds) {
     return 'asked'
   }
 
+  async function showLink(token: string, signal: AbortSignal): Promise<LinkShown | PayUnknown> {
+    const offer = await linkOffer(token, signal)
+    if (offer === undefined) return UNKNOWN
+    const { link, tenant } = offer
+    const { productName, amountMinor, currency } = offer.offer
+    return {
+      tag: 'link_page',
+      token,
+      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      productName,
+      quantity: link.quantity,
+      amountMinor: amountMinor * link.quantity,
+      currency,
+      payable: offered(rails, tenant).length > 0,
+    }
+  }
+
+  async function beginAtLink(token: string, turn: Turn): Promise<PaySent | PayUnknown> {
+    const opened = await checkoutLink({ ...NOTHING_SAID, token }, turn)
+    return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token}` } : UNKNOWN
+  }
+
   return {
     async show(
       { token }: { readonly token: string },
       { signal }: Turn,
-    ): Promise<PayShown | PayEnded | PayUnknown> {
+    ): Promise<PayShown | LinkShown | PayEnded | PayUnknown> {
+      if (LINK_TOKEN.test(token)) return showLink(token, signal)
       const seen = await see(token, signal)
       return 'tag' in seen ? seen : seen.page
     },
@@ -149,6 +186,7 @@ export function payments(needs: CheckoutNeeds) {
       message: Pay,
       turn: Turn,
     ): Promise<PaySent | PayAgain | PayFull | PayEnded | PayUnknown> {
+      if (LINK_TOKEN.test(message.token)) return beginAtLink(message.token, turn)
       const seen = await see(message.token, turn.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {

@@ -7,8 +7,8 @@ export type CheckoutProtocol = {
   checkout: Ask<Checkout, CheckoutOpened | CheckoutRefused>
   subscribe: Ask<Subscribe, SubscriptionOpened | CheckoutRefused>
   checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
-  /** The payment page as it stands. */
-  show: Ask<{ readonly token: string }, PayShown | PayEnded | PayUnknown>
+  /** The payment page as it stands, or the page of a payment link. */
+  show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
   pay: Ask<Pay, PaySent | PayAgain | PayFull | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
 }
@@ -91,11 +91,21 @@ export type PayShown = {
   readonly successUrl: string | null
   readonly cancelUrl: string | null
 }
+/** What a payment link sells. Nothing is begun by looking at it. */
+export type LinkShown = Pick<
+  PayShown,
+  'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency'
+> & {
+  readonly tag: 'link_page'
+  /** Whether there is a rail to pay by. */
+  readonly payable: boolean
+}
 /** Paid too late, or never: the page is gone. */
 export type PayEnded = { readonly tag: 'ended' }
 export type PayUnknown = { readonly tag: 'unknown_page' }
 
 export type Pay = {
+  /** Of the page of a checkout, or of a payment link, where a checkout of its own begins. */
   readonly token: string
   readonly rail: string
   /** For the sandbox rail: succeed, decline or dispute. */
@@ -103,7 +113,7 @@ export type Pay = {
   /** As typed; empty for none. */
   readonly customerEmail: string
 }
-/** Paid, or refused: go there. */
+/** Paid, refused, or begun: go there. */
 export type PaySent = { readonly tag: 'sent'; readonly location: string }
 /** The form said something that cannot be. */
 export type PayAgain = Omit<PayShown, 'tag'> & {

@@ -16,7 +16,7 @@ import {
 } from '../../storage/products.js'
 import type { Transaction } from '../../storage/sql.js'
 import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
-import { currencyExponent } from '../domain/currencies.js'
+import { AMOUNT_MINOR_MAX, currencyExponent } from '../domain/currencies.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import { isUuid } from '../domain/ids.js'
 import type { CommerceNeeds } from './needs.js'
@@ -191,9 +191,12 @@ export function goods({ database, clock, random }: CommerceNeeds) {
         // Row-level security shows the prices of this tenant only.
         const offer = await findOffer(tx, priceId)
         if (offer === undefined) return NO_PRICE
-        return offer.interval === null
-          ? insertPaymentLink(tx, row)
-          : invalid('/price_id', 'A payment link sells what is paid once.')
+        if (offer.interval !== null) {
+          return invalid('/price_id', 'A payment link sells what is paid once.')
+        }
+        return offer.amountMinor * quantity > AMOUNT_MINOR_MAX
+          ? invalid('/quantity', 'The total is beyond what can be charged.')
+          : insertPaymentLink(tx, row)
       }
       return create(message, 'payment_link', turn, insert, linkOf)
     },

@@ -1,5 +1,5 @@
 /** The payment page: what is bought, what it costs, how to pay, and what became of it. */
-import type { PayAgain, PayFull, PayShown } from '../../actors/checkout/protocol.js'
+import type { LinkShown, PayAgain, PayFull, PayShown } from '../../actors/checkout/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
@@ -45,6 +45,19 @@ export function payPage(
   )
   const led = [successUrl, cancelUrl].filter((url) => url !== null)
   return { html, formTargets: [...new Set(led.map((url) => new URL(url).origin))] }
+}
+
+/** What a payment link sells, and a button from which the checkout begins. */
+export function linkPage(shown: LinkShown, { browser }: ReplyContext): PageAnswer {
+  const { tenant, amountMinor, currency } = shown
+  const acceptLanguage = browser.languages
+  const { money } = chooseLanguage(undefined, acceptLanguage)
+  const html = renderPage(
+    'pay-link',
+    { titleKey: 'pay.title', branding: tenant, acceptLanguage },
+    { ...shown, total: money(amountMinor, currency), every: null, csrf: browser.csrfToken },
+  )
+  return { html }
 }
 
 export function payEndedPage(_outcome: unknown, context: ReplyContext): PageAnswer {

@@ -7,7 +7,7 @@ import {
   type SubscriptionOpened,
 } from '../../actors/checkout/protocol.js'
 import type { IdempotencyClaim } from '../../actors/domain/idempotency.js'
-import { payEndedPage, payPage, payUnknownPage } from '../pages/pay.js'
+import { linkPage, payEndedPage, payPage, payUnknownPage } from '../pages/pay.js'
 import type { ReplyContext } from '../replies.js'
 import {
   choice,
@@ -224,7 +224,12 @@ export const checkoutRoutes: readonly Route[] = [
     operationId: 'showPayment',
     summary: 'Payment page',
     message: ({ params }) => ({ token: params.token }),
-    replies: { page: page(200, payPage), ended: payGone, unknown_page: payUnknown },
+    replies: {
+      page: page(200, payPage),
+      link_page: page(200, linkPage),
+      ended: payGone,
+      unknown_page: payUnknown,
+    },
   }),
   route(checkout, 'pay', {
     ...hosted,
@@ -233,7 +238,8 @@ export const checkoutRoutes: readonly Route[] = [
     operationId: 'pay',
     summary: 'Pay',
     body: pageForm({
-      rail: z.string().max(32),
+      // The page of a payment link has none to choose from yet.
+      rail: z.string().max(32).default(''),
       outcome: z.enum(['succeed', 'decline', 'dispute']).optional(),
       customer_email: z.string().trim().max(320).default(''),
     }),

@@ -79,6 +79,7 @@ export const PaymentLinkRecord = z
   .object({
     id: z.uuid(),
     token: z.string().meta({ description: 'The payment_link_token: publish it.' }),
+    url: z.url().meta({ description: 'A page for buyers; from there a checkout begins.' }),
     price_id: z.uuid(),
     quantity: z.int(),
     metadata: z.record(z.string(), z.unknown()),
@@ -186,11 +187,12 @@ export function priceRecord(price: Price) {
   }
 }
 
-export function linkRecord(link: PaymentLink) {
+export function linkRecord(link: PaymentLink, baseUrl: string) {
   const { id: linkId, token, priceId, quantity: count, metadata, x402, active, createdAt } = link
   return {
     id: linkId,
     token,
+    url: `${baseUrl}/pay/${token}`,
     price_id: priceId,
     quantity: count,
     metadata,

@@ -68,10 +68,12 @@ const link = {
   listed: reply(
     200,
     z.array(PaymentLinkRecord),
-    ({ rows }: Listed<PaymentLink>) => rows.map(linkRecord),
+    ({ rows }: Listed<PaymentLink>, { baseUrl }) => rows.map((row) => linkRecord(row, baseUrl)),
     ({ next }, context) => nextLink(next, context),
   ),
-  changed: reply(200, PaymentLinkRecord, ({ row }: Changed<PaymentLink>) => linkRecord(row)),
+  changed: reply(200, PaymentLinkRecord, ({ row }: Changed<PaymentLink>, { baseUrl }) =>
+    linkRecord(row, baseUrl),
+  ),
 }
 
 export const commerceRoutes: readonly Route[] = [
@@ -210,7 +212,7 @@ export const commerceRoutes: readonly Route[] = [
       created: reply(
         201,
         PaymentLinkRecord,
-        ({ row }: Created<PaymentLink>) => linkRecord(row),
+        ({ row }: Created<PaymentLink>, { baseUrl }) => linkRecord(row, baseUrl),
         ({ row }) => ({ location: `${AT}/payment-links/${row.id}` }),
       ),
       invalid,

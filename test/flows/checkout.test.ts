@@ -272,36 +272,6 @@ test('hosts that the tenant adds to its settings may be led to, loopback in sand
   )
 })
 
-test('a payment link sells without a body; what the buyer says goes over what the link says', async (t) => {
-  const link = await shop.make('payment-links', {
-    price_id: shop.priceId,
-    quantity: 2,
-    metadata: { campaign: 'spring', source: 'link' },
-  })
-  const path = `${PUBLIC}/payment-links/${String(link['token'])}/checkout`
-  const bare = await api.call('POST', path)
-  t.is(bare.status, 200, JSON.stringify(bare.body))
-  t.is(bare.body['amount_minor'], 3998)
-  const json = { quantity: 1, metadata: { source: 'mail' } }
-  const named = await api.post(path, undefined, json)
-  t.like(await shop.charge(named.body['charge_id']), {
-    amount_minor: 1999,
-    metadata: { campaign: 'spring', source: 'mail' },
-    payment_link_id: link['id'],
-  })
-  await api.call('PATCH', `/api/v1/commerce/payment-links/${String(link['id'])}`, {
-    token,
-    json: { active: false },
-  })
-  const closed = await api.call('POST', path)
-  const never = await api.call('POST', `${PUBLIC}/payment-links/${'x'.repeat(32)}/checkout`)
-  t.deepEqual([closed.status, never.status], [404, 404])
-  t.is(closed.body['detail'], never.body['detail'])
-  const recurring = await shop.price({ recurring: { interval: 'month' } })
-  const refused = await api.post('/api/v1/commerce/payment-links', token, { price_id: recurring })
-  t.is(refused.status, 400)
-})
-
 test('a page that was never given is 404, one that ran out 410, and a foreign form changes nothing', async (t) => {
   const browser = openBrowser(running)
   t.teardown(() => browser.close())

@@ -243,6 +243,7 @@ export const de: Catalogue = {
   'signedout.lead': 'Sie sind abgemeldet. Sie können dieses Fenster schließen.',
 
   'pay.title': 'Bezahlen',
+  'pay.link.begin': 'Weiter zur Zahlung',
   'pay.what': 'Sie kaufen',
   'pay.total': 'Summe',
   'pay.every.day': 'alle {count} Tag(e)',

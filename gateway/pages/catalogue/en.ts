@@ -224,6 +224,7 @@ export const en = {
   'signedout.lead': 'You are signed out. You can close this window.',
 
   'pay.title': 'Pay',
+  'pay.link.begin': 'Go on to pay',
   'pay.what': 'You are buying',
   'pay.total': 'Total',
   'pay.every.day': 'every {count} day(s)',

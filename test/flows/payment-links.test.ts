@@ -1,0 +1,85 @@
+/** Payment links over HTTP: for programs, and as a page for people. decisions.md 10, 21. */
+import test from 'ava'
+import type { Json } from '../support/api.js'
+import { openBrowser } from '../support/browser.js'
+import { testService } from '../support/service.js'
+import { COMMERCE, openShop, PUBLIC } from '../support/shop.js'
+
+const running = await testService({ environment: COMMERCE })
+const shop = await openShop(running)
+const { api, token } = shop
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+const errorsOf = (body: Json) => (body['errors'] as { pointer: string }[])[0]?.pointer
+
+test('a payment link sells without a body; what the buyer says goes over what the link says', async (t) => {
+  const link = await shop.make('payment-links', {
+    price_id: shop.priceId,
+    quantity: 2,
+    metadata: { campaign: 'spring', source: 'link' },
+  })
+  const path = `${PUBLIC}/payment-links/${String(link['token'])}/checkout`
+  const bare = await api.call('POST', path)
+  t.is(bare.status, 200, JSON.stringify(bare.body))
+  t.is(bare.body['amount_minor'], 3998)
+  const json = { quantity: 1, metadata: { source: 'mail' } }
+  const named = await api.post(path, undefined, json)
+  t.like(await shop.charge(named.body['charge_id']), {
+    amount_minor: 1999,
+    metadata: { campaign: 'spring', source: 'mail' },
+    payment_link_id: link['id'],
+  })
+  const page = new URL(String(link['url'])).pathname
+  t.is(link['url'], `${running.baseUrl}/pay/${String(link['token'])}`)
+  await api.call('PATCH', `/api/v1/commerce/payment-links/${String(link['id'])}`, {
+    token,
+    json: { active: false },
+  })
+  t.is((await api.get(page)).status, 404, 'closed for browsers too')
+  const closed = await api.call('POST', path)
+  const never = await api.call('POST', `${PUBLIC}/payment-links/${'x'.repeat(32)}/checkout`)
+  t.deepEqual([closed.status, never.status], [404, 404])
+  t.is(closed.body['detail'], never.body['detail'])
+  const recurring = await shop.price({ recurring: { interval: 'month' } })
+  const refused = await api.post('/api/v1/commerce/payment-links', token, { price_id: recurring })
+  t.is(refused.status, 400)
+  const dear = await shop.price({ amount_minor: 999_999_999_999 })
+  const much = { price_id: dear, quantity: 2 }
+  const beyond = await api.post('/api/v1/commerce/payment-links', token, much)
+  t.deepEqual([beyond.status, errorsOf(beyond.body)], [400, '#/quantity'])
+})
+
+test('the page of a payment link begins a checkout for whoever presses its button', async (t) => {
+  const metadata = { campaign: 'poster' }
+  const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 3, metadata })
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const page = new URL(String(link['url'])).pathname
+  const count = async () =>
+    (await api.list('/api/v1/commerce/charges?limit=200', token)).rows.filter(
+      (charge) => charge['payment_link_id'] === link['id'],
+    )
+  const shown = await browser.get(page)
+  t.is(shown.status, 200)
+  t.regex(shown.html, /data-product>Tea × 3</)
+  t.regex(shown.html, /\$59\.97/)
+  t.is((await count()).length, 0, 'looking at it begins nothing')
+
+  const begun = await browser.submit(shown, {})
+  t.is(begun.status, 303)
+  const paying = await browser.get(begun.location!)
+  t.regex(paying.html, /\$59\.97/)
+  const [charge] = await count()
+  t.like(charge, { status: 'pending', amount_minor: 5997, metadata })
+  const paid = await browser.follow(await browser.submit(paying, { outcome: 'succeed' }))
+  t.regex(paid.html, /data-state="succeeded"/)
+  t.is((await shop.charge(charge!['charge_id']))['status'], 'succeeded')
+
+  await browser.submit(await browser.get(page), {})
+  t.is((await count()).length, 2, 'the next buyer has one of their own')
+  const forged = await api.form(page, { rail: 'sandbox' })
+  t.is(forged.status, 403)
+})
