@@ -5,6 +5,7 @@
 import { egressActor } from '../actors/egress/actor.js'
 import { createLedger } from '../actors/egress/ledger.js'
 import { egressMetrics } from '../actors/egress/metrics.js'
+import type { EgressSettings } from '../actors/egress/outbound.js'
 import { createManagedTokens } from '../actors/vault/managed-tokens.js'
 import { vaultMetrics } from '../actors/vault/metrics.js'
 import type { VaultSettings } from '../actors/vault/settings.js'
@@ -17,7 +18,7 @@ import { serveThread } from './kernel/thread-serve.js'
 import { kmsOf, smallPool, type ThreadAccess } from './thread-access.js'
 
 /** What the main thread gives it along. */
-export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings }
+export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & EgressSettings }
 
 serveThread({
   seats: async ({ data, clock, log, metrics }) => {

@@ -5,6 +5,7 @@ import { createMailWorker, type MailWorker } from '../actors/notify/worker.js'
 import { type Captcha, openCaptcha } from '../actors/risk/captcha.js'
 import { type CaptchaGate, captchaGate, NO_CAPTCHA } from '../actors/risk/gate.js'
 import type { House } from './house.js'
+import { egressSettingsOf } from './outward.js'
 
 export function mailWorkerOf(house: House): MailWorker {
   const { database, sealer, random, metrics, log } = house
@@ -24,8 +25,8 @@ export function captchaOf({ settings, coordination }: House): {
   readonly captcha: Captcha | null
   readonly gate: CaptchaGate
 } {
-  const { challenge, vault } = settings
+  const { challenge } = settings
   if (!challenge.captcha_enabled) return { captcha: null, gate: NO_CAPTCHA }
-  const captcha = openCaptcha({ challenge, settings: vault })
+  const captcha = openCaptcha({ challenge, settings: egressSettingsOf(settings) })
   return { captcha, gate: captchaGate(captcha, coordination, challenge) }
 }

@@ -14,6 +14,7 @@ import { callbackOf } from '../actors/sso/sign-in.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import type { House } from './house.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
+import { egressSettingsOf } from './outward.js'
 
 export function ssoFurnishings(house: House): readonly Furnishing[] {
   const { settings, database, sealer, clock, random, metrics } = house
@@ -23,7 +24,7 @@ export function ssoFurnishings(house: House): readonly Furnishing[] {
   return [
     furnish(ssoActor, ({ ref, onStop }) => {
       const outside = createBoundedFetch({
-        settings: vault,
+        settings: egressSettingsOf(settings),
         answerBytesMax: UPSTREAM_ANSWER_BYTES_MAX,
         timeoutMs: UPSTREAM_CALL_SECS * 1000,
       })

@@ -4,13 +4,14 @@ import { vaultMetrics } from '../actors/vault/metrics.js'
 import { createTokenEndpoint } from '../actors/vault/token-endpoint.js'
 import { resealAll } from '../storage/reseal.js'
 import type { House } from './house.js'
+import { egressSettingsOf } from './outward.js'
 
 export function vaultExportsOf(house: House): VaultExports {
   const { settings, database, sealer, clock, random, log, metrics } = house
   return createVaultExports({
     database,
     sealer,
-    endpoint: createTokenEndpoint({ settings: settings.vault, clock }),
+    endpoint: createTokenEndpoint({ settings: egressSettingsOf(settings), clock }),
     clock,
     random,
     log,

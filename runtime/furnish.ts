@@ -67,6 +67,7 @@ import { captchaOf, mailWorkerOf } from './furnish-mail.js'
 import { resealOf, vaultExportsOf } from './furnish-vault.js'
 import { ssoFurnishings } from './furnish-sso.js'
 import type { House } from './house.js'
+import { egressSettingsOf, senderSettingsOf } from './outward.js'
 
 export function furnishings(house: House): readonly Furnishing[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
@@ -78,7 +79,7 @@ export function furnishings(house: House): readonly Furnishing[] {
   const queuedMax = settings.email.queue_max_per_tenant
   const { captcha, gate } = captchaOf(house)
   const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
-  const documents = createDocuments({ settings: settings.vault, clock })
+  const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** What nearly every actor works with. */
   const means = { database, clock, random }
   const tenancy = {
@@ -142,7 +143,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
       await checkPasswordEngine(compute)
       const breaches = challenge.hibp_enabled
-        ? openBreaches({ url: challenge.hibp_url, settings: settings.vault })
+        ? openBreaches({ url: challenge.hibp_url, settings: egressSettingsOf(settings) })
         : null
       site.onStop(async () => breaches?.close())
       return { settings: auth, compute, random, breaches }
@@ -312,8 +313,8 @@ export function furnishings(house: House): readonly Furnishing[] {
       tokens: ref(tokens),
     })),
     furnish(webhooksActor, ({ onStop }) => {
-      const nonStandardPorts = settings.security.webhook_allow_non_standard_ports
-      const sender = createSender({ settings: { ...webhooks, nonStandardPorts }, clock })
+      const sending = senderSettingsOf(settings)
+      const sender = createSender({ settings: sending, clock })
       onStop(() => sender.close())
       return {
         database,
@@ -321,7 +322,10 @@ export function furnishings(house: House): readonly Furnishing[] {
         sender,
         clock,
         random,
-        urlRules: { nonStandardPorts, privateNetworks: webhooks.allow_private_networks },
+        urlRules: {
+          nonStandardPorts: sending.nonStandardPorts,
+          privateNetworks: webhooks.allow_private_networks,
+        },
         subscriptionsMax: webhooks.max_subscriptions_per_tenant,
         attempts: webhooks.retry_schedule_secs.length,
         retentionDays: webhooks.delivery_retention_days,

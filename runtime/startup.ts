@@ -37,6 +37,7 @@ import { followChanges } from './subscriptions.js'
 import type { EgressThreadData } from './egress-thread.js'
 import type { ThreadAccess } from './thread-access.js'
 import type { ThreadData } from './thread.js'
+import { egressSettingsOf, senderSettingsOf } from './outward.js'
 
 export { type StartOptions, StartRefused } from './site.js'
 
@@ -151,9 +152,12 @@ async function seatActors(site: Site): Promise<Undo> {
     urls: site.urls!,
     kms: site.kmsAccess!,
   }
-  const nonStandardPorts = settings.security.webhook_allow_non_standard_ports
-  const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, nonStandardPorts }
-  const egress: EgressThreadData = { ...access, vault: settings.vault }
+  const sending = senderSettingsOf(settings)
+  const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
+  const egress: EgressThreadData = {
+    ...access,
+    vault: { ...settings.vault, ...egressSettingsOf(settings) },
+  }
   const threads: Readonly<Record<string, { entry: URL; startData: unknown }>> = {
     webhooks: { entry: new URL('./thread.js', import.meta.url), startData: webhooks },
     egress: { entry: new URL('./egress-thread.js', import.meta.url), startData: egress },

@@ -4,7 +4,7 @@
  */
 import { deliveriesActor } from '../actors/deliveries/actor.js'
 import { deliveryOutcomes } from '../actors/deliveries/metrics.js'
-import { createSender } from '../actors/deliveries/sender.js'
+import { createSender, type SenderSettings } from '../actors/deliveries/sender.js'
 import type { WebhooksSettings } from '../actors/deliveries/settings.js'
 import { createDeliveryWorker } from '../actors/deliveries/worker.js'
 import { openDatabase } from '../storage/database.js'
@@ -17,18 +17,17 @@ import { kmsOf, smallPool, type ThreadAccess } from './thread-access.js'
 /** What the main thread gives it along. */
 export type ThreadData = ThreadAccess & {
   readonly webhooks: WebhooksSettings
-  /** `security.webhook_allow_non_standard_ports`. */
-  readonly nonStandardPorts: boolean
+  readonly sending: SenderSettings
 }
 
 serveThread({
   seats: async ({ data, clock, log, metrics }) => {
-    const { database: settings, urls, kms: access, webhooks, nonStandardPorts } = data as ThreadData
+    const { database: settings, urls, kms: access, webhooks, sending } = data as ThreadData
     const random = systemRandom(clock)
     const plane = 'async' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
-    const sender = createSender({ settings: { ...webhooks, nonStandardPorts }, clock })
+    const sender = createSender({ settings: sending, clock })
     const worker = createDeliveryWorker({
       database,
       listener: database.listener,

@@ -25,7 +25,7 @@ const ORIGINS_MAX = 2_048
 export type SenderSettings = Pick<
   WebhooksSettings,
   'max_age_secs' | 'timeout_secs' | 'allow_private_networks' | 'ca_pem_path'
-> & { readonly nonStandardPorts: boolean }
+> & { readonly nonStandardPorts: boolean; readonly ownNames: readonly string[] }
 
 export type SenderOptions = {
   readonly settings: SenderSettings
@@ -55,6 +55,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
   const upstreams = createUpstreams(
     createDialer({
       privateNetworks,
+      ownNames: settings.ownNames,
       dnsOverrides: {},
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
       connectTimeoutMs: CONNECT_TIMEOUT_MS,

@@ -9,7 +9,7 @@ import type { Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
 import { createOpenings } from './opened.js'
-import { outbound } from './outbound.js'
+import { type EgressSettings, outbound } from './outbound.js'
 import { createProxy } from './proxy.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
@@ -22,7 +22,7 @@ export type EgressNeeds = {
   readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
-  readonly settings: VaultSettings
+  readonly settings: VaultSettings & EgressSettings
 }
 
 export const egressActor = defineActor<EgressProtocol, EgressNeeds>({

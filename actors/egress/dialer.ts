@@ -1,6 +1,6 @@
 /**
- * Connects to upstreams, and to nothing that is not the public internet. undici does not ask
- * `lookup` about addresses in a URL, so there are three checks: of a
+ * Connects to upstreams, and to nothing that is not the public internet, nor to this service itself.
+ * undici does not ask `lookup` about addresses in a URL, so there are three checks: of the name or
  * literal before connecting, of every address a name resolves to, and of the peer once connected.
  * The name is resolved once and the checked address is the one connected to, so a name that answers
  * differently the second time gains nothing.
@@ -9,13 +9,16 @@ import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
+import { isOwnAddress, isOwnName } from './ourselves.js'
 
 /** How a connection to an origin is made. The egress engine is given one. */
 export type Connector = buildConnector.connector
 
 export type DialerOptions = {
-  /** Loopback and private addresses as well; refused in production (decisions.md section 19). */
+  /** Loopback, private and our own addresses as well; refused in production (decisions.md section 19). */
   readonly privateNetworks: boolean
+  /** Hosts this service answers on; what is below them is ours too. Default none. */
+  readonly ownNames?: readonly string[] | undefined
   /** Host name to address, instead of the resolver and before the address check. */
   readonly dnsOverrides: Readonly<Record<string, string>>
   /** Certificates trusted beside the system's, PEM. */
@@ -25,6 +28,8 @@ export type DialerOptions = {
   readonly http2?: boolean | undefined
   /** Resolver, as `dns.lookup` with `all`. Given by tests. */
   readonly resolve?: Resolver | undefined
+  /** Whether an address is one of this machine's. Given by tests. */
+  readonly isOwn?: ((address: string) => boolean) | undefined
 }
 
 export type Resolver = (
@@ -47,9 +52,11 @@ export class AddressRefused extends Error {
 
 export function createDialer(options: DialerOptions): Connector {
   const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS, http2 = false } = options
+  const { ownNames = [], isOwn = isOwnAddress } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
-  const isAllowed = (address: string) => privateNetworks || isPublicAddress(address)
+  const isAllowed = (address: string) =>
+    privateNetworks || (isPublicAddress(address) && !isOwn(address))
 
   const lookup: LookupFunction = (hostname, { all }, done) => {
     const answer = (error: Error | null, addresses: readonly LookupAddress[]) => {
@@ -72,6 +79,9 @@ export function createDialer(options: DialerOptions): Connector {
 
   return (target, callback) => {
     const literal = target.hostname.replace(/^\[|\]$/g, '')
+    if (!privateNetworks && isOwnName(literal, ownNames)) {
+      return callback(new AddressRefused(literal), null)
+    }
     if (isIP(literal) !== 0 && !isAllowed(literal)) {
       return callback(new AddressRefused(literal), null)
     }

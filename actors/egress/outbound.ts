@@ -10,7 +10,10 @@ export type EgressSettings = Pick<
   | 'egress_allow_non_standard_ports'
   | 'egress_ca_pem_path'
   | 'egress_dns_overrides'
->
+> & {
+  /** Hosts this service answers on, which nobody's call may come back to. */
+  readonly own_names: readonly string[]
+}
 
 export type Outbound = {
   /** Connects to checked addresses only. */
@@ -29,6 +32,7 @@ export function outbound(
   return {
     dialer: createDialer({
       privateNetworks,
+      ownNames: settings.own_names,
       dnsOverrides: settings.egress_dns_overrides,
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
       ...more,

@@ -91,6 +91,7 @@ export async function openWebhookStage(): Promise<WebhookStage> {
       timeout_secs: 15,
       allow_private_networks: true,
       nonStandardPorts: true,
+      ownNames: [],
       ca_pem_path: caPath,
     },
   })

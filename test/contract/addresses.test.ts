@@ -21,7 +21,13 @@ import { openCaptcha } from '../../actors/risk/captcha.js'
 import { createTokenEndpoint } from '../../actors/vault/token-endpoint.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
-import { ALLOWED_URLS, REFUSED_ADDRESSES, REFUSED_URLS } from '../actors/egress/corpus.js'
+import {
+  ALLOWED_URLS,
+  OWN_NAMES,
+  OWN_URLS,
+  REFUSED_ADDRESSES,
+  REFUSED_URLS,
+} from '../actors/egress/corpus.js'
 
 /** What a feature says when it did not connect, in its own words; null: it would have connected. */
 type Refusal = string | null
@@ -38,6 +44,7 @@ const production = {
   egress_allow_non_standard_ports: false,
   egress_ca_pem_path: undefined,
   egress_dns_overrides: {},
+  own_names: OWN_NAMES,
 }
 
 const FEATURES: readonly Feature[] = [
@@ -49,6 +56,7 @@ const FEATURES: readonly Feature[] = [
       if (target.tag === 'refused') return target.fault
       const connect = createDialer({
         privateNetworks: false,
+        ownNames: OWN_NAMES,
         dnsOverrides: {},
         resolve,
         http2: true,
@@ -83,6 +91,7 @@ const FEATURES: readonly Feature[] = [
         allow_private_networks: false,
         ca_pem_path: undefined,
         nonStandardPorts: false,
+        ownNames: OWN_NAMES,
       }
       const sender = createSender({ settings, clock, resolve })
       const outgoing = {
@@ -215,7 +224,7 @@ const answering =
 const nobody: Resolver = (name, done) => done(new Error(`${name} was looked up`), [])
 
 /** Everything that a fault may be called when nothing was connected. */
-const PROHIBITED = /prohibited|unknown|url_host/
+const PROHIBITED = /prohibited|unknown|url_host|in lower case/
 
 for (const feature of FEATURES) {
   test(`${feature.name}: a name that means a refused address is not connected to`, async (t) => {
@@ -231,6 +240,10 @@ for (const feature of FEATURES) {
       const refusal = await feature.ask('https://name.example/', answering(...answers))
       t.regex(String(refusal), PROHIBITED, answers.join())
     }
+  })
+
+  test(`${feature.name}: a name of this service is not looked up`, async (t) => {
+    for (const url of OWN_URLS) t.regex(String(await feature.ask(url, nobody)), PROHIBITED, url)
   })
 
   if (!feature.takesUrls) continue

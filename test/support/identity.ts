@@ -62,6 +62,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
       egress_allow_private_networks: false,
       egress_allow_non_standard_ports: false,
       egress_ca_pem_path: undefined,
+      own_names: [],
       egress_dns_overrides: {},
     },
     clock,

@@ -201,6 +201,16 @@ export const REFUSED_URLS = [
   ['wss://example.com/', 'url_scheme'],
 ] as const
 
+/** Hosts of the service that asks, with those of its tenants below them. */
+export const OWN_NAMES = ['id.svc.example', 'tenants.svc.example']
+export const OWN_URLS = [
+  'https://id.svc.example/',
+  'https://id.svc.example:443/v1/proxy',
+  'https://ID.SVC.example./',
+  'https://tenants.svc.example/',
+  'https://harbour.tenants.svc.example/',
+] as const
+
 /** What is asked for, and the host and path that are asked. */
 export const ALLOWED_URLS = [
   ['https://example.com', 'example.com', '/'],
@@ -210,4 +220,7 @@ export const ALLOWED_URLS = [
   ['https://a.b-c.example/%2e%2E/x', 'a.b-c.example', '/x'],
   ['https://example.com//double//slash', 'example.com', '//double//slash'],
   ['https://example.com/a@b', 'example.com', '/a@b'],
+  // Beside our own names.
+  ['https://svc.example/', 'svc.example', '/'],
+  ['https://other-id.svc.example/', 'other-id.svc.example', '/'],
 ] as const

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import type { LookupAddress } from 'node:dns'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import test, { type ExecutionContext } from 'ava'
 import { isPublicAddress } from '../../../actors/egress/addresses.js'
 import { createDialer, type DialerOptions } from '../../../actors/egress/dialer.js'
+import { isOwnAddress } from '../../../actors/egress/ourselves.js'
 import { judgeTarget } from '../../../actors/egress/targets.js'
 import { ALLOWED_ADDRESSES, ALLOWED_URLS, REFUSED_ADDRESSES, REFUSED_URLS } from './corpus.js'
 
@@ -103,6 +105,29 @@ for (const [title, hostname, options] of [
     t.is(accepted(), 0)
   })
 }
+
+test('an address of this machine is refused however public it is', async (t) => {
+  const isOwn = (address: string) => address === '93.184.215.14'
+  for (const [hostname, options] of [
+    ['93.184.215.14', {}],
+    ['self.example', answering('93.184.215.14')],
+    ['self.example', answering('2606:4700:4700::1111', '93.184.215.14')],
+  ] as const) {
+    const { error } = await dial(hostname, 443, { ...options, isOwn })
+    t.is(error?.code, 'SVC_ADDRESS_REFUSED')
+  }
+})
+
+test('the addresses of the interfaces are those of this machine, mapped or not', (t) => {
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  t.true(addresses.length > 0)
+  for (const { address, family } of addresses) {
+    t.true(isOwnAddress(address))
+    if (family === 'IPv4') t.true(isOwnAddress(`::FFFF:${address}`))
+  }
+  t.false(isOwnAddress('93.184.215.14'))
+  t.false(isOwnAddress(''))
+})
 
 test('a name without an address is not found', async (t) => {
   const { error } = await dial('none.example', 1, answering())

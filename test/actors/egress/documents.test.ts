@@ -35,6 +35,7 @@ async function opened(t: ExecutionContext, answer: Answer, { open = true } = {})
       egress_allow_private_networks: open,
       egress_allow_non_standard_ports: true,
       egress_ca_pem_path: caPath,
+      own_names: [],
       egress_dns_overrides: { [UPSTREAM_NAME]: '127.0.0.1' },
     },
   })
@@ -150,6 +151,7 @@ test('every address of the corpus is refused before anything is asked', async (t
       egress_allow_private_networks: false,
       egress_allow_non_standard_ports: false,
       egress_ca_pem_path: undefined,
+      own_names: [],
       egress_dns_overrides: {},
     },
     resolve: () => t.fail('a name was resolved'),

@@ -1,0 +1,21 @@
+/** What the features that connect outwards are given of the settings: one reading for all of them. */
+import type { SenderSettings } from '../actors/deliveries/sender.js'
+import type { EgressSettings } from '../actors/egress/outbound.js'
+import type { Settings } from './settings.js'
+
+export function egressSettingsOf(settings: Settings): EgressSettings {
+  return { ...settings.vault, own_names: ownNamesOf(settings) }
+}
+
+export function senderSettingsOf(settings: Settings): SenderSettings {
+  return {
+    ...settings.webhooks,
+    nonStandardPorts: settings.security.webhook_allow_non_standard_ports,
+    ownNames: ownNamesOf(settings),
+  }
+}
+
+/** The hosts this service is known by; those of tenants are below `server.base_domain`. */
+function ownNamesOf({ oidc, server }: Settings): readonly string[] {
+  return [...new Set([new URL(oidc.issuer_url).hostname, server.base_domain.toLowerCase()])]
+}
