@@ -15,13 +15,13 @@ import { openCharge } from '../commerce/charges.js'
 import { railDesk } from '../commerce/desk.js'
 import type { BillingNeeds } from './needs.js'
 
-export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
+export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
   const { database, clock, random } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
 
-  /** The charge of the next period, unless the subscription ends instead. */
+  /** The charge of the next period, unless the subscription ends instead, or has to wait. */
   function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
     return database.tenant(
       tenantId,
@@ -33,7 +33,10 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal'>) {
           return
         }
         if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
-          throw new Error(`the books of ${now.rail} in ${now.currency} are full`)
+          const { rail, currency } = now
+          const what = { tenantId, subscriptionId: id, rail, currency }
+          life.log.error(what, 'the books of a rail are full: a renewal waits')
+          return
         }
         const period = now.period + 1
         const told = await openCharge(tx, means, {

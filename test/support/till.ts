@@ -9,7 +9,7 @@ import type { Caller } from '../../actors/domain/audit.js'
 import { settlementActor } from '../../actors/settlement/actor.js'
 import { type HeldClock, heldClock } from '../../runtime/kernel/clock.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
-import { silentLogger } from '../../runtime/kernel/log.js'
+import { type Logger, silentLogger } from '../../runtime/kernel/log.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import type { Database } from '../../storage/sql.js'
 
@@ -41,14 +41,14 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
   const needs = { database, clock, random, rails, paid: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
-  const life = { signal: new AbortController().signal, log: silentLogger }
+  const life = { signal: new AbortController().signal }
   return {
     clock,
     checkout: spawnInline(checkoutActor, { ...needs, settings, sealer }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */
-    worker: () => billingRounds(needs, life).round,
+    worker: (log: Logger = silentLogger) => billingRounds(needs, { ...life, log }).round,
   }
 }
 

@@ -3,7 +3,10 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { intervalsAfter, periodBounds } from '../../../actors/commerce/periods.js'
 import { DUNNING_MS } from '../../../actors/commerce/outcome.js'
+import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
+import { BOOK_MINOR_MAX } from '../../../storage/ledger.js'
 import { freshDatabase } from '../../support/database.js'
+import { sql } from '../../support/identity.js'
 import { merchantIn } from '../../support/merchant.js'
 import { auditBooks, BUYER, callerIn, type Mishap, openTill } from '../../support/till.js'
 
@@ -116,6 +119,53 @@ test.serial(
     await round()
     t.is((await charges()).length, 1)
     t.is((await read()).status, 'canceled')
+  },
+)
+
+test.serial(
+  'a renewal that could not be booked waits, and is charged once there is room',
+  async (t) => {
+    const { clock, worker, read, charges, tenantId, id } = await subscribed()
+    const told: [object, string][] = []
+    const note = (what: object, words: string) => void told.push([what, words])
+    const log = { ...silentLogger, error: note } as unknown as Logger
+    const workers = [worker(log), worker(log)]
+    const rounds = () => Promise.all(workers.map((round) => round()))
+    await rounds()
+    // A clearing account with room for so much more.
+    const leave = (minor: number) =>
+      sql(
+        database,
+        `update ledger_accounts set balance_minor = ${BOOK_MINOR_MAX - minor}
+       where tenant_id = $1 and account = 'clearing'`,
+        [tenantId],
+      )
+    await leave(1_998)
+    clock.advance(DAY_MS)
+    for (let turn = 0; turn < 3; turn += 1) {
+      await rounds()
+      clock.advance(61_000)
+    }
+    t.is((await charges()).length, 1, 'nobody was asked for money, and nothing was begun')
+    t.like(await read(), { status: 'active', period: 1 })
+    t.is(told.length, 3, 'each look says so, and one worker looks')
+    t.like(told[0]![0], { tenantId, subscriptionId: id, rail: 'sandbox', currency: 'USD' })
+    t.regex(told[0]![1], /books of a rail are full/)
+
+    await leave(1_999)
+    await rounds()
+    t.like(await read(), { status: 'active', period: 2 })
+    const [renewed, ...before] = await charges()
+    t.like(renewed, { status: 'succeeded', amountMinor: 1_999, subscriptionId: id })
+    t.is(before.length, 1)
+    t.is(told.length, 3)
+    const [account] = await sql<{ full: boolean }>(
+      database,
+      `select balance_minor = ${BOOK_MINOR_MAX} as full from ledger_accounts
+     where tenant_id = $1 and account = 'clearing'`,
+      [tenantId],
+    )
+    t.true(account!.full, 'to the last minor unit')
   },
 )
 
