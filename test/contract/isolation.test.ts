@@ -3,12 +3,13 @@
  * the OpenAPI document that names an object is asked for a real one of somebody else's, with a token
  * that may do everything in its own tenant. An operation for which no object is known here fails.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import test from 'ava'
 import { type Answer, apiOf, type Json } from '../support/api.js'
 import { dataDigest } from '../support/data-digest.js'
 import { ask as askDelegation } from '../support/delegation.js'
 import { type Estate, estate } from '../support/estate.js'
+import { startFacilitator } from '../support/facilitator.js'
 import { startReceiver } from '../support/receiver.js'
 import { REGISTRATION } from '../support/registering.js'
 import { sampler, type Schema } from '../support/schema-sample.js'
@@ -16,6 +17,17 @@ import { testService } from '../support/service.js'
 import { COMMERCE, PUBLIC } from '../support/shop.js'
 
 const receiver = await startReceiver()
+/** Says yes to everything: nothing is on a chain here. */
+const facilitator = await startFacilitator(null)
+facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
+  const { authorization } = paymentPayload.payload as { authorization: { from: string } }
+  const { network, amount } = paymentRequirements
+  const payer = authorization.from
+  const transaction = `0x${randomBytes(32).toString('hex')}`
+  return operation === 'verify'
+    ? { isValid: true, payer }
+    : { success: true, payer, transaction, network, amount }
+}
 const running = await testService({
   environment: {
     SVC_OPENAPI__EXPOSURE: 'internal',
@@ -25,6 +37,8 @@ const running = await testService({
     SVC_ENTERPRISE_SSO__ENABLED: 'true',
     SVC_VERIFIED_DOMAINS__ENABLED: 'true',
     ...COMMERCE,
+    SVC_COMMERCE__X402_ENABLED: 'true',
+    SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
     ...REGISTRATION,
   },
 })
@@ -38,6 +52,7 @@ test.after.always(async () => {
   await api.close()
   await running.end()
   await receiver.close()
+  await facilitator.close()
 })
 
 type Operation = {

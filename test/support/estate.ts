@@ -8,6 +8,8 @@ import { PUBLIC } from './shop.js'
 import { CALLBACK, relyingParty } from './relying-party.js'
 import { TOKENS } from './registering.js'
 import { sql } from './identity.js'
+import { NETWORK, newAccount } from './chain.js'
+import { authorize, encode } from './x402-shop.js'
 
 /** Ids by the path of an operation up to and with the parameter that they stand for. */
 export type Objects = Readonly<Record<string, string>>
@@ -230,7 +232,33 @@ async function trade(api: Api, token: string): Promise<Objects> {
     [`${PUBLIC}/fulfillment/{charge_id}`]: String(sale['charge_id']),
     [`${at}/disputes/{id}`]: String(dispute!['id']),
     [`${at}/subscriptions/{id}`]: String(subscription['subscription_id']),
+    [`${at}/x402-payments/{id}`]: await paidByX402(api, token, price),
   }
+}
+
+/** A payment by x402 in USDC of Base Sepolia, of which the facilitator said that it settled. */
+async function paidByX402(api: Api, token: string, price: string): Promise<string> {
+  const payTo = newAccount().address
+  const link = expectStatus(
+    201,
+    await api.post('/api/v1/commerce/payment-links', token, {
+      price_id: price,
+      x402: { network: NETWORK, pay_to: payTo },
+    }),
+  )
+  const terms = `${PUBLIC}/payment-links/${String(link['token'])}/x402?buyer_country=US&buyer_region=CA`
+  const { accepts } = expectStatus(402, await api.get(terms))
+  const accepted = (accepts as Json[])[0]!
+  const payload = await authorize(newAccount(), {
+    token: String(accepted['asset']),
+    to: payTo,
+    value: BigInt(String(accepted['amount'])),
+    name: 'USDC',
+  })
+  const proof = encode({ x402Version: 2, accepted, payload })
+  expectStatus(200, await api.call('POST', terms, { headers: { 'payment-signature': proof } }))
+  const { rows } = await api.list('/api/v1/commerce/x402-payments', token)
+  return String(rows[0]!['id'])
 }
 
 /** A list, once it fits. */

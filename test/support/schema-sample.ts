@@ -6,11 +6,18 @@ export type Schema = Json & {
   properties?: Record<string, Schema>
   items?: Schema
   anyOf?: Schema[]
+  oneOf?: Schema[]
 }
 
 export type Sampler = (schema: Schema) => unknown
 
-const TEXTS = ['https://receiver.example.com/hook', 'someone@example.com', 'example', '1']
+const TEXTS = [
+  'https://receiver.example.com/hook',
+  'someone@example.com',
+  'example',
+  '1',
+  `0x${'1'.repeat(64)}`,
+]
 
 /**
  * @param document the OpenAPI document whose components are referred to
@@ -24,7 +31,8 @@ export function sampler(document: Json, members: Readonly<Record<string, unknown
     if (typeof reference === 'string') return sample(components[lastOf(reference)] ?? {})
     if ('const' in schema) return schema['const']
     if (Array.isArray(schema['enum'])) return (schema['enum'] as unknown[])[0]
-    if (schema.anyOf !== undefined) return sample(schema.anyOf[0] ?? {})
+    const choices = schema.anyOf ?? schema.oneOf
+    if (choices !== undefined) return sample(choices[0] ?? {})
     switch (schema['type']) {
       case 'object': {
         const required = (schema['required'] ?? []) as string[]
