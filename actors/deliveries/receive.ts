@@ -1,6 +1,7 @@
 /** What a receiver does with a delivery: the six verification rules of interface.md, as one function. */
 import { timingSafeEqual } from 'node:crypto'
 import { deriveKey, suiteMac, WEBHOOK_SUITE } from './canonical.js'
+import { SECRET_BYTES_MIN } from './signer.js'
 
 /** Header lookup by lower-case name; `undefined` when absent. */
 export type ReceivedHeaders = Readonly<Record<string, string | undefined>>
@@ -50,6 +51,8 @@ export function receive(
   let genuine = false
   // Every secret is tried, so that the time taken does not tell which one matched.
   for (const secret of secrets) {
+    // One that was not set is empty, and anybody can sign with that.
+    if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) continue
     const mac = suiteMac(deriveKey(secret), fields, body).digest()
     if (timingSafeEqual(mac, sent)) genuine = true
   }

@@ -9,6 +9,7 @@ using System.Text.RegularExpressions;
 static class Receiver
 {
     const long MaxAgeSecs = 300;
+    const int SecretBytesMin = 16;
     static readonly Regex Decimal = new Regex(@"\A(0|[1-9][0-9]{0,14})\z");
     static readonly Regex Visible = new Regex(@"\A[!-~]{1,255}\z");
     static readonly Regex HexMac = new Regex(@"\Asha256=[0-9a-f]{64}\z");
@@ -20,6 +21,7 @@ static class Receiver
         string suite = Header(headers, "signature-suite"), signature = Header(headers, "signature-256");
         string timestamp = Header(headers, "timestamp"), maxAge = Header(headers, "signature-max-age");
         string delivery = Header(headers, "delivery"), name = Header(headers, "event");
+        if (Encoding.UTF8.GetByteCount(secret) < SecretBytesMin) return false;
         if (suite != "svc-webhook-v1" || !HexMac.IsMatch(signature)) return false;
         if (!Decimal.IsMatch(timestamp) || !Decimal.IsMatch(maxAge)) return false;
         if (!Visible.IsMatch(delivery) || !Visible.IsMatch(name)) return false;

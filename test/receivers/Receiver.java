@@ -8,6 +8,7 @@ import javax.crypto.spec.SecretKeySpec;
 
 final class Receiver {
   private static final long MAX_AGE_SECS = 300;
+  private static final int SECRET_BYTES_MIN = 16;
 
   /** Headers by lower-case name; the body must be the bytes as received. */
   static boolean verify(Map<String, String> headers, byte[] body, String secret, long nowSecs)
@@ -20,6 +21,7 @@ final class Receiver {
     String event = headers.getOrDefault("x-svc-event", "");
     String decimal = "0|[1-9][0-9]{0,14}";
     String visible = "[!-~]{1,255}";
+    if (utf8(secret).length < SECRET_BYTES_MIN) return false;
     if (!suite.equals("svc-webhook-v1") || !signature.matches("sha256=[0-9a-f]{64}")) return false;
     if (!timestamp.matches(decimal) || !maxAge.matches(decimal)) return false;
     if (!delivery.matches(visible) || !event.matches(visible)) return false;

@@ -4,6 +4,7 @@ import re
 import time
 
 MAX_AGE_SECS = 300
+SECRET_BYTES_MIN = 16
 DECIMAL = re.compile(r"0|[1-9][0-9]{0,14}")
 VISIBLE = re.compile(r"[!-~]{1,255}")
 
@@ -16,6 +17,8 @@ def verify(headers, body, secret, now=None):
     max_age = headers.get("x-svc-signature-max-age", "")
     delivery = headers.get("x-svc-delivery", "")
     event = headers.get("x-svc-event", "")
+    if len(secret.encode()) < SECRET_BYTES_MIN:
+        return False
     if suite != "svc-webhook-v1" or not re.fullmatch(r"sha256=[0-9a-f]{64}", signature):
         return False
     if not DECIMAL.fullmatch(timestamp) or not DECIMAL.fullmatch(max_age):

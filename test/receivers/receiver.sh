@@ -5,6 +5,7 @@ verify() {
   local timestamp=${HTTP_X_SVC_TIMESTAMP-} max_age=${HTTP_X_SVC_SIGNATURE_MAX_AGE-}
   local delivery=${HTTP_X_SVC_DELIVERY-} event=${HTTP_X_SVC_EVENT-}
   local decimal='^(0|[1-9][0-9]{0,14})$' visible='^[!-~]{1,255}$' hex='^sha256=[0-9a-f]{64}$'
+  ((${#secret} >= 16)) || return 1
   [[ $suite == svc-webhook-v1 && $signature =~ $hex ]] || return 1
   [[ $timestamp =~ $decimal && $max_age =~ $decimal ]] || return 1
   [[ $delivery =~ $visible && $event =~ $visible ]] || return 1

@@ -1,6 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
 const MAX_AGE_SECS = 300
+const SECRET_BYTES_MIN = 16
 const DECIMAL = /^(0|[1-9][0-9]{0,14})$/
 const VISIBLE = /^[!-~]{1,255}$/
 
@@ -17,6 +18,7 @@ export function verify(
   const maxAge = headers['x-svc-signature-max-age'] ?? ''
   const delivery = headers['x-svc-delivery'] ?? ''
   const event = headers['x-svc-event'] ?? ''
+  if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) return false
   if (suite !== 'svc-webhook-v1' || !/^sha256=[0-9a-f]{64}$/.test(signature)) return false
   if (!DECIMAL.test(timestamp) || !DECIMAL.test(maxAge)) return false
   if (!VISIBLE.test(delivery) || !VISIBLE.test(event)) return false

@@ -3,7 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import test, { type ExecutionContext } from 'ava'
+import { freshDatabase } from '../support/database.js'
 import { program } from '../support/programs.js'
 import { body, type Case, CASES, good, webhook } from '../vectors/webhook-cases.js'
 import { verify } from './receiver.js'
@@ -67,6 +69,31 @@ test('the receiver in TypeScript agrees with the table', (t) => {
   for (const one of TABLE) {
     const { headers, body: sent, secret, now } = given(one)
     t.is(verify(headers, sent, secret, now), one.verdict === 'genuine', one.title)
+  }
+})
+
+test('the statements of docs/webhook-receivers.md let one of many of the same id through', async (t) => {
+  const [create, keep] = [...PAGE.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, text]) => text!)
+  const fresh = await freshDatabase(t)
+  const clients = Array.from({ length: 8 }, () => new Client(fresh.superuserUrl))
+  await Promise.all(clients.map((client) => client.connect()))
+  try {
+    const [first, second] = clients
+    await first!.query(create!)
+    const once = (id: string) =>
+      Promise.all(
+        clients.map(async (client) => (await client.query(keep!, [id])).rowCount ?? 0),
+      ).then((counts) => counts.filter((count) => count === 1).length)
+    t.is(await once('a'), 1)
+    t.is(await once('a'), 0)
+
+    await first!.query('begin')
+    t.is((await first!.query(keep!, ['b'])).rowCount, 1)
+    const waiting = second!.query(keep!, ['b'])
+    await first!.query('rollback')
+    t.is((await waiting).rowCount, 1, 'where the work failed, the next one does it')
+  } finally {
+    await Promise.all(clients.map((client) => client.end()))
   }
 })
 

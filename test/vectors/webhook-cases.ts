@@ -1,4 +1,5 @@
 /** What a receiver must let through and what not: the table that every receiver agrees with. */
+import { deriveKey, suiteMac } from '../../actors/deliveries/canonical.js'
 import type { ReceivedHeaders, ReceiveFault } from '../../actors/deliveries/receive.js'
 import { createSigner } from '../../actors/deliveries/signer.js'
 import { contract } from './contract.js'
@@ -20,6 +21,14 @@ export function good(changed: Partial<typeof delivery> = {}): Record<string, str
   const outcome = createSigner().sign({ ...delivery, ...changed })
   if (outcome.tag !== 'signed') throw new Error(outcome.field)
   return { ...outcome.headers }
+}
+
+/** As the rules say, with a secret that no sender takes. */
+function signedWith(secret: string): Record<string, string> {
+  const { delivery_id: deliveryId, event_type: eventType, timestamp, max_age: maxAge } = webhook
+  const fields = { timestamp: String(timestamp), maxAge: String(maxAge), deliveryId, eventType }
+  const mac = suiteMac(deriveKey(secret), fields, body).digest('hex')
+  return { 'x-svc-signature-256': `sha256=${mac}` }
 }
 
 export const SHORT_SECRET = 'secret-of-15-by'
@@ -105,6 +114,18 @@ export const CASES: readonly Case[] = [
   {
     title: 'another delivery id',
     headers: { 'x-svc-delivery': 'x' },
+    verdict: 'wrong_signature',
+  },
+  {
+    title: 'a secret of 15 bytes',
+    headers: signedWith(SHORT_SECRET),
+    secrets: [SHORT_SECRET],
+    verdict: 'wrong_signature',
+  },
+  {
+    title: 'an empty secret, with which anybody can sign',
+    headers: signedWith(''),
+    secrets: [''],
     verdict: 'wrong_signature',
   },
   {

@@ -9,7 +9,10 @@ import (
 	"strings"
 )
 
-const maxAgeSecs = 300
+const (
+	maxAgeSecs     = 300
+	secretBytesMin = 16
+)
 
 var (
 	decimal = regexp.MustCompile(`\A(0|[1-9][0-9]{0,14})\z`)
@@ -22,6 +25,9 @@ func Verify(headers map[string]string, body []byte, secret string, nowSecs int64
 	suite, signature := headers["x-svc-signature-suite"], headers["x-svc-signature-256"]
 	timestamp, maxAge := headers["x-svc-timestamp"], headers["x-svc-signature-max-age"]
 	delivery, event := headers["x-svc-delivery"], headers["x-svc-event"]
+	if len(secret) < secretBytesMin {
+		return false
+	}
 	if suite != "svc-webhook-v1" || !hexMAC.MatchString(signature) {
 		return false
 	}
