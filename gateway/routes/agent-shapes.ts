@@ -100,6 +100,9 @@ export const ChallengeRequest = z
       [agent_id, did, key_id].filter((name) => name !== undefined).length === 1,
     { message: 'name the agent by exactly one of agent_id, did and key_id' },
   )
+  .refine(({ tenant_id, tenant_slug }) => tenant_id === undefined || tenant_slug === undefined, {
+    message: 'tenant_id and tenant_slug exclude one another',
+  })
   .meta({ id: 'AgentChallengeRequest' })
 
 /** Decimal, below 2^64, no sign, no leading zeros; a JSON number is refused (decisions.md 1.3). */

@@ -1,7 +1,8 @@
 /**
  * A flood of registration starts does not stop an honest registration (decisions.md 1.3 and 23).
- * The suite floods for moments at a rate that every machine can send; TEST_LONG sends 5,000 a
- * second for half a minute. Nothing is said of times: a registration succeeds or it does not.
+ * The suite floods for moments at a rate that every machine can send; TEST_LONG offers 5,000 a second
+ * for half a minute, whatever becomes of them: a start that is shed was offered too. Nothing is said
+ * of times: a registration succeeds or it does not.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -16,7 +17,9 @@ import { testService } from '../support/service.js'
 const LONG = process.env['TEST_LONG'] !== undefined
 const PER_SECOND = LONG ? 5_000 : 400
 const SECONDS = LONG ? 30 : 4
-const CONNECTIONS = LONG ? 512 : 64
+const CONNECTIONS = LONG ? 2_000 : 400
+/** Of the rate: what a stalled machine may fall short by, at the end, and still have flooded. */
+const OFFERED_LEAST = 0.95
 const BITS = 8
 const FLOOD_BITS = 4
 const TRICKLE = 60
@@ -99,16 +102,19 @@ for (const [kind, make] of Object.entries(KINDS)) {
     const flood = startFlood({ port, perSecond: PER_SECOND, connections: CONNECTIONS, requests })
     const registered: Tries[] = []
     let told = await flood.tally()
-    while (told.seconds < SECONDS || told.answered < PER_SECOND || registered.length < 3) {
+    while (told.seconds < SECONDS || registered.length < 3) {
       registered.push(await register(tenantId))
       told = await flood.tally()
     }
     const tally = await flood.end()
-    t.log(`${Math.round(tally.sent / tally.seconds)} starts a second were sent`, tally)
+    const rate = (count: number) => Math.round(count / tally.seconds)
+    t.log(`${rate(tally.offered)} starts a second offered, ${rate(tally.answered)} answered`, tally)
     t.log(`${registered.length} honest registrations`, {
       tries: Math.max(...registered.map(({ tries }) => tries)),
       bits: Math.max(...registered.map(({ bits }) => bits)),
     })
+    t.true(rate(tally.offered) >= PER_SECOND * OFFERED_LEAST, 'the flood was one')
+    t.true(tally.brokenOff < tally.offered / 2, 'and was not turned away at the door')
     for (const { answer, bits } of registered) {
       t.is(answer.status, 200, JSON.stringify(answer.body))
       t.true(bits >= BITS && bits <= BITS + FLOOD_BITS, String(bits))

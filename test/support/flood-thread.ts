@@ -1,4 +1,9 @@
-/** Sends a flood, on a thread of its own: what it costs is not taken from whoever is flooded. */
+/**
+ * Sends a flood, on a thread of its own: what it costs is not taken from whoever is flooded. It is an
+ * open loop. A request that is due is sent on a connection that waits for nothing, else on a new one,
+ * and where there are as many as it may have, the one that has waited longest is given up for it: who
+ * floods does not wait to be answered.
+ */
 import { connect, type Socket } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FloodJob, FloodTally } from './flood.js'
@@ -8,69 +13,75 @@ const TICK_MS = 5
 const { port, perSecond, connections, requests } = workerData as FloodJob
 const buffers = requests.map((text) => Buffer.from(text))
 const statuses: Record<string, number> = {}
-/** One request at a time over each connection. */
-const idle: Socket[] = []
-const open = new Set<Socket>()
-let sent = 0
+/** Answered, and kept open by the other side. */
+const idle = new Set<Socket>()
+/** With a request under way, the one that has waited longest first. */
+const waiting = new Set<Socket>()
+let offered = 0
 let answered = 0
+let givenUp = 0
 let brokenOff = 0
 let ended = false
 const startedMs = performance.now()
+const elapsedMs = () => performance.now() - startedMs
 
-function enter(): void {
+function enter(): Socket {
   const socket = connect(port, '127.0.0.1').setNoDelay(true)
-  open.add(socket)
-  let head = ''
-  let bodyBytes = 0
-  socket.on('connect', () => ready(socket))
+  let text = ''
   socket.on('data', (chunk: Buffer) => {
-    head += chunk.toString('latin1')
-    const end = head.indexOf('\r\n\r\n')
+    text += chunk.toString('latin1')
+    const end = text.indexOf('\r\n\r\n')
     if (end < 0) return
-    bodyBytes = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
-    if (head.length < end + 4 + bodyBytes) return
-    const status = head.slice(9, 12)
+    const bodyBytes = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? 0)
+    if (text.length < end + 4 + bodyBytes) return
+    const status = text.slice(9, 12)
     statuses[status] = (statuses[status] ?? 0) + 1
     answered += 1
-    head = ''
-    ready(socket)
+    text = ''
+    if (waiting.delete(socket)) idle.add(socket)
   })
   socket.on('error', () => undefined)
   socket.on('close', () => {
-    open.delete(socket)
-    if (ended) return
-    brokenOff += 1
-    setTimeout(enter, TICK_MS)
+    idle.delete(socket)
+    // A connection that was given up is no longer among those that wait.
+    if (waiting.delete(socket) && !ended) brokenOff += 1
   })
+  return socket
 }
 
-function ready(socket: Socket): void {
-  if (due() > sent) send(socket)
-  else idle.push(socket)
+function offer(): void {
+  const [rested] = idle
+  if (rested !== undefined) idle.delete(rested)
+  else if (waiting.size >= connections) giveUp()
+  const socket = rested ?? enter()
+  waiting.add(socket)
+  socket.write(buffers[offered % buffers.length]!)
+  offered += 1
 }
 
-const due = () => Math.floor(((performance.now() - startedMs) / 1000) * perSecond)
-
-function send(socket: Socket): void {
-  socket.write(buffers[sent % buffers.length]!)
-  sent += 1
+function giveUp(): void {
+  const [longest] = waiting
+  waiting.delete(longest!)
+  longest!.destroy()
+  givenUp += 1
 }
 
-for (let count = 0; count < connections; count += 1) enter()
-const timer = setInterval(() => {
-  while (sent < due() && idle.length > 0) {
-    const socket = idle.pop()!
-    if (!socket.destroyed) send(socket)
-  }
-}, TICK_MS)
+/** What is due by now, however long ago it was due. */
+function tick(): void {
+  const due = Math.floor((elapsedMs() / 1000) * perSecond)
+  while (offered < due) offer()
+}
+
+const timer = setInterval(tick, TICK_MS)
 
 parentPort!.on('message', (what: 'tally' | 'end') => {
-  if (what === 'end') {
-    ended = true
-    clearInterval(timer)
-    for (const socket of open) socket.destroy()
-  }
-  const seconds = (performance.now() - startedMs) / 1000
-  parentPort!.postMessage({ sent, answered, brokenOff, statuses, seconds } satisfies FloodTally)
-  if (what === 'end') parentPort!.close()
+  tick()
+  const seconds = elapsedMs() / 1000
+  const tally = { offered, answered, givenUp, brokenOff, statuses, seconds } satisfies FloodTally
+  parentPort!.postMessage(tally)
+  if (what !== 'end') return
+  ended = true
+  clearInterval(timer)
+  for (const socket of [...idle, ...waiting]) socket.destroy()
+  parentPort!.close()
 })

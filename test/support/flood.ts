@@ -8,16 +8,19 @@ export const START = '/api/v1/agents/auth/register/pow'
 
 export type FloodJob = {
   readonly port: number
-  /** Requests to be sent each second, as far as `connections` can carry them one at a time. */
+  /** Requests that are sent each second, whether or not anything answers. */
   readonly perSecond: number
+  /** Requests that are under way at most; beyond that the oldest is given up for the next. */
   readonly connections: number
   /** Whole requests as they go over the wire, sent in turn again and again. */
   readonly requests: readonly string[]
 }
 
 export type FloodTally = {
-  readonly sent: number
+  readonly offered: number
   readonly answered: number
+  /** Offered, and not waited for to the end. */
+  readonly givenUp: number
   /** Connections that the other side closed. */
   readonly brokenOff: number
   readonly statuses: Readonly<Record<string, number>>
