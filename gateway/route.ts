@@ -125,7 +125,7 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A request without a body means the empty object. */
       readonly optional?: boolean | undefined
-      /** Text with NUL or halves of surrogate pairs is taken too: it is handed on, not kept. */
+      /** Takes what `findLost` finds, too: it is handed on, not kept. */
       readonly anyText?: boolean | undefined
     }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }

@@ -6,6 +6,7 @@ import type { Exchange } from '../exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../problems.js'
 import type { BodyRule, FormFields } from '../route.js'
+import { findLost } from './lost.js'
 
 const JSON_DEPTH_MAX = 64
 const FIELDS_MAX = 200
@@ -73,37 +74,16 @@ function parseJson({ schema, anyText }: JsonRule, text: string): Parsed<unknown>
     return badBody('The body is not JSON.')
   }
   const result = checked(schema, value, bodyPointer)
-  // Only an escape can bring such a character: the text itself is UTF-8 without control characters.
-  if (!result.ok || anyText === true || !ESCAPED.test(text)) return result
-  const path = unkeepable(result.value)
-  if (path === null) return result
+  if (!result.ok || anyText === true) return result
+  const lost = findLost(text, result.value)
+  if (lost === null) return result
+  const { path, detail } = lost
   const pointer = bodyPointer(path)
-  const detail = 'Must not hold NUL or half of a surrogate pair.'
   return bad({
     name: 'bad-request',
     detail: `${pointer}: ${detail}`,
     errors: [{ pointer, detail }],
   })
-}
-
-const ESCAPED = /\\u(?:0000|[dD][89a-fA-F])/
-/** With `u`, a surrogate of a pair is none by itself. */
-const UNKEEPABLE = /[\0\p{Cs}]/u
-
-/**
- * Where a text is that no program can be trusted to hand on as it is (RFC 7493 section 2.1,
- * RFC 8259 section 8.2), PostgreSQL among them; null where there is none. Names of members count
- * for the object that has them.
- */
-function unkeepable(value: unknown): PropertyKey[] | null {
-  if (typeof value === 'string') return UNKEEPABLE.test(value) ? [] : null
-  if (typeof value !== 'object' || value === null) return null
-  for (const [name, inner] of Object.entries(value)) {
-    if (UNKEEPABLE.test(name)) return []
-    const path = unkeepable(inner)
-    if (path !== null) return [name, ...path]
-  }
-  return null
 }
 
 /** Counts brackets outside of strings. */

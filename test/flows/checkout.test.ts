@@ -61,7 +61,7 @@ test('a price is a whole number of minor units of a currency there is, of a prod
   }
 })
 
-test('text that nothing can keep is a 400 that points at it, from anybody', async (t) => {
+test('what would not come back as it was sent is a 400 that points at it, from anybody', async (t) => {
   const at = `${PUBLIC}/checkout-sessions`
   for (const [body, pointer] of [
     [{ metadata: { order: 'a\0b' } }, '#/metadata/order'],
@@ -76,6 +76,18 @@ test('text that nothing can keep is a 400 that points at it, from anybody', asyn
     t.is(status, 400, JSON.stringify(body))
     t.is(errorsOf(said), pointer, JSON.stringify(said))
   }
+  for (const number of ['12345678901234567890', '-9007199254740992', '1e400']) {
+    const answer = await fetch(running.baseUrl + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{"price_id":"${shop.priceId}","metadata":{"n":[0,${number}]}}`,
+    })
+    t.is(answer.status, 400, number)
+    t.is(errorsOf((await answer.json()) as Json), '#/metadata/n/1', number)
+  }
+  const metadata = { n: [2 ** 53 - 1, 1.5, -0.1, 1e21, 6e23, 0.1 + 0.2, '12345678901234567890'] }
+  const kept = await shop.checkout({ metadata })
+  t.deepEqual((await shop.charge(kept['charge_id']))['metadata'], metadata)
   const { status, body } = await api.post('/api/v1/commerce/products', token, { name: 'T\0ea' })
   t.deepEqual([status, errorsOf(body)], [400, '#/name'])
 })
