@@ -188,7 +188,21 @@ export function judge(of: Case): Verdict {
     if (fault !== undefined)
       return { tag: 'returned', error: fault[0], description: fault[1], redirectUri, state }
   }
-  return { tag: 'valid', request: requestOf(of, redirectUri, state) }
+  const request = requestOf(of, redirectUri, state)
+  if (isKeepable(request)) return { tag: 'valid', request }
+  return {
+    tag: 'returned',
+    error: 'invalid_request',
+    description: 'a parameter holds NUL or half of a surrogate pair',
+    redirectUri,
+    state: isKeepable(state) ? state : null,
+  }
+}
+
+/** PostgreSQL keeps neither NUL nor halves of surrogate pairs. */
+function isKeepable(value: unknown): boolean {
+  const text = JSON.stringify(value).replaceAll('\\\\', '')
+  return !/\\u(?:0000|d[89a-f])/.test(text)
 }
 
 function requestOf(

@@ -47,6 +47,8 @@ export async function areKnownAudiences(
 ): Promise<boolean> {
   const others = asked.filter((audience) => audience !== issuer && audience !== own)
   if (others.length === 0) return true
+  // PostgreSQL takes no NUL, not even to look for it.
+  if (others.some((audience) => audience.includes('\0'))) return false
   const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {
     signal: turn.signal,
   })

@@ -207,6 +207,7 @@ const BAD_REQUESTS: readonly Row[] = [
     return asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token), scope: 'openid vault:read' })
   }],
   ['invalid_target', 'an audience of nobody', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'https://elsewhere.example' })],
+  ['invalid_target', 'an audience with NUL', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'a\0b' })],
   ['invalid_target', 'resource and audience name different things', (s) => asWeb(s, { grant_type: 'client_credentials', audience: s.web.audience, resource: s.running.baseUrl })],
   ['authorization_pending', 'nobody has answered the device', async (s) => asWeb(s, await device(s)), { headers: { 'retry-interval': /^5$/ } }],
   ['slow_down', 'the device polls too fast', async (s) => {

@@ -83,6 +83,29 @@ for (const [title, change] of [
   })
 }
 
+test('what the database cannot keep is an error of the protocol, and no state comes back with it', async (t) => {
+  for (const [parameters, error] of [
+    [{ nonce: 'a\0b' }, 'invalid_request'],
+    [{ login_hint: '\0' }, 'invalid_request'],
+    [{ ui_locales: 'en\0' }, 'invalid_request'],
+    [{ claims: '{"id_token":{"sub":{"value":"\\u0000"}}}' }, 'invalid_request'],
+  ] as const) {
+    t.is(await errorOf(parameters), error, JSON.stringify(parameters))
+  }
+  const { url } = await journey(party, { state: 'a\0b' })
+  const { searchParams } = callbackOf(await browser.get(pathOf(url)))
+  t.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', null])
+  const pushed = await fetch(`${running.baseUrl}/oauth/par`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,
+    },
+    body: new URLSearchParams([...url.searchParams, ['audience', 'a\0b']]),
+  })
+  t.is(pushed.status, 400)
+  t.is(((await pushed.json()) as { error: string }).error, 'invalid_request')
+})
+
 test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
   const { url, verifier } = await journey(party)
   url.searchParams.delete('code_challenge')
