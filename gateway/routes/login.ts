@@ -50,7 +50,11 @@ const showLogin = route(login, 'start', {
     tenant_id: z.string().max(64).optional(),
     tenant_slug: z.string().max(64).optional(),
     return_to: z.string().max(2048).optional(),
-    ui_locales: z.string().max(256).optional(),
+    ui_locales: z
+      .string()
+      .max(256)
+      .regex(/^\P{Cc}*$/u)
+      .optional(),
   }),
   message: (request) => ({
     flow: request.query.flow ?? null,

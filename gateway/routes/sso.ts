@@ -50,7 +50,11 @@ const start = route(sso, 'start', {
     provider: z.string().max(64).default(''),
     tenant_id: z.string().max(64).optional(),
     tenant_slug: z.string().max(64).optional(),
-    login_hint: z.string().max(320).optional(),
+    login_hint: z
+      .string()
+      .max(320)
+      .regex(/^\P{Cc}*$/u)
+      .optional(),
     return_to: z.string().max(2048).optional(),
   }),
   message: ({ query, browser, clientAddress: address, host }) => ({

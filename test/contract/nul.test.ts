@@ -1,0 +1,152 @@
+/**
+ * NUL, which PostgreSQL keeps nowhere, in every place of every operation where a text goes: each member of a
+ * JSON body, each field of a form, each parameter of a query. It is refused, or means nothing, and is
+ * never a fault of ours.
+ */
+import test from 'ava'
+import { apiOf, type Json } from '../support/api.js'
+import { estate } from '../support/estate.js'
+import { startFacilitator } from '../support/facilitator.js'
+import { startReceiver } from '../support/receiver.js'
+import { REGISTRATION } from '../support/registering.js'
+import { CALLBACK, relyingParty } from '../support/relying-party.js'
+import { sampler, type Schema } from '../support/schema-sample.js'
+import { testService } from '../support/service.js'
+import { COMMERCE } from '../support/shop.js'
+
+const NUL = 'a\0b'
+const FORM = 'application/x-www-form-urlencoded'
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
+const ENDS_THE_SESSION = /logout|end-session|\/sessions|sign-out|elsewhere/
+const METHODS = ['get', 'post', 'put', 'patch', 'delete']
+
+type Operation = {
+  readonly security?: readonly Json[]
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { schema: Schema }>> }
+}
+
+test('NUL is no fault of ours, wherever it is sent', async (t) => {
+  t.timeout(300_000)
+  const receiver = await startReceiver()
+  const facilitator = await startFacilitator(null)
+  facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
+    const { from: payer } = (paymentPayload.payload as { authorization: { from: string } })
+      .authorization
+    const { network, amount } = paymentRequirements
+    const transaction = `0x${'7'.repeat(64)}`
+    return operation === 'verify'
+      ? { isValid: true, payer }
+      : { success: true, payer, transaction, network, amount }
+  }
+  const running = await testService({
+    environment: {
+      SVC_OPENAPI__EXPOSURE: 'internal',
+      SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }',
+      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_ENTERPRISE_SSO__ENABLED: 'true',
+      SVC_VERIFIED_DOMAINS__ENABLED: 'true',
+      ...COMMERCE,
+      SVC_COMMERCE__X402_ENABLED: 'true',
+      SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
+      ...REGISTRATION,
+    },
+  })
+  const api = apiOf(running)
+  const mine = await estate(api, 'Mine', receiver)
+  const { workspace, person, objects } = mine
+  t.teardown(async () => {
+    await person.browser.close()
+    await api.close()
+    await running.end()
+    await receiver.close()
+    await facilitator.close()
+  })
+  const client = await relyingParty(running, workspace, { grantTypes: GRANTS })
+  const document = (await api.get('/openapi.json')).body
+  const components = (document['components'] as Json)['schemas'] as Record<string, Schema>
+  const sample = sampler(document, { event_types: ['*'] })
+  const known: Readonly<Record<string, string>> = {
+    client_id: client.clientId,
+    client_secret: client.secret,
+    redirect_uri: CALLBACK,
+    response_type: 'code',
+    grant_type: 'client_credentials',
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    code_challenge_method: 'S256',
+    scope: 'openid',
+    rail: 'sandbox',
+    outcome: 'succeed',
+    buyer_country: 'US',
+    buyer_region: 'CA',
+  }
+  const filled = (path: string) =>
+    path.replace(/\{[a-z_]+\}/g, (_all, at: number) => {
+      return objects[path.slice(0, path.indexOf('}', at) + 1)] ?? 'nothing'
+    })
+  const membersOf = (schema: Schema): Record<string, Schema> => {
+    const name = typeof schema['$ref'] === 'string' ? schema['$ref'].split('/').at(-1)! : null
+    const found = name === null ? schema : (components[name] ?? {})
+    const parts = [...(found.anyOf ?? []), ...(found.oneOf ?? [])]
+    return Object.assign({}, found.properties, ...parts.map(membersOf)) as Record<string, Schema>
+  }
+  const { forms } = await person.browser.get('/auth/account')
+  const csrf = forms.at(-1)?.fields['csrf_token'] ?? ''
+
+  let count = 0
+  const faults: string[] = []
+  const note = (status: number, where: string) => {
+    count += 1
+    if (status >= 500 && status !== 501) faults.push(`${status} ${where}`)
+  }
+  const tokenFor = (path: string) =>
+    path.startsWith('/api/v1/control-plane/') ? workspace.operator : workspace.token
+
+  for (const [path, item] of Object.entries(document['paths'] as Record<string, Json>)) {
+    // Ends what the rest is asked with.
+    if (path === '/api/v1/tenant/activate') continue
+    for (const method of METHODS.filter((one) => one in item)) {
+      const operation = item[method] as Operation
+      const where = `${method.toUpperCase()} ${path}`
+      const at = filled(path)
+      const queries = (operation.parameters ?? []).filter((one) => one.in === 'query')
+      for (const { name } of queries) {
+        const all = Object.fromEntries(queries.map((one) => [one.name, known[one.name]]))
+        const said = Object.entries({ ...all, [name]: NUL }).filter(
+          (pair): pair is [string, string] => pair[1] !== undefined,
+        )
+        const target = `${at}?${new URLSearchParams(said).toString()}`
+        const { status } = await api.call(method.toUpperCase(), target, { token: tokenFor(path) })
+        note(status, `${where} query ${name}`)
+        if (method === 'get') {
+          note((await person.browser.get(target)).status, `${where} query ${name}, in a browser`)
+        }
+      }
+      const [[type, described] = []] = [Object.entries(operation.requestBody?.content ?? {})[0]]
+      if (described?.schema === undefined) continue
+      for (const name of Object.keys(membersOf(described.schema))) {
+        if (type === FORM) {
+          const fields = Object.keys(membersOf(described.schema)).flatMap((one) =>
+            known[one] === undefined ? [] : [[one, known[one]] as const],
+          )
+          const form = { ...Object.fromEntries(fields), csrf_token: csrf, [name]: NUL }
+          note((await api.form(at, form)).status, `${where} field ${name}`)
+          if (ENDS_THE_SESSION.test(path)) continue
+          note((await person.browser.post(at, form)).status, `${where} field ${name}, in a browser`)
+        } else if (type === 'application/json') {
+          const json = { ...(sample(described.schema) as Json), [name]: NUL }
+          const { status } = await api.call(method.toUpperCase(), at, {
+            token: tokenFor(path),
+            json,
+          })
+          note(status, `${where} member ${name}`)
+        }
+      }
+    }
+  }
+  t.log(`${count} requests`)
+  t.true(count > 400, String(count))
+  t.deepEqual(faults, [])
+})
