@@ -3,14 +3,14 @@
  * Each stage is asked to wait when the one behind it is full.
  */
 import type { Transform } from 'node:stream'
-import type { ByteWriter } from '../../runtime/kernel/stream.js'
 import { isBomb } from './bomb.js'
+import type { Outlet } from './outlet.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
 import type { UsageReader } from './usage.js'
 
 export type DeliveryStages = {
-  readonly writer: ByteWriter
+  readonly outlet: Outlet
   readonly decoder: Transform | null
   readonly purse: Purse | null
   readonly redactor: Redactor | null
@@ -45,12 +45,13 @@ export class Delivery {
   constructor(stages: DeliveryStages, events: DeliveryEvents) {
     this.#stages = stages
     this.#events = events
-    const { writer, decoder } = stages
-    writer.onDrain = () => this.#unblock()
-    decoder?.on('data', (chunk: Buffer) => this.#decoded(chunk))
-    decoder?.on('drain', () => events.onRoom())
-    decoder?.on('end', () => this.#ended())
-    decoder?.on('error', () => this.#fail('coding'))
+    const { outlet, decoder } = stages
+    outlet.onDrain = () => this.#unblock()
+    if (decoder === null) return
+    decoder.on('data', (chunk: Buffer) => this.#decoded(chunk))
+    decoder.on('drain', () => events.onRoom())
+    decoder.on('end', () => this.#ended())
+    decoder.on('error', () => this.#fail('coding'))
   }
 
   /** Takes bytes of the upstream; false asks to wait until `onRoom`. */
@@ -118,7 +119,7 @@ export class Delivery {
   }
 
   #push(part: Uint8Array): void {
-    if (this.#stages.writer.push(part)) return
+    if (this.#stages.outlet.push(part)) return
     this.#full = true
     this.#block()
   }
@@ -145,8 +146,8 @@ export class Delivery {
   #finish(): void {
     if (this.#over) return
     this.#over = true
-    for (const part of this.#stages.redactor?.end() ?? []) this.#stages.writer.push(part)
-    this.#stages.writer.end()
+    for (const part of this.#stages.redactor?.end() ?? []) this.#stages.outlet.push(part)
+    this.#stages.outlet.end()
     this.#events.onDone()
   }
 

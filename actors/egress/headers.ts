@@ -59,25 +59,43 @@ export function requestHeaders(
   sent: readonly HeaderPair[],
   injected: HeaderPair | null,
 ): SanitizedHeaders {
+  const sanitized = sanitizedHeaders(sent)
+  if (sanitized.tag === 'refused' || injected === null) return sanitized
+  return withCredential(sent, sanitized.headers, injected)
+}
+
+/** The caller's fields that may go upstream. */
+export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders {
   const lowered: HeaderPair[] = []
-  for (const [name, value] of injected === null ? sent : [...sent, injected]) {
-    if (!TOKEN.test(name)) return { tag: 'refused', fault: 'header_name' }
-    if (!VALUE.test(value)) return { tag: 'refused', fault: 'header_value' }
+  for (const [name, value] of sent) {
+    const fault = faultOf(name, value)
+    if (fault !== null) return { tag: 'refused', fault }
     const lower = name.toLowerCase()
     lowered.push([lower, lower === 'accept-encoding' ? acceptedEncodings(value) : value])
   }
-  const own = injected === null ? null : lowered.pop()!
   const named = namedByConnection(lowered)
-  const headers: HeaderPair[] = []
-  for (const pair of lowered) {
-    const [name] = pair
-    if (own !== null && sameField(name, own[0])) {
-      return { tag: 'refused', fault: 'header_duplicates_injected' }
-    }
-    if (!isDropped(name) && !named.has(name)) headers.push(pair)
-  }
-  if (own !== null) headers.push(own)
+  const headers = lowered.filter(([name]) => !isDropped(name) && !named.has(name))
   return { tag: 'headers', headers }
+}
+
+/** Sanitized fields with that of the credential behind them; `sent` is what the caller wrote. */
+export function withCredential(
+  sent: readonly HeaderPair[],
+  headers: readonly HeaderPair[],
+  [name, value]: HeaderPair,
+): SanitizedHeaders {
+  const fault = faultOf(name, value)
+  if (fault !== null) return { tag: 'refused', fault }
+  const own = name.toLowerCase()
+  if (sent.some(([other]) => sameField(other.toLowerCase(), own))) {
+    return { tag: 'refused', fault: 'header_duplicates_injected' }
+  }
+  return { tag: 'headers', headers: [...headers, [own, value]] }
+}
+
+function faultOf(name: string, value: string): HeaderFault | null {
+  if (!TOKEN.test(name)) return 'header_name'
+  return VALUE.test(value) ? null : 'header_value'
 }
 
 /**
@@ -90,7 +108,8 @@ export function responseHeaders(
 ): readonly HeaderPair[] {
   const named = namedByConnection(valuesOf('connection', received['connection']))
   const headers: HeaderPair[] = []
-  for (const [sent, value] of Object.entries(received)) {
+  for (const sent in received) {
+    const value = received[sent]
     const name = sent.toLowerCase()
     if (named.has(name)) continue
     const as = name === 'x-request-id' ? UPSTREAM_REQUEST_ID : isAllowed(name) ? name : null
@@ -117,14 +136,17 @@ function sameField(one: string, other: string): boolean {
   return one.replaceAll('_', '-') === other.replaceAll('_', '-')
 }
 
+const NOTHING_NAMED: ReadonlySet<string> = new Set()
+
 /** Fields a Connection field names are hop-by-hop too. */
 function namedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
-  const named = new Set<string>()
+  let named: Set<string> | undefined
   for (const [name, value] of pairs) {
     if (name !== 'connection') continue
+    named ??= new Set()
     for (const option of value.split(',')) named.add(option.trim().toLowerCase())
   }
-  return named
+  return named ?? NOTHING_NAMED
 }
 
 function valuesOf(name: string, value: string | string[] | undefined): HeaderPair[] {

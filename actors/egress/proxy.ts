@@ -7,7 +7,7 @@ import { invariant } from '../../runtime/kernel/assert.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { isUuid } from '../domain/ids.js'
-import { requestHeaders } from './headers.js'
+import { sanitizedHeaders, withCredential } from './headers.js'
 import { withQuery } from './injection.js'
 import type { Admitted, Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
@@ -15,6 +15,7 @@ import type { ManagedTokens } from '../vault/managed-tokens.js'
 import { NoToken, type Opened, type Openings } from './opened.js'
 import type {
   HeaderFault,
+  HeaderPair,
   ProxyOutcome,
   ProxyRequest,
   RelayLimits,
@@ -23,14 +24,11 @@ import type {
 } from './protocol.js'
 import { Purse } from './purse.js'
 import { createRedactor } from './redaction.js'
-import { type Relay, relay } from './relay.js'
+import { relay, type RelayJob, type RelayStart } from './relay.js'
 import { denied, invalid, SPENT } from './rules.js'
 import { judgeTarget, type TargetRules } from './targets.js'
 import type { Upstreams } from './upstreams.js'
 import type { Watch } from './watch.js'
-
-/** An answer that came at once and is not longer travels in one message. */
-const WHOLE_BYTES_MAX = 64 * 1024
 
 export type ProxyNeeds = {
   readonly ledger: Ledger
@@ -61,7 +59,7 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
   if (!isUuid(request.credentialId)) return invalid('/credential_id', 'A UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
-  const sanitized = requestHeaders(request.headers, null)
+  const sanitized = sanitizedHeaders(request.headers)
   if (sanitized.tag === 'refused') return headerRefused(sanitized.fault)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
   const admitted = await needs.ledger.admit({
@@ -77,76 +75,97 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
     requestId: turn.requestId,
   })
   if (admitted.tag !== 'admitted') return admitted
-  let running: Relay
+  const judged = { url: target.url, headers: sanitized.headers }
+  let begun: Begun
   try {
-    running = await begin(needs, request, target.url, admitted, turn)
+    begun = await begin(needs, request, judged, admitted, turn)
   } catch (error) {
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(needs, request, running)
+  return answerOf(needs, request, begun)
 }
+
+/** What goes out, before the secret is put in. */
+type Judged = { readonly url: URL; readonly headers: readonly HeaderPair[] }
+/** `report` is there once the relay has ended. */
+type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
 
 /** Opens the secret, puts it in, and lets the request go. It is given back when the call ends. */
 async function begin(
   needs: ProxyNeeds,
   request: ProxyRequest,
-  url: URL,
+  { url, headers }: Judged,
   { facts, row, budget }: Admitted,
   turn: Turn,
-): Promise<Relay> {
-  const { ledger, upstreams, openings, clock, metrics, limits } = needs
-  const { tenantId } = facts.caller.principal
+): Promise<Begun> {
+  const { ledger, watch, upstreams, openings, managed, clock, metrics, limits } = needs
+  const { principal } = facts.caller
   const purse =
     budget === null
       ? null
       : new Purse(budget.takenBytes, (least, most) => ledger.more(facts, least, most))
   let opened: Opened | undefined
-  let running: Relay
   try {
-    opened = await openings.open(tenantId, row)
+    opened = await openings.open(principal.tenantId, row)
     const { header, query } = opened.injection
     const path = url.pathname + url.search
-    const sanitized = requestHeaders(request.headers, header)
-    invariant(sanitized.tag === 'headers', 'the fields were judged before')
-    running = relay(
-      upstreams.of(url.origin, row.id),
-      {
-        method: request.method,
-        path: query === null ? path : withQuery(path, query),
-        headers: sanitized.headers,
-        body: request.body,
-        bodyBytes: request.bodyBytes,
-        limits,
-        purse,
-        redactor: createRedactor(opened.needles),
-        signal: turn.signal,
-      },
-      clock,
-    )
+    const job: RelayJob = {
+      method: request.method,
+      path: query === null ? path : withQuery(path, query),
+      headers: header === null ? headers : credentialed(request, headers, header),
+      body: request.body,
+      bodyBytes: request.bodyBytes,
+      limits,
+      purse,
+      redactor: createRedactor(opened.needles),
+      turn,
+    }
+    const upstream = upstreams.of(url.origin, row.id)
+    const given = opened
+    metrics.began()
+    return await new Promise<Begun>((resolve) => {
+      const begun: { report: RelayReport | null; start: RelayStart } = {
+        report: null,
+        start: undefined as never,
+      }
+      let unwatch: (() => void) | undefined
+      const running = relay(upstream, job, clock, {
+        onStart(start) {
+          begun.start = start
+          // An access token that its own upstream refuses is not used again, whenever it was to expire.
+          const isRefused = start.tag === 'relaying' && start.status === 401
+          if (isRefused && row.tokenOf !== null) managed.spoiled(principal.tenantId, row.tokenOf)
+          resolve(begun)
+        },
+        onEnd(report) {
+          begun.report = report
+          unwatch?.()
+          given.release()
+          metrics.ended(report)
+          ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
+        },
+      })
+      if (begun.report === null) {
+        unwatch = watch.add({ relay: running, principal, authority: facts.authority })
+      }
+    })
   } catch (error) {
     // Admitted and not sent: what was taken goes back, and the end is told.
     opened?.release()
     ledger.close({ facts, report: UNSENT, leftBytes: purse?.empty() ?? 0 })
     throw error
   }
-  metrics.began()
-  needs.watch.add({ relay: running, principal: facts.caller.principal, authority: facts.authority })
-  if (row.tokenOf !== null) watchToken(needs.managed, running, tenantId, row.tokenOf)
-  const given = opened
-  void running.ended.then((report) => {
-    given.release()
-    metrics.ended(report)
-    ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
-  })
-  return running
 }
 
-/** An access token that its own upstream refuses is not used again, whenever it was to expire. */
-function watchToken(managed: ManagedTokens, running: Relay, tenantId: string, tokenOf: string) {
-  void running.started.then((start) => {
-    if (start.tag === 'relaying' && start.status === 401) managed.spoiled(tenantId, tokenOf)
-  })
+function credentialed(
+  { headers: sent }: ProxyRequest,
+  headers: readonly HeaderPair[],
+  header: HeaderPair,
+): readonly HeaderPair[] {
+  const all = withCredential(sent, headers, header)
+  invariant(all.tag === 'headers', 'the fields were judged before')
+  return all.headers
 }
 
 const UNSENT: RelayReport = {
@@ -164,17 +183,15 @@ const UNSENT: RelayReport = {
 async function answerOf(
   { bufferedBytesMax }: ProxyNeeds,
   { stream, body: sent }: ProxyRequest,
-  running: Relay,
+  begun: Begun,
 ): Promise<ProxyOutcome> {
-  const start = await running.started
+  const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
-  const { report } = running
-  const isWhole = report?.outcome === 'completed' && report.responseBytes <= WHOLE_BYTES_MAX
-  if (stream && !isWhole) return { tag: 'relayed', status, headers, body }
-  const collected = await collect(body, isWhole ? WHOLE_BYTES_MAX * 2 : bufferedBytesMax)
+  if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
+  const collected = await collect(body, bufferedBytesMax)
   if (collected === 'too_large') return tooLarge()
-  if (collected === 'broken') return failed(await running.ended)
+  if (collected === 'broken') return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
   return { tag: 'relayed', status, headers, body: collected }
 }

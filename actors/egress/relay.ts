@@ -10,11 +10,13 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import { ByteStream, bytePipe, type ByteWriter } from '../../runtime/kernel/stream.js'
+import type { Turn } from '../../runtime/kernel/actor.js'
+import { ByteStream } from '../../runtime/kernel/stream.js'
 import { decoderOf } from './decoding.js'
 import { Delivery } from './delivery.js'
 import { proxyErrorOf } from './failures.js'
 import { responseHeaders } from './headers.js'
+import { Outlet } from './outlet.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from './protocol.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
@@ -34,8 +36,8 @@ export type RelayJob = {
   /** What the bytes of both directions are paid from; null is unmetered. */
   readonly purse: Purse | null
   readonly redactor: Redactor | null
-  /** Aborted when the client is gone before there is an answer. */
-  readonly signal: AbortSignal
+  /** Given up when the client is gone before there is an answer. */
+  readonly turn: Pick<Turn, 'abandoned' | 'onAbandoned'>
 }
 
 export type RelayStart =
@@ -43,28 +45,30 @@ export type RelayStart =
       readonly tag: 'relaying'
       readonly status: number
       readonly headers: readonly HeaderPair[]
-      readonly body: ByteStream
+      /** Bytes when all of it came together with the header. */
+      readonly body: ByteStream | Uint8Array
     }
   | { readonly tag: 'failed'; readonly report: RelayReport }
 
 export interface Relay {
-  /** Settles when the answer's header is there, or is certain not to come. */
-  readonly started: Promise<RelayStart>
-  readonly ended: Promise<RelayReport>
-  /** Set once it has ended. */
-  readonly report: RelayReport | null
   /** Ends it: what entitled it has ended. */
   revoke(): void
 }
 
-/**
- * Response bytes that may wait for a slow reader. A window that one read of the socket fills would
- * stop and start it every turn, at half the throughput.
- */
-const WINDOW_BYTES = 256 * 1024
+export type RelayEvents = {
+  /** Once: the answer's header is there, or is certain not to come. */
+  readonly onStart: (start: RelayStart) => void
+  /** Once, and after it nothing; perhaps within the call of `relay`, and before `onStart`. */
+  readonly onEnd: (report: RelayReport) => void
+}
 
-export function relay(upstream: Dispatcher, job: RelayJob, clock: Clock): Relay {
-  return new RunningRelay(upstream, job, clock)
+export function relay(
+  upstream: Dispatcher,
+  job: RelayJob,
+  clock: Clock,
+  events: RelayEvents,
+): Relay {
+  return new RunningRelay(upstream, job, clock, events)
 }
 
 /** Thrown into undici to break off a request that we ended. */
@@ -73,40 +77,31 @@ class Ended extends Error {
 }
 
 class RunningRelay implements Relay {
-  readonly started: Promise<RelayStart>
-  readonly ended: Promise<RelayReport>
-  report: RelayReport | null = null
   readonly #job: RelayJob
+  readonly #events: RelayEvents
   readonly #clock: Clock
   readonly #beganMs: number
   readonly #hopTimer: NodeJS.Timeout
   readonly #idleTimer: NodeJS.Timeout
-  readonly #onAbort = () => this.#breakOff('client_closed')
+  #unfollow: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
-  #writer: ByteWriter | undefined
+  #outlet: Outlet | undefined
   #delivery: Delivery | undefined
   #usage: UsageReader | null = null
   #requestBytes = 0
   #over = false
-  #start!: (start: RelayStart) => void
-  #end!: (report: RelayReport) => void
 
-  constructor(upstream: Dispatcher, job: RelayJob, clock: Clock) {
+  constructor(upstream: Dispatcher, job: RelayJob, clock: Clock, events: RelayEvents) {
     this.#job = job
     this.#clock = clock
+    this.#events = events
     this.#beganMs = clock.monotonicMs()
-    this.started = new Promise((resolve) => {
-      this.#start = resolve
-    })
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve
-    })
     const { hopTimeoutMs, idleGapMs } = job.limits
     this.#hopTimer = setTimeout(() => this.#breakOff('hop_timeout'), hopTimeoutMs)
     this.#idleTimer = setTimeout(() => this.#breakOff('idle_timeout'), idleGapMs)
-    if (job.signal.aborted) this.#breakOff('client_closed')
+    if (job.turn.abandoned) this.#breakOff('client_closed')
     else {
-      job.signal.addEventListener('abort', this.#onAbort, { once: true })
+      this.#unfollow = job.turn.onAbandoned(() => this.#breakOff('client_closed'))
       this.#dispatch(upstream)
     }
   }
@@ -117,7 +112,8 @@ class RunningRelay implements Relay {
 
   #dispatch(upstream: Dispatcher): void {
     const { method, path, bodyBytes } = this.#job
-    const headers = this.#job.headers.flat()
+    const headers: string[] = []
+    for (const [name, value] of this.#job.headers) headers.push(name, value)
     const body = this.#requestBody()
     if (this.#over) return
     if (body !== null && bodyBytes !== null) headers.push('content-length', String(bodyBytes))
@@ -189,7 +185,7 @@ class RunningRelay implements Relay {
   ): void {
     this.#idleTimer.refresh()
     // Interim answers are between us and the upstream (RFC 9110 section 15.2).
-    if (status < 200 || this.#over || this.#writer !== undefined) return
+    if (status < 200 || this.#over || this.#outlet !== undefined) return
     const decoder = this.#isBodiless(status)
       ? null
       : decoderOf(fieldOf(received['content-encoding']))
@@ -198,12 +194,12 @@ class RunningRelay implements Relay {
       this.#controller?.abort(new Ended())
       return
     }
-    const { stream, writer } = bytePipe({ windowBytes: WINDOW_BYTES })
     const { purse, redactor } = this.#job
-    this.#writer = writer
+    const outlet = new Outlet()
+    this.#outlet = outlet
     this.#usage = createUsageReader(fieldOf(received['content-type']))
     this.#delivery = new Delivery(
-      { writer, decoder, purse, redactor, usage: this.#usage },
+      { outlet, decoder, purse, redactor, usage: this.#usage },
       {
         onRoom: () => this.#controller?.resume(),
         onProgress: () => this.#idleTimer.refresh(),
@@ -211,11 +207,17 @@ class RunningRelay implements Relay {
         onFault: (fault) => this.#faulted(fault),
       },
     )
-    writer.onCancel = () => this.#breakOff('client_closed')
-    // From here on the client is the reader of the stream.
-    this.#job.signal.removeEventListener('abort', this.#onAbort)
     const headers = responseHeaders(received, redactor)
-    this.#start({ tag: 'relaying', status, headers, body: stream })
+    // What came in the same read as the header is there when this turn of undici ends.
+    queueMicrotask(() => this.#begin(outlet, status, headers))
+  }
+
+  #begin(outlet: Outlet, status: number, headers: readonly HeaderPair[]): void {
+    const whole = outlet.whole()
+    // From here on the client is the reader of the body.
+    this.#unfollow?.()
+    const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
+    this.#events.onStart({ tag: 'relaying', status, headers, body })
   }
 
   #isBodiless(status: number): boolean {
@@ -236,7 +238,7 @@ class RunningRelay implements Relay {
 
   #failed(error: unknown): void {
     if (this.#over) return
-    this.#finish('upstream_error', proxyErrorOf(error, this.#writer !== undefined))
+    this.#finish('upstream_error', proxyErrorOf(error, this.#outlet !== undefined))
   }
 
   /** Ends the relay for a reason of our own and lets the upstream know. */
@@ -251,8 +253,8 @@ class RunningRelay implements Relay {
     this.#over = true
     clearTimeout(this.#hopTimer)
     clearTimeout(this.#idleTimer)
-    const { signal, body, redactor } = this.#job
-    signal.removeEventListener('abort', this.#onAbort)
+    const { body, redactor } = this.#job
+    this.#unfollow?.()
     const { bytes = 0, chunks = 0 } = this.#delivery ?? {}
     const report: RelayReport = {
       outcome,
@@ -265,15 +267,14 @@ class RunningRelay implements Relay {
       tokens: this.#usage?.counts ?? NO_TOKENS,
       proxyError,
     }
-    this.report = report
     if (outcome !== 'completed') {
       this.#delivery?.stop()
-      this.#writer?.abort(outcome)
+      this.#outlet?.abort(outcome)
     }
     // Also when the upstream answered without waiting for all of it.
     if (body instanceof ByteStream) body.cancel(outcome)
-    if (this.#writer === undefined) this.#start({ tag: 'failed', report })
-    this.#end(report)
+    if (this.#outlet === undefined) this.#events.onStart({ tag: 'failed', report })
+    this.#events.onEnd(report)
   }
 }
 

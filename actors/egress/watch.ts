@@ -23,7 +23,8 @@ export type Watched = {
 }
 
 export interface Watch {
-  add(watched: Watched): void
+  /** Looks after it until what is answered is called. */
+  add(watched: Watched): () => void
   stop(): void
 }
 
@@ -84,7 +85,7 @@ export function createWatch({ database, clock, log }: WatchNeeds): Watch {
   return {
     add(watched) {
       running.add(watched)
-      void watched.relay.ended.then(() => running.delete(watched))
+      return () => running.delete(watched)
     },
     stop() {
       clearInterval(timer)

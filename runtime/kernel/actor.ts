@@ -6,6 +6,10 @@ import type { Address, Protocol } from './protocol.js'
 export interface Turn {
   /** Aborted when the caller gave up, disconnected or the deadline passed. */
   readonly signal: AbortSignal
+  /** What `signal` tells, for a fraction of what one costs. */
+  readonly abandoned: boolean
+  /** Calls back when nobody waits any more; the answer undoes that. */
+  onAbandoned(listener: () => void): () => void
   /** Milliseconds on the monotonic clock after which nobody waits for the answer. */
   readonly deadlineMs: number
   /** The x-request-id of the request this message serves, where there is one. */

@@ -1,10 +1,9 @@
 /** A process of its own that relays 256 MiB down and up and reports its memory as one JSON object. */
 import { createHash } from 'node:crypto'
 import { createDialer } from '../../../actors/egress/dialer.js'
-import { relay } from '../../../actors/egress/relay.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
-import { systemClock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { run as runOn } from './running.js'
 
 export type MemoryReport = {
   readonly baseMib: number
@@ -32,7 +31,7 @@ async function run(method: string, path: string, body: ByteStream | null) {
     purse: null,
     redactor: null,
   }
-  const running = relay(upstreams.of(origin), job, systemClock)
+  const running = runOn(upstreams.of(origin), job)
   const start = await running.started
   if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
   const hash = createHash('sha256')

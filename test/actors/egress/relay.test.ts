@@ -6,11 +6,10 @@ import test, { type ExecutionContext } from 'ava'
 import { createDialer } from '../../../actors/egress/dialer.js'
 import type { HeaderPair, RelayLimits } from '../../../actors/egress/protocol.js'
 import { Purse } from '../../../actors/egress/purse.js'
-import { relay, type RelayJob } from '../../../actors/egress/relay.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
-import { systemClock } from '../../../runtime/kernel/clock.js'
 import { bytePipe, ByteStream } from '../../../runtime/kernel/stream.js'
 import type { MemoryReport } from './memory-probe.js'
+import { run as runOn, type Running, type SignalledJob } from './running.js'
 import { digestOf, startUpstream } from './upstream.js'
 
 const MIB = 2 ** 20
@@ -24,23 +23,19 @@ async function setUp(t: ExecutionContext, origin?: string) {
     await upstreams.destroy()
     await upstream.close()
   })
-  const run = (path: string, changed: Partial<RelayJob> = {}) =>
-    relay(
-      upstreams.of(origin ?? upstream.origin),
-      {
-        method: 'GET',
-        path,
-        headers: [],
-        body: null,
-        bodyBytes: null,
-        limits: LIMITS,
-        purse: null,
-        redactor: null,
-        signal: new AbortController().signal,
-        ...changed,
-      },
-      systemClock,
-    )
+  const run = (path: string, changed: Partial<SignalledJob> = {}) =>
+    runOn(upstreams.of(origin ?? upstream.origin), {
+      method: 'GET',
+      path,
+      headers: [],
+      body: null,
+      bodyBytes: null,
+      limits: LIMITS,
+      purse: null,
+      redactor: null,
+      signal: new AbortController().signal,
+      ...changed,
+    })
   return { upstream, run, upstreams }
 }
 
@@ -50,7 +45,7 @@ async function textOf(body: ByteStream): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-async function started(running: ReturnType<typeof relay>) {
+async function started(running: Running) {
   const start = await running.started
   if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
   return start
