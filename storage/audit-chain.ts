@@ -40,9 +40,13 @@ export type ChainMember = 'sequence' | 'previous_hash' | 'hash'
 
 /** The JSON of a value with sorted members and no white space (RFC 8785). */
 export function canonicalJson(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  // What JSON has no word for is null in a list, and a member that is left out.
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   const members = value as Readonly<Record<string, unknown>>
+  // Dates and the like are what a reader will see; the hash is over that.
+  const { toJSON } = members
+  if (typeof toJSON === 'function') return canonicalJson(toJSON.call(value, ''))
   let text = '{'
   for (const name of Object.keys(members).sort()) {
     const member = members[name]

@@ -1,4 +1,5 @@
 /** What entitles a caller to use a credential through the egress proxy, and how much of it is left. */
+import { appended, type Appended, APPENDING, awaken, type NewEvent } from './outbox.js'
 import type { Transaction } from './sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
@@ -130,6 +131,28 @@ export async function returnToAuthority(
           values,
         },
   )
+}
+
+/**
+ * Writes down that credentials are being used, and the events of it, in one statement. Append last in
+ * a transaction, as with `appendEvents`.
+ */
+export async function bookUses(
+  tx: Transaction,
+  tenantId: string,
+  credentialIds: readonly string[],
+  now: Date,
+  events: readonly NewEvent[],
+): Promise<void> {
+  const { rows } = await tx.query<Appended>({
+    name: 'egress_authority.book_uses',
+    text: `with touched as (
+             update vault_credentials set last_used_at = greatest(last_used_at, $9)
+             where tenant_id = $7 and id = any($8::uuid[]))
+           select ${APPENDING}`,
+    values: [...appended(events), tenantId, credentialIds, now],
+  })
+  awaken(tx, rows)
 }
 
 /** Which of these grants and leases are in force still, with their credentials. */

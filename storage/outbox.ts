@@ -33,8 +33,8 @@ export interface EventRow extends NewEvent {
  */
 export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  const { rows } = await tx.query<{ waiting: number }>(appending(events))
-  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+  const { rows } = await tx.query<Appended>(appending(events))
+  awaken(tx, rows)
 }
 
 /**
@@ -48,25 +48,35 @@ export async function commitEvents(
   events: readonly NewEvent[],
 ): Promise<void> {
   await database.together(tenantId, [...changes, appending(events)], {
-    wakes: (results) =>
-      (results.at(-1)!.rows[0] as { waiting: number }).waiting > 0 ? [EVENTS_CHANNEL] : [],
+    wakes: (results) => ((results.at(-1)!.rows[0] as Appended).waiting > 0 ? [EVENTS_CHANNEL] : []),
   })
 }
 
 function appending(events: readonly NewEvent[]): Statement {
-  return {
-    name: 'outbox.append',
-    text: 'select svc_append_events($1, $2, $3, $4, $5, $6) as waiting',
-    values: [
-      events.map(({ tenantId }) => tenantId),
-      events.map(({ id }) => id),
-      events.map(({ type }) => type),
-      // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
-      events.map(({ data }) => JSON.stringify(data)).join('\n'),
-      events.map(({ occurredAt }) => occurredAt),
-      auditLines(events.map(auditOf)),
-    ],
-  }
+  return { name: 'outbox.append', text: `select ${APPENDING}`, values: appended(events) }
+}
+
+/** A column that appends the events of `appended`, for a statement that writes something besides. */
+export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
+/** How many of the events a subscription may be waiting for. */
+export type Appended = { waiting: number }
+
+/** The first six values of such a statement. */
+export function appended(events: readonly NewEvent[]): unknown[] {
+  return [
+    events.map(({ tenantId }) => tenantId),
+    events.map(({ id }) => id),
+    events.map(({ type }) => type),
+    // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
+    events.map(({ data }) => JSON.stringify(data)).join('\n'),
+    events.map(({ occurredAt }) => occurredAt),
+    auditLines(events.map(auditOf)),
+  ]
+}
+
+/** Wakes who dispatches events, where one is waited for. */
+export function awaken(tx: Transaction, rows: readonly Appended[]): void {
+  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/

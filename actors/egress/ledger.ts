@@ -10,19 +10,16 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
+  type AuthorityRef,
   type AuthorityRow,
+  bookUses,
   findEgressAuthorities,
   returnToAuthority,
   takeFromAuthority,
 } from '../../storage/egress-authorities.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
-import {
-  type Grantee,
-  holdVaultCredentials,
-  type SecretCredentialRow,
-  touchVaultCredentials,
-} from '../../storage/vault-credentials.js'
+import { holdVaultCredentials, type SecretCredentialRow } from '../../storage/vault-credentials.js'
 import type { Caller } from '../domain/audit.js'
 import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
 import { granteeOf } from '../domain/grantee.js'
@@ -207,53 +204,79 @@ class TenantBook {
     ]
     const held =
       touched.length === 0 ? [] : await holdVaultCredentials(tx, tenantId, [...new Set(touched)])
-    for (const { facts, report, leftBytes } of endings) {
-      if (leftBytes > 0) await returnToAuthority(tx, tenantId, facts.authority, leftBytes)
-      events.push(streamClosed(facts, report, random, now))
-    }
-    const read = reader(tx, tenantId, held)
+    await this.#giveBack(tx, endings)
+    for (const { facts, report } of endings) events.push(streamClosed(facts, report, random, now))
+    const known = await whatEntitles(tx, tenantId, admissions, held)
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
     for (const admission of admissions) {
-      const outcome = await this.#judge(tx, admission, read, now)
+      const judged = this.#judge(tx, admission, known, now)
+      // Nothing is waited for where nothing is limited.
+      const outcome = judged instanceof Promise ? await judged : judged
       if (outcome.tag === 'admitted') {
         used.add(admission.credentialId)
         events.push(credentialAccessed(outcome.facts, random, now))
       }
       outcomes.push(outcome)
     }
-    if (used.size > 0) await touchVaultCredentials(tx, tenantId, [...used].sort(), now)
-    await appendEvents(tx, events)
+    if (used.size > 0) await bookUses(tx, tenantId, [...used], now, events)
+    else await appendEvents(tx, events)
     return outcomes
   }
 
-  async #judge(
+  /** What calls left over, in one go for each budget. */
+  async #giveBack(tx: Transaction, endings: readonly Ending[]): Promise<void> {
+    const left = new Map<string, { authority: AuthorityRef; bytes: number }>()
+    for (const { facts, leftBytes } of endings) {
+      if (leftBytes === 0) continue
+      const { authority } = facts
+      const of = left.get(authority.id) ?? { authority, bytes: 0 }
+      of.bytes += leftBytes
+      left.set(authority.id, of)
+    }
+    for (const { authority, bytes } of left.values()) {
+      await returnToAuthority(tx, this.#tenantId, authority, bytes)
+    }
+  }
+
+  #judge(
     tx: Transaction,
-    { caller, credentialId, call, requestId }: Admission,
-    read: Reader,
+    admission: Admission,
+    known: ReadonlyMap<string, Entitled>,
+    now: Date,
+  ): Admitted | Refusal | Promise<Admitted | Refusal> {
+    const entitled = known.get(keyOf(admission))
+    const verdict = judgeCall(admission.call, entitled?.row, entitled?.authorities ?? [], now)
+    if (verdict.tag !== 'allowed') return verdict
+    const [first] = verdict.authorities
+    if (first!.maxRequests === null && first!.maxBytes === null) {
+      return {
+        tag: 'admitted',
+        facts: factsOf(admission, first!),
+        row: entitled!.row,
+        budget: null,
+      }
+    }
+    return this.#judgeLimited(tx, admission, entitled!.row, verdict.authorities, now)
+  }
+
+  async #judgeLimited(
+    tx: Transaction,
+    admission: Admission,
+    row: SecretCredentialRow,
+    authorities: readonly AuthorityRow[],
     now: Date,
   ): Promise<Admitted | Refusal> {
-    const { row, authorities } = await read(credentialId, granteeOf(caller.principal))
-    const verdict = judgeCall(call, row, authorities, now)
-    if (verdict.tag !== 'allowed') return verdict
-    const { method, url, bodyBytes } = call
-    for (const authority of verdict.authorities) {
-      const facts: CallFacts = {
-        caller,
-        credentialId,
-        authority: { kind: authority.kind, id: authority.id },
-        host: url.hostname,
-        method,
-        requestId,
-      }
+    for (const authority of authorities) {
+      const facts = factsOf(admission, authority)
       const { maxRequests, maxBytes } = authority
       if (maxRequests === null && maxBytes === null) {
-        return { tag: 'admitted', facts, row: row!, budget: null }
+        return { tag: 'admitted', facts, row, budget: null }
       }
-      const takenBytes = await this.#take(tx, authority, bodyBytes, now)
+      const takenBytes = await this.#take(tx, authority, admission.call.bodyBytes, now)
       if (takenBytes === undefined) continue
       const budget = maxBytes === null ? null : { takenBytes }
-      return { tag: 'admitted', facts, row: row!, budget }
+      return { tag: 'admitted', facts, row, budget }
     }
     return SPENT
   }
@@ -271,25 +294,39 @@ class TenantBook {
   }
 }
 
-type Found = { row: SecretCredentialRow | undefined; authorities: readonly AuthorityRow[] }
-type Reader = (credentialId: string, grantee: Grantee) => Promise<Found>
+/** A credential, and by what a caller may use it. */
+type Entitled = { readonly row: SecretCredentialRow; readonly authorities: readonly AuthorityRow[] }
 
-/** What a batch has read, so that calls of one caller with one credential read it once. */
-function reader(tx: Transaction, tenantId: string, held: readonly SecretCredentialRow[]): Reader {
+/** Calls of one caller with one credential are entitled by the same. */
+function keyOf({ credentialId, caller }: Admission): string {
+  const { agentId, delegationId } = granteeOf(caller.principal)
+  return `${credentialId} ${agentId} ${delegationId}`
+}
+
+/** Reads what a batch needs, once for each caller and credential. */
+async function whatEntitles(
+  tx: Transaction,
+  tenantId: string,
+  admissions: readonly Admission[],
+  held: readonly SecretCredentialRow[],
+): Promise<ReadonlyMap<string, Entitled>> {
   const rows = new Map(held.map((row) => [row.id, row]))
-  const known = new Map<string, Promise<Found>>()
-  return (credentialId, grantee) => {
-    const row = rows.get(credentialId)
-    if (row === undefined) return Promise.resolve({ row, authorities: [] })
-    const key = `${credentialId} ${grantee.agentId} ${grantee.delegationId}`
-    let found = known.get(key)
-    if (found === undefined) {
-      found = findEgressAuthorities(tx, tenantId, credentialId, grantee).then((authorities) => ({
-        row,
-        authorities,
-      }))
-      known.set(key, found)
-    }
-    return found
+  const known = new Map<string, Entitled>()
+  for (const admission of admissions) {
+    const row = rows.get(admission.credentialId)
+    const key = keyOf(admission)
+    if (row === undefined || known.has(key)) continue
+    const grantee = granteeOf(admission.caller.principal)
+    const authorities = await findEgressAuthorities(tx, tenantId, admission.credentialId, grantee)
+    known.set(key, { row, authorities })
   }
+  return known
+}
+
+function factsOf(
+  { caller, credentialId, call, requestId }: Admission,
+  { kind, id }: AuthorityRow,
+): CallFacts {
+  const { hostname: host } = call.url
+  return { caller, credentialId, authority: { kind, id }, host, method: call.method, requestId }
 }
