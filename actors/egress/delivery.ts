@@ -3,11 +3,18 @@
  * Each stage is asked to wait when the one behind it is full.
  */
 import type { Transform } from 'node:stream'
+import { handedOver } from '../../runtime/kernel/stream.js'
 import { isBomb } from './bomb.js'
 import type { Outlet } from './outlet.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
 import type { UsageReader } from './usage.js'
+
+/**
+ * A TLS record is 16 KiB, and what one turn of the event loop brings is many of them: on a stream they
+ * go through the stages together, up to this.
+ */
+const PIECE_BYTES = 64 * 1024
 
 export type DeliveryStages = {
   readonly outlet: Outlet
@@ -35,6 +42,11 @@ export class Delivery {
   readonly #stages: DeliveryStages
   readonly #events: DeliveryEvents
   readonly #waiting: Uint8Array[] = []
+  /** What the turn has brought so far. */
+  #gathered: Uint8Array[] = []
+  #gatheredBytes = 0
+  #gathers = false
+  #scheduled: NodeJS.Immediate | undefined = undefined
   #receivedBytes = 0
   #blocked = false
   /** The reader asked to wait; otherwise it is the purse that is waited for. */
@@ -59,13 +71,40 @@ export class Delivery {
     const { decoder } = this.#stages
     this.#receivedBytes += chunk.byteLength
     if (decoder !== null) return decoder.write(chunk)
-    this.#meter(chunk)
+    if (this.#gathers) this.#gather(chunk)
+    else this.#meter(chunk)
     return !this.#blocked
+  }
+
+  /** From here on the body is a stream: what comes in one turn goes on in few pieces. */
+  streams(): void {
+    this.#gathers = true
+  }
+
+  #gather(chunk: Uint8Array): void {
+    if (this.#gatheredBytes + chunk.byteLength > PIECE_BYTES) this.#passGathered()
+    this.#gathered.push(chunk)
+    this.#gatheredBytes += chunk.byteLength
+    this.#scheduled ??= setImmediate(() => this.#passGathered())
+  }
+
+  #passGathered(): void {
+    clearImmediate(this.#scheduled)
+    this.#scheduled = undefined
+    const [first] = this.#gathered
+    if (first === undefined) return
+    const { length } = this.#gathered
+    // One copy, which a thread can be given as it is.
+    const piece = length === 1 ? first : handedOver(this.#gathered, this.#gatheredBytes)
+    this.#gathered = []
+    this.#gatheredBytes = 0
+    this.#meter(piece)
   }
 
   /** The upstream has sent everything. */
   end(): void {
     const { decoder } = this.#stages
+    this.#passGathered()
     if (decoder === null) this.#ended()
     else decoder.end()
   }
@@ -74,6 +113,8 @@ export class Delivery {
   stop(): void {
     this.#over = true
     this.#waiting.length = 0
+    clearImmediate(this.#scheduled)
+    this.#gathered = []
     this.#stages.decoder?.destroy()
   }
 

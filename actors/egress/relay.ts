@@ -216,6 +216,7 @@ class RunningRelay implements Relay {
     const whole = outlet.whole()
     // From here on the client is the reader of the body.
     this.#unfollow?.()
+    if (whole === null) this.#delivery?.streams()
     const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
     this.#events.onStart({ tag: 'relaying', status, headers, body })
   }

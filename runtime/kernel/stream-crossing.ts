@@ -35,7 +35,7 @@ export const StreamRecord = {
 /** What the crossing needs of its link. */
 export interface Carrier {
   send(record: readonly unknown[]): void
-  /** Adds bytes beside the frame, copied out of their chunks. */
+  /** Adds bytes beside the frame, out of their chunks. */
   attach(chunks: readonly Uint8Array[], bytes: number): number
   /** Has `gather` called before the next frame goes. */
   expect(): void
@@ -176,7 +176,8 @@ export class StreamCrossing implements StreamTable {
     for (let from = 0; from < chunk.byteLength; from += PIECE_BYTES) {
       await outgoing.creditable()
       if (outgoing.closed) return false
-      const piece = chunk.subarray(from, from + PIECE_BYTES)
+      const isAll = from === 0 && chunk.byteLength <= PIECE_BYTES
+      const piece = isAll ? chunk : chunk.subarray(from, from + PIECE_BYTES)
       outgoing.spend(piece.byteLength)
       this.#bytes += piece.byteLength
       if (outgoing.gatheredBytes + piece.byteLength > PIECE_BYTES) this.#sendGathered(id, outgoing)

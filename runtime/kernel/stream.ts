@@ -11,6 +11,33 @@ import { Readable } from 'node:stream'
 /** Bytes on their way that a writer may run ahead of its reader, unless told otherwise. */
 export const WINDOW_BYTES = 256 * 1024
 
+/** Memory that nobody but a stream will look at again. */
+const given = new WeakSet<ArrayBufferLike>()
+
+/**
+ * Chunks as one, in memory of its own that goes to another thread as it is. Write it to one stream and
+ * forget it.
+ */
+export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  // Not pooled, and not filled with zeroes that would be written for nothing.
+  const joined = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const chunk of chunks) {
+    joined.set(chunk, at)
+    at += chunk.byteLength
+  }
+  given.add(joined.buffer)
+  return joined
+}
+
+/** The memory of bytes that were handed over and are whole; undefined where they must be copied. */
+export function memoryOf(bytes: Uint8Array): ArrayBuffer | undefined {
+  const { buffer, byteLength } = bytes
+  return byteLength === buffer.byteLength && given.delete(buffer)
+    ? (buffer as ArrayBuffer)
+    : undefined
+}
+
 /** Thrown by `read` and `write` when the other end gave up, or the thread between them is gone. */
 export class StreamAborted extends Error {
   override readonly name = 'StreamAborted'

@@ -11,7 +11,7 @@ import { addExtension, Packr, RESET_BUFFER_MODE, Unpackr } from 'msgpackr'
 import { invariant } from './assert.js'
 import { NotPlainData } from './envelope.js'
 import { Secret } from './secret.js'
-import { ByteStream } from './stream.js'
+import { ByteStream, memoryOf } from './stream.js'
 
 /** What `postMessage` carries: the frame, new definitions, and buffers too large to be packed. */
 export type PostedFrame =
@@ -118,9 +118,13 @@ export class FrameWriter {
     }
   }
 
-  /** Adds bytes beside the frame, for what is too large to be packed; the number names them in it. */
+  /**
+   * Adds bytes beside the frame, for what is too large to be packed; the number names them in it. They
+   * are copied, unless they were handed over.
+   */
   attach(chunks: readonly Uint8Array[], bytes: number): number {
-    return this.#attachments.push(rightSized(chunks, bytes)) - 1
+    const own = chunks.length === 1 ? memoryOf(chunks[0]!) : undefined
+    return this.#attachments.push(own ?? rightSized(chunks, bytes)) - 1
   }
 
   /** What has been added, ready for `postMessage`. */
