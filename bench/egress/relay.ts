@@ -151,7 +151,9 @@ async function memory(svc: Relay, streams: number): Promise<void> {
     streams === READERS[0]
       ? `, target +64 MiB ${peak - before <= GROWTH_BYTES_MAX ? 'reached' : 'missed'}`
       : ''
-  console.log(`resident before ${mib(before)}, at most ${mib(peak)} (+${mib(peak - before)}${target});`)
+  console.log(
+    `resident before ${mib(before)}, at most ${mib(peak)} (+${mib(peak - before)}${target});`,
+  )
   console.log(`${mib(taken)} taken of ${mib(streams * 32 * MIB)} that wait;`)
   console.log(
     `/health/live p99 ${idle['p99Ms']?.toFixed(2)} ms before, ${busy['p99Ms']?.toFixed(2)} ms meanwhile\n`,

@@ -9,8 +9,8 @@ import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../support/j
 import { testService } from '../support/service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../support/watch.js'
 
-/** Generous for two busy processors; a blocked event loop would be far beyond. */
-const LIVE_WITHIN_MS = 1_000
+/** What was stuck stays so for longer; how fast a probe is, a benchmark tells. */
+const LIVE_WITHIN_MS = 5_000
 
 test('a full mailbox is answered 503 at once, while probes and other work go on', async (t) => {
   const running = await testService({

@@ -189,7 +189,7 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   t.is(report.hashed + report.busy, 100)
   t.true(report.busy > 50, 'most of the flood is refused')
   t.true(report.slowestBusyMs < report.fastestHashMs, 'refusals do not wait for a hash')
-  t.true(report.medianDelayMs < 30, 'the event loop stays free')
+  t.true(report.medianDelayMs < 100, 'the event loop stays free')
   if (report.nice !== null) {
     t.is(report.nice.filter((nice) => nice === 19).length, 2, 'both threads give way')
   }
