@@ -57,6 +57,19 @@ export async function finishPayout(
   return rows[0]
 }
 
+export async function findPayout(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<PayoutRow | undefined> {
+  const { rows } = await tx.query<PayoutRow>({
+    name: 'payout.find',
+    text: `select ${COLUMNS} from payouts p where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
 export async function listPayouts(
   tx: Transaction,
   tenantId: string,

@@ -131,6 +131,33 @@ export async function listProducts(tx: Transaction, tenantId: string, limit: num
   return rows
 }
 
+export async function findProduct(tx: Transaction, tenantId: string, id: string) {
+  const { rows } = await tx.query<ProductRow>({
+    name: 'product.find',
+    text: `select ${PRODUCT} from products where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function findPrice(tx: Transaction, tenantId: string, id: string) {
+  const { rows } = await tx.query<PriceRow>({
+    name: 'price.find',
+    text: `select ${PRICE} from prices where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function findOwnPaymentLink(tx: Transaction, tenantId: string, id: string) {
+  const { rows } = await tx.query<PaymentLinkRow>({
+    name: 'payment_link.find',
+    text: `select ${LINK} from payment_links where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
 export async function listPrices(tx: Transaction, tenantId: string, limit: number, after: After) {
   const { rows } = await tx.query<PriceRow>({
     name: 'price.list',

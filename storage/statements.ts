@@ -74,6 +74,19 @@ export async function insertStatement(
   return rows[0]
 }
 
+export async function findStatement(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<StatementRow | undefined> {
+  const { rows } = await tx.query<StatementRow>({
+    name: 'statement.find',
+    text: `select ${COLUMNS} from statements where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
 export async function listStatements(
   tx: Transaction,
   tenantId: string,

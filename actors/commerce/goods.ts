@@ -7,6 +7,9 @@ import {
   activatePrice,
   activateProduct,
   findOffer,
+  findOwnPaymentLink,
+  findPrice,
+  findProduct,
   insertPaymentLink,
   insertPrice,
   insertProduct,
@@ -27,10 +30,12 @@ import type {
   CreatePrice,
   CreateProduct,
   Created,
+  Found,
   IdempotencyRefused,
   Invalid,
   Listed,
   ListOf,
+  Named,
   Unknown,
 } from './protocol.js'
 import { linkOf, listedOf, priceOf, productOf } from './records.js'
@@ -110,6 +115,17 @@ export function goods({ database, clock, random }: CommerceNeeds) {
     )
   }
 
+  async function read<Row, Shown>(
+    { tenantId, id }: Named,
+    { signal }: Turn,
+    find: (tx: Transaction, tenantId: string, id: string) => Promise<Row | undefined>,
+    show: (row: Row) => Shown,
+  ): Promise<Found<Shown> | Unknown> {
+    if (!isUuid(id)) return { tag: 'unknown' }
+    const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+    return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
+  }
+
   async function activate<Row, Shown>(
     { caller, id, active }: Activate,
     kind: Kind,
@@ -144,6 +160,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       return create(message, 'product', turn, (tx) => insertProduct(tx, row), productOf)
     },
     listProducts: (message: ListOf, turn: Turn) => list(message, turn, listProducts, productOf),
+    readProduct: (message: Named, turn: Turn) => read(message, turn, findProduct, productOf),
     activateProduct: (message: Activate, turn: Turn) =>
       activate(message, 'product', turn, activateProduct, productOf),
 
@@ -167,6 +184,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       return create(message, 'price', turn, insert, priceOf)
     },
     listPrices: (message: ListOf, turn: Turn) => list(message, turn, listPrices, priceOf),
+    readPrice: (message: Named, turn: Turn) => read(message, turn, findPrice, priceOf),
     activatePrice: (message: Activate, turn: Turn) =>
       activate(message, 'price', turn, activatePrice, priceOf),
 
@@ -202,6 +220,8 @@ export function goods({ database, clock, random }: CommerceNeeds) {
     },
     listPaymentLinks: (message: ListOf, turn: Turn) =>
       list(message, turn, listPaymentLinks, linkOf),
+    readPaymentLink: (message: Named, turn: Turn) =>
+      read(message, turn, findOwnPaymentLink, linkOf),
     activatePaymentLink: (message: Activate, turn: Turn) =>
       activate(message, 'payment_link', turn, activatePaymentLink, linkOf),
   }

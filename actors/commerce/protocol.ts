@@ -7,12 +7,15 @@ import type { TenantId } from '../domain/ids.js'
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
   listProducts: Ask<ListOf, Listed<Product>>
+  readProduct: Ask<Named, Found<Product> | Unknown>
   activateProduct: Ask<Activate, Changed<Product> | Unknown>
   createPrice: Ask<CreatePrice, Created<Price> | GoodsRefused>
   listPrices: Ask<ListOf, Listed<Price>>
+  readPrice: Ask<Named, Found<Price> | Unknown>
   activatePrice: Ask<Activate, Changed<Price> | Unknown>
   createPaymentLink: Ask<CreatePaymentLink, Created<PaymentLink> | GoodsRefused>
   listPaymentLinks: Ask<ListOf, Listed<PaymentLink>>
+  readPaymentLink: Ask<Named, Found<PaymentLink> | Unknown>
   activatePaymentLink: Ask<Activate, Changed<PaymentLink> | Unknown>
   listCharges: Ask<ListOf, Listed<Charge>>
   readCharge: Ask<Named, Found<Charge> | Unknown>
@@ -192,10 +195,13 @@ export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
 
 export const commerce = address<CommerceProtocol>('commerce', [
   'listProducts',
+  'readProduct',
   'activateProduct',
   'listPrices',
+  'readPrice',
   'activatePrice',
   'listPaymentLinks',
+  'readPaymentLink',
   'activatePaymentLink',
   'listCharges',
   'readCharge',

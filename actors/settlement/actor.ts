@@ -7,13 +7,21 @@ import { findDispute, listDisputes } from '../../storage/disputes.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { listBalances, lockAvailable, postEntry } from '../../storage/ledger.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { insertPayout, listPayouts } from '../../storage/payouts.js'
+import { findPayout, insertPayout, listPayouts } from '../../storage/payouts.js'
 import { listSettlements } from '../../storage/settlements.js'
 import type { Database, Transaction } from '../../storage/sql.js'
-import { insertStatement, listStatements } from '../../storage/statements.js'
+import { findStatement, insertStatement, listStatements } from '../../storage/statements.js'
 import { closeDispute } from '../commerce/disputes.js'
 import { payoutEvent, statementEvent } from '../commerce/events.js'
-import type { Created, Invalid, Listed, ListOf } from '../commerce/protocol.js'
+import type {
+  Created,
+  Found,
+  Invalid,
+  Listed,
+  ListOf,
+  Named,
+  Unknown,
+} from '../commerce/protocol.js'
 import type { Rails } from '../commerce/rail.js'
 import { listedOf } from '../commerce/records.js'
 import { SANDBOX_RAIL } from '../commerce/sandbox-rail.js'
@@ -39,9 +47,11 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
     listDisputes: anyOrder,
     closeDispute: ({ id }) => id,
     listPayouts: anyOrder,
+    readPayout: anyOrder,
     createPayout: anyOrder,
     listBalances: anyOrder,
     listStatements: anyOrder,
+    readStatement: anyOrder,
     createStatement: anyOrder,
   },
   supervision: { onFailure: 'resume' },
@@ -68,6 +78,20 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
           async (tx) => listedOf(await rowsOf(tx, tenantId, limit + 1, after), limit, show),
           { signal },
         )
+
+    const read =
+      <Row, Shown>(
+        find: (tx: Transaction, tenantId: string, id: string) => Promise<Row | undefined>,
+        show: (row: Row) => Shown,
+      ) =>
+      async (
+        { tenantId, id }: Named,
+        { signal }: { readonly signal: AbortSignal },
+      ): Promise<Found<Shown> | Unknown> => {
+        if (!isUuid(id)) return { tag: 'unknown' }
+        const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+        return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
+      }
 
     /** The lock of the book keeps two payouts from sending the same money. */
     async function submit(
@@ -113,7 +137,9 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
       listSettlements: list(listSettlements, settlementOf),
       listDisputes: list(listDisputes, disputeOf),
       listPayouts: list(listPayouts, payoutOf),
+      readPayout: read(findPayout, payoutOf),
       listStatements: list(listStatements, statementOf),
+      readStatement: read(findStatement, statementOf),
 
       async listBalances({ tenantId }, { signal }) {
         const rows = await database.tenant(tenantId, (tx) => listBalances(tx, tenantId), { signal })

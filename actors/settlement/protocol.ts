@@ -3,10 +3,12 @@ import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type {
   Changed,
   Created,
+  Found,
   IdempotencyRefused,
   Invalid,
   Listed,
   ListOf,
+  Named,
   Unknown,
 } from '../commerce/protocol.js'
 import type { Caller } from '../domain/audit.js'
@@ -18,9 +20,11 @@ export type SettlementProtocol = {
   listDisputes: Ask<ListOf, Listed<Dispute>>
   closeDispute: Ask<CloseDispute, Changed<Dispute> | Unknown | Closed | NotSandbox>
   listPayouts: Ask<ListOf, Listed<Payout>>
+  readPayout: Ask<Named, Found<Payout> | Unknown>
   createPayout: Ask<CreatePayout, Created<Payout> | Invalid | IdempotencyRefused>
   listBalances: Ask<{ readonly tenantId: TenantId }, BalancesListed>
   listStatements: Ask<ListOf, Listed<Statement>>
+  readStatement: Ask<Named, Found<Statement> | Unknown>
   createStatement: Ask<CreateStatement, Created<Statement> | Invalid | IdempotencyRefused>
 }
 
@@ -101,6 +105,8 @@ export const settlement = address<SettlementProtocol>('settlement', [
   'listSettlements',
   'listDisputes',
   'listPayouts',
+  'readPayout',
   'listBalances',
   'listStatements',
+  'readStatement',
 ])

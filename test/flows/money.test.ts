@@ -306,3 +306,27 @@ test('what could not be booked is not taken: the page says so, and the merchant 
   )
   t.is(link.length, 1)
 })
+
+test('what a merchant made is where Location says', async (t) => {
+  const { bought, until, api, token, productId, priceId } = await fresh()
+  await bought()
+  await until('settlements', released(1))
+  for (const [path, body] of [
+    ['products', { name: 'Pot' }],
+    ['prices', { product_id: productId, amount_minor: 7, currency: 'USD' }],
+    ['payment-links', { price_id: priceId }],
+    ['payouts', { rail: 'sandbox', currency: 'USD' }],
+    ['statements', { currency: 'USD' }],
+  ] as const) {
+    const made = await api.post(`/api/v1/commerce/${path}`, token, body)
+    t.is(made.status, 201, JSON.stringify(made.body))
+    const { id } = made.body
+    const where = String(made.headers['location'])
+    t.is(where, `/api/v1/commerce/${path}/${String(id)}`)
+    const found = await api.get(where, token)
+    t.is(found.status, 200)
+    t.like(found.body, { id, created_at: made.body['created_at'] })
+    t.is((await api.get(`/api/v1/commerce/${path}/nonsense`, token)).status, 404)
+    t.is((await api.get(where)).status, 401)
+  }
+})

@@ -232,8 +232,27 @@ async function trade(api: Api, token: string): Promise<Objects> {
     [`${PUBLIC}/fulfillment/{charge_id}`]: String(sale['charge_id']),
     [`${at}/disputes/{id}`]: String(dispute!['id']),
     [`${at}/subscriptions/{id}`]: String(subscription['subscription_id']),
+    [`${at}/payouts/{id}`]: await paidOut(api, token, price),
+    [`${at}/statements/{id}`]: await make('statements', { currency: 'USD' }),
     [`${at}/x402-payments/{id}`]: await paidByX402(api, token, price),
   }
+}
+
+/** A payout that has arrived. */
+async function paidOut(api: Api, token: string, price: string): Promise<string> {
+  const sale = expectStatus(
+    200,
+    await api.post(`${PUBLIC}/checkout-sessions`, undefined, { price_id: price }),
+  )
+  const browser = openBrowser(api.at)
+  const page = await browser.get(new URL(String(sale['checkout_url'])).pathname)
+  await browser.submit(page, { outcome: 'succeed' })
+  await browser.close()
+  const at = '/api/v1/commerce'
+  await rowsWhen(api, token, `${at}/balances`, ([one]) => Number(one?.['available_minor']) > 0)
+  const payout = await made(api, token, `${at}/payouts`, { rail: 'sandbox', currency: 'USD' })
+  await rowsWhen(api, token, `${at}/payouts`, ([one]) => one?.['status'] === 'paid')
+  return payout
 }
 
 /** A payment by x402 in USDC of Base Sepolia, of which the facilitator said that it settled. */
