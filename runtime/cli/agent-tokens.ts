@@ -35,12 +35,10 @@ export async function logInAgain(run: Run, wishes: TokenWishes): Promise<void> {
 
 export async function whoAmI(run: Run): Promise<void> {
   await usingIdentity(run, async (held) => {
-    const { access_token: token } = await direct(held, {}, false)
-    const request = { method: 'GET', path: '/api/v1/agents/me', token } as const
-    const me = await expectAnswer(held.http, 200, request).catch(async (error: unknown) => {
-      if (!(error instanceof ServiceRefusal) || error.status !== 401) throw error
-      const again = await direct(held, {}, true)
-      return expectAnswer(held.http, 200, { ...request, token: again.access_token })
+    const { access_token } = await direct(held, {}, false)
+    const me = await ownRecord(held, access_token).catch(async (error: unknown) => {
+      if (!isUnauthorized(error)) throw error
+      return ownRecord(held, (await direct(held, {}, true)).access_token)
     })
     if (run.json) return run.out(`${JSON.stringify(me)}\n`)
     const keys = me['keys'] as readonly Readonly<Record<string, unknown>>[]
@@ -58,12 +56,29 @@ export async function whoAmI(run: Run): Promise<void> {
   })
 }
 
+function ownRecord({ http }: Held, token: string) {
+  return expectAnswer(http, 200, { method: 'GET', path: '/api/v1/agents/me', token })
+}
+
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof ServiceRefusal && error.status === 401
+}
+
+/** A token that was kept may have been ended meanwhile: then, and only then, a fresh one. */
+async function current(held: Held, wishes: TokenWishes): Promise<StoredToken> {
+  const kept = held.identity.tokens
+  const token = await direct(held, wishes, false)
+  if (!kept.includes(token)) return token
+  const ended = await ownRecord(held, token.access_token).then(() => false, isUnauthorized)
+  return ended ? direct(held, wishes, true) : token
+}
+
 export async function printToken(run: Run, wishes: TokenWishes): Promise<void> {
   await usingIdentity(run, async (held) => {
     const { delegation } = wishes
     const token =
       delegation === undefined
-        ? await direct(held, wishes, false)
+        ? await current(held, wishes)
         : await delegated(held, delegation === true ? undefined : delegation)
     if (!run.json) return run.out(`${token.access_token}\n`)
     const { access_token, expires_at, scope } = token

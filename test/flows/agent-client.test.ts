@@ -143,6 +143,24 @@ test('an agent makes a workspace, borrows authority, and its tokens are renewed'
   t.deepEqual((await readIdentity(cli.file))?.delegations, [])
 })
 
+test('a token that was ended meanwhile is not printed', async (t) => {
+  const { tenantId, token: owner } = await api.workspace()
+  const cli = cliOf(t)
+  const { code, err } = await cli('register', '--tenant-id', tenantId)
+  t.is(code, 0, err)
+  const before = (await cli('token')).out.trim()
+  const agent = `/api/v1/agents/${String(json(await cli('whoami', '--json'))['id'])}`
+  t.is((await api.post(`${agent}/suspend`, owner)).status, 200)
+  const suspended = await cli('token', '--json')
+  t.is(suspended.code, 1)
+  t.is(suspended.out, '')
+  t.is((JSON.parse(suspended.err) as Json)['error'], 'bad_request')
+  t.is((await api.post(`${agent}/activate`, owner)).status, 200)
+  const after = (await cli('token')).out.trim()
+  t.not(after, before)
+  t.is((await api.get('/api/v1/agents/me', after)).status, 200)
+})
+
 test('a person who says no ends the wait with what happened', async (t) => {
   const cli = cliOf(t)
   const workspace = json(await cli('workspace', 'create', '--organization', 'No', '--json'))
