@@ -1,5 +1,15 @@
 /** What an operator does to the one command: start, stop, start again, kill, start twice. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -137,4 +147,43 @@ test('an ordinary user runs it as well as root does', async (t) => {
   service.child.kill('SIGTERM')
   t.is(await service.ended(), 0)
   t.deepEqual(await gone(folder), [])
+})
+
+/** `npm start` runs a shell, which would keep the signal to itself and leave the service behind. */
+test('a SIGTERM to npm reaches what npm started', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-npm-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  mkdirSync(join(folder, 'runtime'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts }))
+  // In place of the launcher: it says that it is there, and how it ended.
+  writeFileSync(
+    join(folder, 'runtime', 'launch.mjs'),
+    `import { writeFileSync } from 'node:fs'
+     setTimeout(() => process.exit(1), 60_000)
+     process.on('SIGTERM', () => {
+       writeFileSync('ended', process.argv[2])
+       process.exit(0)
+     })
+     writeFileSync('pid', String(process.pid))`,
+  )
+  for (const [args, command] of [
+    [['start'], 'serve'],
+    [['run', 'svc', '--', 'serve'], 'svc'],
+  ] as const) {
+    const npm = spawn('npm', args, { cwd: folder, stdio: 'ignore' })
+    const file = async (name: string) => {
+      const at = join(folder, name)
+      const written = () => existsSync(at) && statSync(at).size > 0
+      for (let turn = 0; turn < 600 && !written(); turn += 1) await sleep(50)
+      const text = readFileSync(at, 'utf8')
+      rmSync(at)
+      return text
+    }
+    await file('pid')
+    npm.kill('SIGTERM')
+    t.is(await file('ended'), command)
+  }
 })
