@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { receive } from '../../actors/deliveries/receive.js'
+import { SECRET_BYTES_MIN } from '../../actors/deliveries/signer.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { eventDocument } from '../../gateway/event-documents.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
@@ -111,5 +112,7 @@ function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) 
 
 /** A file, because arguments are seen by everybody on the machine. */
 function secretOf(path: string): string {
-  return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  if (Buffer.byteLength(secret) >= SECRET_BYTES_MIN) return secret
+  throw new Error(`the secret in ${path} has less than ${SECRET_BYTES_MIN} bytes`)
 }

@@ -35,7 +35,7 @@ async function world(t: ExecutionContext) {
     await program.parseAsync(['node', 'svc', 'webhooks', ...words, '--secret-file', secretFile])
     return said
   }
-  return { folder, body, run }
+  return { folder, body, secretFile, run }
 }
 
 test('the published delivery verifies, and one of another time does not', async (t) => {
@@ -54,6 +54,21 @@ test('the published delivery verifies, and one of another time does not', async 
   const bad = await run('verify', '--body', body, '--header', 'no colon')
   t.is(bad.code, 1)
   t.regex(bad.err, /name: value/)
+})
+
+test('a secret that is none is told of, and nothing is judged or sent with it', async (t) => {
+  const { body, secretFile, run } = await world(t)
+  for (const secret of ['', '\n', 'only-15-bytes--\n']) {
+    await writeFile(secretFile, secret)
+    for (const words of [
+      ['verify', '--body', body, '--header', 'a: b'],
+      ['trigger', '--to', 'http://127.0.0.1:1/'],
+    ]) {
+      const { code, out, err } = await run(...words)
+      t.deepEqual([code, out], [1, ''])
+      t.regex(err, /less than 16 bytes/)
+    }
+  }
 })
 
 test('what trigger sends is what verify takes', async (t) => {
