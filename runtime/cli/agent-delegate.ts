@@ -1,20 +1,24 @@
 /** `svc agent delegate`: asks a person for authority, shows them where, waits, keeps the token. */
 import { askForDelegation, awaitDelegation } from '../client/delegation.js'
 import { httpClient } from '../client/http.js'
+import { readMetadata } from '../client/registration.js'
 import type { Run } from './agent-run.js'
-import { direct, keepDelegation, usingIdentity } from './agent-tokens.js'
+import { current, direct, keepDelegation, usingIdentity } from './agent-tokens.js'
 
 type Wishes = { scope: string; audience?: string; tenantId?: string }
 
 export async function delegate(run: Run, { scope, audience, tenantId }: Wishes): Promise<void> {
   // The file is held for moments only: a person takes minutes, and other commands need it meanwhile.
+  const place = tenantId === undefined ? {} : { tenantId }
   const token = () =>
-    usingIdentity(run, async (held) => ({
-      baseUrl: held.identity.base_url,
-      accessToken: (await direct(held, tenantId === undefined ? {} : { tenantId }, false))
-        .access_token,
-    }))
-  const begun = await token()
+    usingIdentity(run, async (held) => (await direct(held, place, false)).access_token)
+  const begun = await usingIdentity(run, async (held) => {
+    const { access_token: accessToken, tenant_id: tenant } = await current(held, place)
+    if (tenant === (await readMetadata(held.http)).controlPlaneTenantId) {
+      throw new Error('nobody signs in to the control plane: name a tenant with --tenant-id')
+    }
+    return { baseUrl: held.identity.base_url, accessToken }
+  })
   const http = httpClient(begun.baseUrl)
   try {
     const request = await askForDelegation({ http, token: begun.accessToken, scope, audience })
@@ -22,7 +26,7 @@ export async function delegate(run: Run, { scope, audience, tenantId }: Wishes):
     const granted = await awaitDelegation({
       http,
       request,
-      token: async () => (await token()).accessToken,
+      token,
       signal: run.signal,
       clock: run.clock,
     })

@@ -65,7 +65,10 @@ function isUnauthorized(error: unknown): boolean {
 }
 
 /** A token that was kept may have been ended meanwhile: then, and only then, a fresh one. */
-async function current(held: Held, wishes: TokenWishes): Promise<StoredToken> {
+export async function current(
+  held: Held,
+  wishes: Pick<TokenWishes, 'tenantId' | 'scope'>,
+): Promise<StoredToken> {
   const kept = held.identity.tokens
   const token = await direct(held, wishes, false)
   if (!kept.includes(token)) return token

@@ -143,6 +143,15 @@ test('an agent makes a workspace, borrows authority, and its tokens are renewed'
   t.deepEqual((await readIdentity(cli.file))?.delegations, [])
 })
 
+test('an agent of the control plane is told that nobody there could say yes', async (t) => {
+  const cli = cliOf(t)
+  t.is((await cli('register')).code, 0)
+  const asked = await cli('delegate', '--scope', 'openid', '--json')
+  t.is(asked.code, 1)
+  t.is(asked.out, '')
+  t.regex(String((JSON.parse(asked.err) as Json)['detail']), /--tenant-id/)
+})
+
 test('a token that was ended meanwhile is not printed', async (t) => {
   const { tenantId, token: owner } = await api.workspace()
   const cli = cliOf(t)
