@@ -164,7 +164,6 @@ test('who holds nothing of what is asked for cannot approve, and the request wai
   const asked = await ask(api, workspace.token, { scope: 'users:manage tenant:manage' })
   const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
   t.true(page.html.includes('data-nothing-held') && page.forms.length === 1)
-  // There is no button that cannot work; somebody posts all the same.
   const forms = page.forms.map((it) => ({ ...it, action: it.action.replace('/deny', '/approve') }))
   t.is((await person.browser.submit({ ...page, forms }, {}, /approve$/)).status, 403)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
