@@ -86,5 +86,6 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
   const told = body as unknown as { id: string; event_id: string }[]
   t.is(told.length, Math.min(EVENTS, 200))
   t.true(told.every(({ id, event_id: eventId }) => accepted.get(eventId)?.includes(id)))
-  t.true(repeated.length <= ENDS * 4, 'no more than one lane has in hand')
+  // A lane has four in hand; on a machine that is late to renew its lease, two workers may have it.
+  t.true(repeated.length <= ENDS * 8, 'no more than lanes had in hand')
 })
