@@ -18,6 +18,9 @@ const method = z.enum(METHODS)
 const authScheme = z.string().max(256)
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
+/** Searched for, not matched from end to end: a body may have millions of characters. */
+const HALF_PAIR = /\p{Cs}/u
+
 const EgressRequest = z
   .strictObject({
     credential_id: z.uuid().meta({ description: 'Active, granted to the caller.' }),
@@ -27,7 +30,10 @@ const EgressRequest = z
       .array(z.tuple([z.string().max(256), z.string().max(16_384)]))
       .max(100)
       .default([]),
-    body: z.string().optional(),
+    body: z
+      .string()
+      .refine((text) => !HALF_PAIR.test(text), 'Half of a surrogate pair is no UTF-8.')
+      .optional(),
     body_base64: z
       .string()
       .refine((text) => text.length % 4 === 0 && BASE64.test(text), 'Base64 with its padding.')

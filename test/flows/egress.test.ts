@@ -114,6 +114,7 @@ test.serial('what the gateway and the vault refuse', async (t) => {
     [400, 'bad_request', proxied(setting, 'https://a:b@api.upstream.example/')],
     [400, 'bad_request', proxied(setting, url, { body: 'a', body_base64: 'YQ==' })],
     [400, 'bad_request', proxied(setting, url, { body_base64: 'YQ' })],
+    [400, 'bad_request', proxied(setting, url, { method: 'POST', body: 'a\ud800' })],
     [400, 'bad_request', proxied(setting, url, { unknown: 1 })],
     [400, 'bad_request', proxied(setting, url, { headers: [['x', 'a\r\nb: c']] })],
     [400, 'bad_request', proxied(setting, url, { headers: [['AUTHORIZATION', 'x']] })],
@@ -133,4 +134,7 @@ test.serial('what the gateway and the vault refuse', async (t) => {
     t.is(answer.headers['proxy-status'], `svc-egress; error=${type}`)
   }
   t.is(house.upstream.requests.length, before)
+  const json = proxied(setting, url, { method: 'POST', body: 'a\0b, \u{1f600}' })
+  const passed = await house.api.post('/v1/proxy', delegated, json)
+  t.is(passed.status, 200, 'what is handed on may hold anything that is UTF-8')
 })
