@@ -3,6 +3,7 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { invariant } from '../../runtime/kernel/assert.js'
 import { insertAccount, setAccountPassword } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
+import { endDelegations } from '../../storage/delegations.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { insertOrganizationMember } from '../../storage/organizations.js'
 import { appendEvents } from '../../storage/outbox.js'
@@ -16,7 +17,7 @@ import {
 } from '../../storage/tenant-users.js'
 import { holdTenant, type TenantRow } from '../../storage/tenants.js'
 import { actorOf, audited, doneBy } from '../domain/audit.js'
-import { eventData } from '../domain/events.js'
+import { delegationRevoked, eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import type { UsersNeeds } from './needs.js'
 import {
@@ -185,6 +186,17 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
           if (user === undefined) return UNKNOWN_USER
           await setAccountPassword(tx, user.accountId, made.passwordHash, now)
           await endHumanSessions(tx, user, 'password_rotated', now)
+          const lent = await endDelegations(
+            tx,
+            { tenantId, subject: user.sub },
+            'password_rotated',
+            now,
+          )
+          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
+          await appendEvents(
+            tx,
+            lent.map((one) => delegationRevoked(random.uuid(), one, by)),
+          )
           await appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),

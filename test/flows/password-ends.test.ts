@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, type Json } from '../support/api.js'
 import { softAuthenticator } from '../support/authenticator.js'
-import { ask, decide, lend, ownToken, present } from '../support/delegation.js'
+import { ask, decide, fixtureOf, lend, ownToken, poll, present } from '../support/delegation.js'
 import { sql } from '../support/identity.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { ADD, browserOf, loginPage, optionsOf, passkeysOf, useKey } from '../support/passkeys.js'
@@ -118,4 +118,24 @@ test('a change does the same, but for the browser it is made in', async (t) => {
   t.is(done.location, '/auth/account')
   t.is((await browser.get('/auth/account')).status, 200)
   await endedWith(t, at, 'password_changed')
+})
+
+test('a new password for a fixture user ends what it lent', async (t) => {
+  const { api, workspace } = await scene(t)
+  const human = fixtureOf(workspace)
+  const person = await present(api, human)
+  t.teardown(() => person.browser.close())
+  const lent = await lend(api, workspace.token, person)
+  const waiting = await ask(api, workspace.token, { scope: 'openid' })
+  await decide(person, waiting)
+  const vault = () => api.get('/api/v1/vault/credentials', lent.token)
+  t.is((await vault()).status, 200)
+  const rotated = await api.post('/api/v1/sandbox/fixture-user/rotate-password', workspace.token)
+  t.is(rotated.body['email'], human.email)
+  t.is((await vault()).body['error'], 'token_revoked')
+  t.is((await poll(api, workspace.token, waiting)).body['error'], 'access_denied')
+  const path = '/api/v1/audit-events?type=admin.delegation.revoked'
+  const { rows } = await api.list(path, workspace.token)
+  const reasons = rows.map(({ data }) => (data as Json)['reason'])
+  t.deepEqual(new Set(reasons), new Set(['password_rotated']))
 })
