@@ -59,6 +59,10 @@ export const AUDIT_ONLY_TYPES = [
   'vault.grant.created',
   'vault.lease.created',
   'vault.lease.revoked',
+  'webhook.subscription.changed',
+  'webhook.subscription.created',
+  'webhook.subscription.deleted',
+  'webhook.subscription.secret_rotated',
 ] as const
 export type AuditOnlyType = (typeof AUDIT_ONLY_TYPES)[number]
 

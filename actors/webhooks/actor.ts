@@ -22,6 +22,7 @@ import type { TargetRules } from '../egress/targets.js'
 import { eventFeed } from './event-feed.js'
 import { deliveryHistory } from './history.js'
 import { type WebhooksProtocol, webhooks } from './protocol.js'
+import { auditSubscription } from './told.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 import { secretRotation } from './rotation.js'
 import { testDeliveries } from './test-delivery.js'
@@ -101,7 +102,8 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
         return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
       },
 
-      async create({ tenantId, draft, secret: supplied, idempotency }, { signal }) {
+      async create({ caller, draft, secret: supplied, idempotency }, { signal, requestId }) {
+        const { tenantId } = caller.principal
         const fault =
           draftFault(draft, urlRules) ?? (supplied === null ? null : secretFault(supplied))
         if (fault !== null) return fault
@@ -124,6 +126,13 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
                 if (webhook === undefined) {
                   return { tag: 'too_many', max: subscriptionsMax } as const
                 }
+                await auditSubscription(tx, needs, {
+                  caller,
+                  did: 'created',
+                  webhookId: id,
+                  requestId,
+                  webhook,
+                })
                 const shown = supplied === null ? secret : null
                 return { tag: 'created', webhook, secret: shown, replayed: false } as const
               },
@@ -133,7 +142,8 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
         )
       },
 
-      async replace({ tenantId, webhookId, draft }, { signal }) {
+      async replace({ caller, webhookId, draft }, { signal, requestId }) {
+        const { tenantId } = caller.principal
         const fault = draftFault(draft, urlRules)
         if (fault !== null) return fault
         if (!isUuid(webhookId)) return UNKNOWN
@@ -150,7 +160,15 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
           tenantId,
           async (tx) => {
             const row = await replaceWebhook(tx, change)
-            if (row?.active === false) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            if (row === undefined) return undefined
+            if (!row.active) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            await auditSubscription(tx, needs, {
+              caller,
+              did: 'changed',
+              webhookId,
+              requestId,
+              webhook: row,
+            })
             return row
           },
           { signal },
@@ -158,14 +176,17 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
         return webhook === undefined ? UNKNOWN : { tag: 'replaced', webhook }
       },
 
-      async remove({ tenantId, webhookId }, { signal }) {
+      async remove({ caller, webhookId }, { signal, requestId }) {
+        const { tenantId } = caller.principal
         if (!isUuid(webhookId)) return UNKNOWN
         const removed = await database.tenant(
           tenantId,
           async (tx) => {
             const known = await deleteWebhook(tx, tenantId, webhookId, clock.now())
-            if (known) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
-            return known
+            if (!known) return false
+            await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            await auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
+            return true
           },
           { signal },
         )

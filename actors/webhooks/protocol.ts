@@ -1,5 +1,6 @@
 /** Webhook subscriptions, their secrets and their history. decisions.md sections 9 and 22. */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Caller } from '../domain/audit.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import type { TenantId } from '../domain/ids.js'
 
@@ -8,7 +9,7 @@ export type WebhooksProtocol = {
   read: Ask<NamedWebhook, WebhookFound | WebhookUnknown>
   create: Ask<CreateWebhook, WebhookCreated | WebhookInvalid | TooManyWebhooks | IdempotencyRefused>
   replace: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
-  remove: Ask<NamedWebhook, WebhookRemoved | WebhookUnknown>
+  remove: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
   rotateSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
   /** One attempt, at once, at an inactive subscription as well. */
   test: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
@@ -65,7 +66,7 @@ export type WebhooksListed = {
 }
 
 export type CreateWebhook = {
-  readonly tenantId: TenantId
+  readonly caller: Caller
   readonly draft: WebhookDraft
   /** Null: one is made. */
   readonly secret: string | null
@@ -80,11 +81,14 @@ export type WebhookCreated = {
 }
 export type TooManyWebhooks = { readonly tag: 'too_many'; readonly max: number }
 
-export type ReplaceWebhook = NamedWebhook & { readonly draft: WebhookDraft }
+/** A subscription, and who changes it. */
+export type ManagedWebhook = { readonly caller: Caller; readonly webhookId: string }
+export type ReplaceWebhook = ManagedWebhook & { readonly draft: WebhookDraft }
+export type RemoveWebhook = ManagedWebhook
 export type WebhookReplaced = { readonly tag: 'replaced'; readonly webhook: Webhook }
 export type WebhookRemoved = { readonly tag: 'removed' }
 
-export type RotateSecret = NamedWebhook & {
+export type RotateSecret = ManagedWebhook & {
   /** Null: one is made. */
   readonly secret: string | null
   /** How long the old secret stays in force beside the new one. */

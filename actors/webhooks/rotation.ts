@@ -1,4 +1,5 @@
 /** A new secret for a subscription. decisions.md 22 (webhook rotate-secret). */
+import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Sealer } from '../../storage/sealer.js'
@@ -13,6 +14,7 @@ import {
 import { isUuid } from '../domain/ids.js'
 import type { RotateSecret, SecretRotated, WebhookInvalid, WebhookUnknown } from './protocol.js'
 import { newWebhookSecret, secretFault } from './rules.js'
+import { auditSubscription } from './told.js'
 
 export type RotationNeeds = {
   readonly database: Database
@@ -27,12 +29,13 @@ export type RotationNeeds = {
  */
 export function secretRotation({ database, sealer, clock, random }: RotationNeeds) {
   return async (
-    { tenantId, webhookId, secret: supplied, overlapSecs }: RotateSecret,
-    { signal }: { readonly signal: AbortSignal },
+    { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
+    { signal, requestId }: Pick<Turn, 'signal' | 'requestId'>,
   ): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> => {
     const fault = supplied === null ? null : secretFault(supplied)
     if (fault !== null) return fault
     if (!isUuid(webhookId)) return { tag: 'unknown' }
+    const { tenantId } = caller.principal
     const context = webhookSecretContext(webhookId)
     const secret = supplied ?? newWebhookSecret(random)
     const sealed = await sealer.seal(tenantId, context, Buffer.from(secret, 'utf8'))
@@ -60,10 +63,17 @@ export function secretRotation({ database, sealer, clock, random }: RotationNeed
       }
       const rotation = { tenantId, id: webhookId, current, secret: sealed, now, previousUntil }
       const hinted = { ...rotation, secretHint: secretHint(secret) }
-      const row = await database.tenant(tenantId, (tx) => rotateWebhookSecret(tx, hinted), {
-        signal,
-      })
-      if (row === undefined) continue
+      const rotated = await database.tenant(
+        tenantId,
+        async (tx) => {
+          if ((await rotateWebhookSecret(tx, hinted)) === undefined) return false
+          const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
+          await auditSubscription(tx, { clock, random }, change)
+          return true
+        },
+        { signal },
+      )
+      if (!rotated) continue
       return {
         tag: 'rotated',
         webhookId,

@@ -1,6 +1,7 @@
 /** Webhook subscriptions. interface.md, Webhooks and SCIM; decisions.md sections 9 and 22. */
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../actors/domain/events.js'
+import type { Principal } from '../../actors/domain/principal.js'
 import { webhooks } from '../../actors/webhooks/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../route.js'
@@ -88,8 +89,8 @@ export const webhookRoutes: readonly Route[] = [
     idempotent: true,
     onceOnly: true,
     body: json(CreateWebhook),
-    message: ({ body, principal, idempotency }) => ({
-      tenantId: principal.tenantId,
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
       draft: draftOf(body),
       secret: body.secret ?? null,
       idempotency,
@@ -136,7 +137,7 @@ export const webhookRoutes: readonly Route[] = [
     security: managers,
     params: named,
     body: json(ReplaceWebhook),
-    message: (request) => ({ ...target(request), draft: draftOf(request.body) }),
+    message: (request) => ({ ...managed(request), draft: draftOf(request.body) }),
     replies: {
       replaced: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)),
       invalid,
@@ -152,7 +153,7 @@ export const webhookRoutes: readonly Route[] = [
     exposure: 'public',
     security: managers,
     params: named,
-    message: target,
+    message: managed,
     replies: { removed: empty(204), unknown },
   }),
   route(webhooks, 'test', {
@@ -236,7 +237,7 @@ export const webhookRoutes: readonly Route[] = [
     params: named,
     body: json(RotateSecret, { optional: true }),
     message: (request) => ({
-      ...target(request),
+      ...managed(request),
       secret: request.body.secret ?? null,
       overlapSecs: request.body.overlap_secs,
     }),
@@ -340,6 +341,15 @@ export const webhookRoutes: readonly Route[] = [
     },
   }),
 ]
+
+function managed(request: {
+  readonly principal: Principal
+  readonly clientAddress: string
+  readonly params: { readonly id: string }
+}) {
+  const { principal, clientAddress: address } = request
+  return { caller: { principal, address }, webhookId: request.params.id }
+}
 
 function target(request: {
   readonly principal: { readonly tenantId: string }

@@ -70,6 +70,45 @@ test('creation honours its idempotency key without repeating the secret', async 
   t.is(other.status, 422)
 })
 
+test('who made, changed, gave a new secret to and deleted a subscription is audited', async (t) => {
+  const { ask, agentId, tenantId } = await world()
+  const key = { 'idempotency-key': randomBytes(9).toString('hex') }
+  const url = `${receiver.origin}/audited?token=of-the-receiver`
+  const body = { url, event_types: ['auth.login.*'] }
+  const secret = 'a secret of the audited receiver'
+  const made = await ask('POST', '/api/v1/webhooks', body, { ...key, 'x-request-id': 'made-1' })
+  t.is((await ask('POST', '/api/v1/webhooks', body, key)).status, 201)
+  const at = `/api/v1/webhooks/${String(made.body['id'])}`
+  t.is((await ask('PUT', at, { ...body, active: false })).status, 200)
+  t.is((await ask('POST', `${at}/rotate-secret`, { secret })).status, 200)
+  // What changes nothing is not told.
+  t.is((await ask('POST', `${at}/rotate-secret`, { secret })).status, 200)
+  t.is((await ask('PUT', at, { ...body, event_types: ['no.such'] })).status, 400)
+  t.is((await ask('DELETE', at)).status, 204)
+  t.is((await ask('DELETE', at)).status, 404)
+
+  const listed = await ask('GET', '/api/v1/audit-events')
+  const told = (listed.body as unknown as Json[]).filter(({ type }) =>
+    String(type).startsWith('webhook.subscription.'),
+  )
+  const { host } = new URL(url)
+  t.deepEqual(
+    told.map(({ type, data }) => [type, data]),
+    [
+      ['webhook.subscription.deleted', {}],
+      ['webhook.subscription.secret_rotated', {}],
+      ['webhook.subscription.changed', { host, event_types: ['auth.login.*'], active: false }],
+      ['webhook.subscription.created', { host, event_types: ['auth.login.*'], active: true }],
+    ],
+  )
+  const first = told.at(-1)!
+  t.is(first['request_id'], 'made-1')
+  t.is(first['tenant_id'], tenantId)
+  t.deepEqual(first['subject'], { sub: agentId, subject_type: 'agent' })
+  t.deepEqual(first['resource'], { type: 'webhook', id: made.body['id'] })
+  t.false(listed.text.includes('of-the-receiver') || listed.text.includes(secret))
+})
+
 test('another tenant sees nothing of a subscription, and a tenant has 50 at most', async (t) => {
   const { subscribe } = await world()
   const { at } = await subscribe()
