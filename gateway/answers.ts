@@ -1,5 +1,6 @@
 /** Writes answers: problem documents, protocol errors, bodies, with the headers all of them share. */
 import type { Logger } from '../runtime/kernel/log.js'
+import { wantsPage } from './browser.js'
 import type { HeaderBlocks } from './compile.js'
 import type { HeaderPair } from './exchange.js'
 import { noneMatch } from './headers/conditional.js'
@@ -222,8 +223,10 @@ function refusalType(status: number): string {
 }
 
 /** What a route's failures look like to this client. */
-function errorsOf({ route, browser }: Visit): 'problem' | 'oauth' | 'page' {
-  const errors = route?.route.errors ?? 'problem'
+function errorsOf({ route, browser, exchange }: Visit): 'problem' | 'oauth' | 'page' {
+  // Somebody who followed a wrong link reads a page.
+  if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
+  const errors = route.route.errors ?? 'problem'
   if (errors !== 'negotiated') return errors
   return browser.wantsPage ? 'page' : 'oauth'
 }

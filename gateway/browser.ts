@@ -79,7 +79,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         languages: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
-        wantsPage: /\btext\/html\b/i.test(headers.get('accept') ?? ''),
+        wantsPage: wantsPage(headers),
       }
       const setCookie =
         known === null ? `${prefix}svc_browser=${browserToken}; ${attributes}` : null
@@ -90,6 +90,11 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         ? `${prefix}svc_session=; ${attributes}; Max-Age=0`
         : `${prefix}svc_session=${token}; ${attributes}${kept}`,
   }
+}
+
+/** Whether what asks is a browser that shows what it gets: programs do not ask for HTML. */
+export function wantsPage(headers: Exchange['headers']): boolean {
+  return /\btext\/html\b/i.test(headers.get('accept') ?? '')
 }
 
 /** Cookie pairs by name (RFC 6265 section 5.4). Of two with one name the first counts. */

@@ -89,6 +89,27 @@ export async function findTicket(
   return rows[0]
 }
 
+/** Whose a link was, used or run out as it may be, until its row is removed. */
+export async function findTicketTenant(
+  tx: Transaction,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+): Promise<TicketTenant | undefined> {
+  const { rows } = await tx.query<TicketTenant>({
+    name: 'mail_ticket.find_tenant',
+    text: `select o.id, o.name, o.settings from mail_tickets t join tenants o on o.id = t.tenant_id
+           where t.link_sha256 = $1 and t.purpose = $2 and o.status = 'active'`,
+    values: [Buffer.from(linkSha256), purpose],
+  })
+  return rows[0]
+}
+
+export type TicketTenant = {
+  readonly id: string
+  readonly name: string
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
 /** Uses a link, once. */
 export async function useTicket(
   tx: Transaction,

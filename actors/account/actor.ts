@@ -16,7 +16,7 @@ import { delegation } from '../delegation/protocol.js'
 import { isUuid } from '../domain/ids.js'
 import { faceOf } from '../login/face.js'
 import { sso } from '../sso/protocol.js'
-import { ownFactors, SENSITIVE_SECS } from './own-factors.js'
+import { ownFactors, SENSITIVE_SECS, TOTP_PATH } from './own-factors.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
 import type { AccountNeeds } from './needs.js'
 
@@ -142,12 +142,13 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         authorization.ask('withdrawConsent', { tenantId, subject, clientId }, turn),
 
       async addFactor({ session, token }, turn) {
-        const verdict = await demanded(session, token, { level: 2 }, turn)
-        if (verdict.tag === 'sign_in') return verdict
-        // At the second level by a passkey: the app is added beside it.
         const { accountId } = session
-        const { totp } = await database.system((tx) => accountFactors(tx, accountId), turn)
-        return totp ? { tag: 'present' } : { tag: 'sign_in', location: '/auth/account/totp/new' }
+        const { totp, passkey } = await database.system((tx) => accountFactors(tx, accountId), turn)
+        if (totp) return { tag: 'present' }
+        // That page asks for the passkey, and the person comes back to it.
+        if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
+        const verdict = await demanded(session, token, { level: 2 }, turn)
+        return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
       },
     }
   },

@@ -26,7 +26,7 @@ import type { AccountProtocol, OwnAccount, SignInFirst } from './protocol.js'
 
 /** How fresh the evidence is for changing what protects an account. */
 export const SENSITIVE_SECS = 300
-const TOTP_PATH = '/auth/account/totp/new'
+export const TOTP_PATH = '/auth/account/totp/new'
 
 type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply']>
 

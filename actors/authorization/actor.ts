@@ -65,13 +65,14 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     /** The client that a form names, in the tenant that it names. */
     async function namedClient(
       form: OAuthForm,
+      host: string,
       turn: Turn,
     ): Promise<AuthorizingClientRow | Refused> {
       const clientId = form.get('client_id')
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
       const client = await clientOf(clientId, turn)
       if (client === null) return refused('invalid_client', 'there is no such application')
-      const named = await namedTenant(tenants, form, client, turn)
+      const named = await namedTenant(tenants, form, client, host, turn)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
       return named === 'theirs' ? client : refused('invalid_client', ANOTHER_TENANT)
     }
@@ -125,12 +126,12 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     }
 
     return {
-      async begin({ parameters, sessionToken }, turn) {
+      async begin({ parameters, host, sessionToken }, turn) {
         const form = readForm(parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
         if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
           return refused('invalid_request', CONFLICTING_TENANT)
-        const client = await namedClient(form, turn)
+        const client = await namedClient(form, host, turn)
         if ('tag' in client) return client
         const requestUri = form.get('request_uri')
         if (requestUri?.startsWith(REQUEST_URI_PREFIX))

@@ -6,6 +6,7 @@ import { endSession as endTokens } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import type { KeysProtocol } from '../keys/protocol.js'
+import { faceOf } from '../login/face.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
@@ -57,18 +58,19 @@ export async function endSession(
   }
   tokens.tell('standingChanged', { ids: [...ids] })
 
-  const redirectUri = form.get('post_logout_redirect_uri')
-  if (redirectUri === null) return { tag: 'ended', location: null, ownSession }
   // The tenant of an application is not known before the application is: it crosses tenants.
   const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
     signal: turn.signal,
   })
   const known = client !== undefined && client.tenantId === tenantId
-  const registered = known && isRegistered(redirectUri, client.postLogoutRedirectUris)
+  const tenant = known ? faceOf(tenantId, client.tenantName, client.tenantSettings) : null
+  const redirectUri = form.get('post_logout_redirect_uri')
+  const registered =
+    known && redirectUri !== null && isRegistered(redirectUri, client.postLogoutRedirectUris)
   const state = form.get('state')
   const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
   const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null
-  return { tag: 'ended', location, ownSession }
+  return { tag: 'ended', location, tenant, ownSession }
 }
 
 function refused(description: string): Refused {

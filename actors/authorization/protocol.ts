@@ -53,6 +53,8 @@ export const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 
 export type BeginAuthorization = {
   readonly parameters: FormFields
+  /** The Host of the request: the one of a tenant is for its applications alone. */
+  readonly host: string
   /** The session cookie; null when there is none. */
   readonly sessionToken: string | null
 }
@@ -170,6 +172,8 @@ export type SessionEnded = {
   readonly tag: 'ended'
   /** A registered address with its state; null: a page says so. */
   readonly location: string | null
+  /** For that page; null when the application is gone. */
+  readonly tenant: PageTenant | null
   /** The browser that asked held the session: its cookie goes. */
   readonly ownSession: boolean
 }

@@ -51,7 +51,8 @@ export async function push(
   if (form.get('request_uri') !== null)
     return refuse('invalid_request', 'a pushed request cannot name another one')
   // Here, because the authorization endpoint looks at nothing but the pushed request.
-  const named = await namedTenant(tenants, form, client, turn)
+  const { host } = new URL(message.httpUrl)
+  const named = await namedTenant(tenants, form, client, host, turn)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
   const verdict = judge({ form, client, pushed: true, levelMax })

@@ -48,7 +48,8 @@ export async function readAsking(
   if (client === null || !client.grantTypes.includes(grantType))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const named = await namedTenant(tenants, form, client, turn)
+  const { host } = new URL(request.httpUrl)
+  const named = await namedTenant(tenants, form, client, host, turn)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
 

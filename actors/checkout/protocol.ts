@@ -1,4 +1,5 @@
 /** What buyers do: check out, pay, and what merchants ask afterwards. decisions.md 10, 20, 22. */
+import type { Locale } from '../domain/locales.js'
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { Charge, Recurring } from '../commerce/protocol.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
@@ -69,6 +70,7 @@ export type PayTenant = {
   readonly name: string
   readonly color: string | null
   readonly logo: string | null
+  readonly locale: Locale | null
 }
 
 /** Where the page is in its life. */

@@ -14,12 +14,13 @@ import { findTenantUserOfAccountSub } from '../../storage/tenant-users.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
+import { goneLink, readGoneLink } from '../login/gone.js'
 import type { PageTenant } from '../login/protocol.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { SESSION_TOKEN_BYTES } from '../login/session.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
-import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
+import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { ChangeShown, CredentialsProtocol } from './protocol.js'
 import { personDid } from './records.js'
 
@@ -73,13 +74,13 @@ export function changeSteps(tools: CredentialsTools) {
       if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
       const now = clock.now()
       const token = random.token(SESSION_TOKEN_BYTES)
-      const { name, color } = shown.tenant
+      const { name, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
         to: email,
         known: true,
         occasion: { kind: 'password_changed', at: now },
-        head: { tenant: name, color, languages },
+        head: { tenant: name, color, locale, languages },
         expiresAt: new Date(now.getTime() + NOTICE_MS),
       })
       const done = await database.system(async (tx) => {
@@ -132,7 +133,7 @@ export function changeSteps(tools: CredentialsTools) {
           link: `${issuer}/auth/email/${token}`,
           until: expiresAt,
         },
-        head: { tenant: tenant.name, color: tenant.color, languages },
+        head: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
         expiresAt,
       })
       const ticket = {
@@ -154,7 +155,7 @@ export function changeSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
         turn,
       )
-      if (ticket === undefined) return GONE
+      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, turn)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       const tenant = faceOf(tenantId, tenantName, tenantSettings)
       return { tag: 'page', tenant, email } as const
@@ -162,9 +163,10 @@ export function changeSteps(tools: CredentialsTools) {
 
     async verify({ token }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
       const now = clock.now()
+      const hash = sha256(token)
       return database.system(async (tx) => {
-        const used = await useTicket(tx, 'email_verification', sha256(token), now)
-        if (used === undefined) return GONE
+        const used = await useTicket(tx, 'email_verification', hash, now)
+        if (used === undefined) return goneLink(tx, 'email_verification', hash)
         const { tenantId, tenantName, tenantSettings, email, accountId } = used
         await setEmailVerified(tx, accountId, now)
         const sub = await findTenantUserOfAccountSub(tx, tenantId, accountId)

@@ -8,9 +8,10 @@ import { acceptTenantUser } from '../../storage/tenant-users.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
+import { goneLink, readGoneLink } from '../login/gone.js'
 import { openSession } from '../login/session.js'
 import { choosePassword } from './choosing.js'
-import { type CredentialsTools, GONE } from './needs.js'
+import { type CredentialsTools } from './needs.js'
 import type { CredentialsProtocol, InvitationShown } from './protocol.js'
 
 type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
@@ -37,7 +38,9 @@ export function invitationSteps(tools: CredentialsTools) {
   return {
     async readInvitation(message: Message<'readInvitation'>, turn: Turn) {
       const shown = await shownOf(message.token, turn)
-      return shown === undefined ? GONE : ({ tag: 'page', ...shown } as const)
+      if (shown === undefined)
+        return readGoneLink(database, 'invitation', sha256(message.token), turn)
+      return { tag: 'page', ...shown } as const
     },
 
     async acceptInvitation(
@@ -46,7 +49,7 @@ export function invitationSteps(tools: CredentialsTools) {
     ): Outcome<'acceptInvitation'> {
       const { token, password, visitor } = message
       const known = await shownOf(token, turn)
-      if (known === undefined) return GONE
+      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), turn)
       const displayName = message.displayName.trim().slice(0, NAME_LENGTH_MAX)
       const shown = { ...known, displayName }
       let phc: string | null = null
@@ -61,13 +64,13 @@ export function invitationSteps(tools: CredentialsTools) {
       // The account is global, the membership the tenant's.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'invitation', hash, now)
-        if (used === undefined) return GONE
+        if (used === undefined) return goneLink(tx, 'invitation', hash)
         const { tenantId, tenantSettings, accountId } = used
         await setEmailVerified(tx, accountId, now)
         const isFirst =
           phc !== null && (await setFirstPassword(tx, accountId, phc, displayName, now))
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
-        if (user === undefined) return GONE
+        if (user === undefined) return goneLink(tx, 'invitation', hash)
         const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {

@@ -27,6 +27,5 @@ export type CredentialsTools = CredentialsNeeds & {
 }
 
 export const LINK_TOKEN_BYTES = 32
-export const GONE = { tag: 'gone' } as const
 export const BUSY = { tag: 'busy' } as const
 export const ABSENT = { tag: 'absent' } as const

@@ -8,11 +8,12 @@ import { findSignIn } from '../../storage/sign-ins.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { isEmail } from '../domain/email.js'
 import { faceOf } from '../login/face.js'
+import { goneLink, readGoneLink } from '../login/gone.js'
 import { flowPage, readProgress } from '../login/flow.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
-import { ABSENT, BUSY, type CredentialsTools, GONE, LINK_TOKEN_BYTES } from './needs.js'
+import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { CredentialsProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
 
@@ -61,13 +62,13 @@ export function resetSteps(tools: CredentialsTools) {
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
       const token = random.token(LINK_TOKEN_BYTES)
-      const { name: tenant, color } = shown.tenant
+      const { name: tenant, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
         to: email,
         known: found !== undefined,
         occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
-        head: { tenant, color, uiLocales: flow.uiLocales, languages },
+        head: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -90,7 +91,7 @@ export function resetSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         turn,
       )
-      if (ticket === undefined) return GONE
+      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, turn)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       return { tag: 'page', tenant: faceOf(tenantId, tenantName, tenantSettings), email }
     },
@@ -101,7 +102,7 @@ export function resetSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         turn,
       )
-      if (known === undefined) return GONE
+      if (known === undefined) return readGoneLink(database, 'password_reset', hash, turn)
       const { tenantId, tenantName, tenantSettings, email } = known
       const tenant = faceOf(tenantId, tenantName, tenantSettings)
       const chosen = await choosePassword(passwords, message.password, email, turn)
@@ -113,15 +114,20 @@ export function resetSteps(tools: CredentialsTools) {
         to: email,
         known: true,
         occasion: { kind: 'password_changed', at: now },
-        head: { tenant: tenant.name, color: tenant.color, languages: message.languages },
+        head: {
+          tenant: tenant.name,
+          color: tenant.color,
+          locale: tenant.locale,
+          languages: message.languages,
+        },
         expiresAt: new Date(now.getTime() + NOTICE_MS),
       })
       // The account is everybody's: what it has open ends in every tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'password_reset', hash, now)
-        if (used === undefined) return GONE
+        if (used === undefined) return goneLink(tx, 'password_reset', hash)
         const person = await findSignIn(tx, tenantId, used.email)
-        if (person === undefined || person.accountId !== used.accountId) return GONE
+        if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
         const { accountId, sub } = person
         await setAccountPassword(tx, accountId, chosen.phc, now)
         await setEmailVerified(tx, accountId, now)

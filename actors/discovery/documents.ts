@@ -77,6 +77,10 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
     scopes_supported: SCOPES,
+    ui_locales_supported: LOCALES,
+    request_parameter_supported: false,
+    // Absent would mean true (OpenID Connect Discovery section 3).
+    request_uri_parameter_supported: false,
     ...(documentation === null ? {} : { service_documentation: documentation }),
   }
 }
@@ -91,12 +95,8 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: acrValues(facts.passkeys === true),
     prompt_values_supported: PROMPTS,
-    ui_locales_supported: LOCALES,
     claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
     claims_parameter_supported: true,
-    request_parameter_supported: false,
-    // Absent would mean true (OpenID Connect Discovery section 3).
-    request_uri_parameter_supported: false,
   }
 }
 

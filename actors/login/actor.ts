@@ -2,12 +2,14 @@
 import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../storage/browser-sessions.js'
+import { findTenantWithSettings } from '../../storage/tenants.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../browser-sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { sso } from '../sso/protocol.js'
 import { tenants } from '../tenants/protocol.js'
+import { faceOf } from './face.js'
 import type { LoginNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
@@ -82,17 +84,18 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       enrol: counted('enrolment', second.enrol),
       acceptInvite: counted('invite', inviteStep(tools)),
       async signOut({ token }, turn) {
-        if (token === null) return { tag: 'signed_out' }
+        if (token === null) return { tag: 'signed_out', tenant: null }
         // A session that owes its second factor is ended too.
-        const row = await database.system(
-          (tx) => findBrowserSession(tx, sha256(token), clock.now()),
-          turn,
-        )
-        if (row !== undefined) {
-          const session = { tenantId: row.tenantId, id: row.id }
-          await needs.browserSessions.ask('end', { session, reason: 'logout' }, turn)
-        }
-        return { tag: 'signed_out' }
+        const found = await database.system(async (tx) => {
+          const row = await findBrowserSession(tx, sha256(token), clock.now())
+          return row && { row, tenant: await findTenantWithSettings(tx, row.tenantId) }
+        }, turn)
+        if (found === undefined) return { tag: 'signed_out', tenant: null }
+        const { row, tenant } = found
+        const session = { tenantId: row.tenantId, id: row.id }
+        await needs.browserSessions.ask('end', { session, reason: 'logout' }, turn)
+        const face = tenant === undefined ? null : faceOf(tenant.id, tenant.name, tenant.settings)
+        return { tag: 'signed_out', tenant: face }
       },
     }
   },

@@ -18,6 +18,7 @@ import { newUserCode, readUserCode, showUserCode } from '../domain/user-code.js'
 import type { MailRoom } from '../notify/mail-room.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { faceOf } from './face.js'
+import { goneLink, readGoneLink } from './gone.js'
 import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
 import { openAlong } from './opening.js'
@@ -36,7 +37,6 @@ const LINK_TOKEN_BYTES = 32
 const AMR = ['otp']
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 const ABSENT = { tag: 'absent' } as const
-const GONE = { tag: 'gone' } as const
 const BUSY = { tag: 'busy' } as const
 
 export type ByMailTools = LoginTools & {
@@ -58,6 +58,8 @@ export function byMailStep(tools: ByMailTools) {
     emailOtp.enabled ? emailOtp.ttl_secs : Infinity,
     magicLink.enabled ? magicLink.ttl_secs : Infinity,
   )
+
+  const gone = (hash: Uint8Array, turn: Turn) => readGoneLink(database, 'sign_in', hash, turn)
 
   return {
     async requestMail(message: RequestMail, turn: Turn): Outcome<'requestMail'> {
@@ -90,7 +92,7 @@ export function byMailStep(tools: ByMailTools) {
       const expiresAt = new Date(now.getTime() + ttlSecs * 1000)
       const code = offers.code ? newUserCode((count) => random.bytes(count)) : null
       const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
-      const { name, color } = shown.tenant
+      const { name, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
         to: email,
@@ -101,7 +103,7 @@ export function byMailStep(tools: ByMailTools) {
           link: linkToken === null ? null : `${issuer}/auth/magic/${linkToken}?flow=${token}`,
           until: expiresAt,
         },
-        head: { tenant: name, color, uiLocales: flow.uiLocales, languages },
+        head: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -163,7 +165,7 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), turn)
-      if (ticket === undefined || !isOfFlow(ticket, flow)) return GONE
+      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, turn)
       const { tenantId, tenantName, tenantSettings } = ticket
       const page: LinkPage = { tenant: faceOf(tenantId, tenantName, tenantSettings), flow }
       return { tag: 'page', ...page }
@@ -176,15 +178,22 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const progress = await readProgress(tools, flowToken, visitor.token, turn)
-      if (progress === undefined) return GONE
+      if (progress === undefined) return gone(hash, turn)
       // The tenant of a link is read from its row.
       const used = await database.system(async (tx) => {
         const ticket = await findTicket(tx, 'sign_in', hash, now)
-        if (ticket === undefined || !isOfFlow(ticket, flowToken)) return GONE
-        if (!same(ticket.browserSha256, sha256(browserId))) return { tag: 'other_browser' } as const
-        if ((await useTicket(tx, 'sign_in', hash, now)) === undefined) return GONE
-        const found = await findSignIn(tx, ticket.tenantId, ticket.email)
-        return found === undefined ? GONE : ({ tag: 'found', found } as const)
+        if (ticket === undefined || !isOfFlow(ticket, flowToken))
+          return goneLink(tx, 'sign_in', hash)
+        const { tenantId, tenantName, tenantSettings } = ticket
+        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        if (!same(ticket.browserSha256, sha256(browserId))) {
+          return { tag: 'other_browser', tenant } as const
+        }
+        const isUsed = (await useTicket(tx, 'sign_in', hash, now)) !== undefined
+        const found = isUsed ? await findSignIn(tx, tenantId, ticket.email) : undefined
+        return found === undefined
+          ? ({ tag: 'gone', tenant } as const)
+          : ({ tag: 'found', found } as const)
       }, turn)
       if (used.tag !== 'found') return used
       const { found } = used

@@ -1,4 +1,5 @@
 /** A tenant as its pages show it, from the `branding` of its settings. Anything unfit is left out. */
+import { LOCALES } from '../domain/locales.js'
 import type { PageTenant } from './protocol.js'
 
 const LOGO_LENGTH_MAX = 96 * 1024
@@ -12,11 +13,13 @@ export function faceOf(
   const shown = memberText(branding, 'name')
   const color = memberText(branding, 'color')?.toLowerCase()
   const logo = memberText(branding, 'logo')
+  const locale = LOCALES.find((one) => one === memberText(branding, 'locale'))
   return {
     id,
     name: shown === undefined || shown.trim() === '' ? name : shown.slice(0, 120),
     color: color !== undefined && /^#[0-9a-f]{6}$/.test(color) ? color : null,
     logo: logo !== undefined && isPicture(logo) ? logo : null,
+    locale: locale ?? null,
   }
 }
 

@@ -3,6 +3,7 @@
  * Each step answers with where the browser goes next; the flow says where it ends.
  */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Locale } from '../domain/locales.js'
 import type { TenantId } from '../domain/ids.js'
 import type { TenantSelector } from '../domain/tenancy.js'
 import type { Upstream } from '../domain/upstream.js'
@@ -47,7 +48,7 @@ export type LoginProtocol = {
   /** What the page behind a link shows; looking uses nothing up. */
   readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | LinkGone>
   /** Signs in with the link, in the browser that asked for it. */
-  useLink: Ask<UseLink, SignedIn | LinkGone | { tag: 'other_browser' }>
+  useLink: Ask<UseLink, SignedIn | LinkGone | OtherBrowser>
   /** What the second-factor page shows. */
   challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
   /** A TOTP code or a recovery code. */
@@ -75,7 +76,7 @@ export type LoginProtocol = {
   /** Uses an operator invite: creates the account and signs it in. The invite serves once. */
   acceptInvite: Ask<AcceptInvite, InviteAccepted | InviteRefused | InviteFault | Busy>
   /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
-  signOut: Ask<{ token: string | null }, { tag: 'signed_out' }>
+  signOut: Ask<{ token: string | null }, SignedOut>
 }
 
 /** Where the request comes from, for the session list, the lockout and the events. */
@@ -114,6 +115,8 @@ export type PageTenant = {
   readonly color: string | null
   /** A `data:` URI of a PNG, JPEG or WebP picture; null: none. */
   readonly logo: string | null
+  /** For those who ask for no language that there is; null: English. */
+  readonly locale: Locale | null
 }
 
 /** What the sign-in page offers besides a password. */
@@ -145,7 +148,12 @@ export type UseLink = {
   readonly visitor: Visitor
 }
 /** Used, run out, or never was. */
-export type LinkGone = { readonly tag: 'gone' }
+/** `tenant`: where the session was; null when there was none. */
+export type SignedOut = { readonly tag: 'signed_out'; readonly tenant: PageTenant | null }
+/** A link of a letter, opened in another browser than the one that asked for it. */
+export type OtherBrowser = { readonly tag: 'other_browser'; readonly tenant: PageTenant }
+/** Null: nothing tells whose link it was. */
+export type LinkGone = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
 /** The deployment does not offer this way. */
 export type WayAbsent = { readonly tag: 'absent' }
 

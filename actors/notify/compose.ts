@@ -1,4 +1,5 @@
 /** Letters: what they say, as text and as HTML, in the language and with the name of the tenant. */
+import type { Locale } from '../domain/locales.js'
 import { filledIn, timeWriter, wantedLocale } from '../domain/languages.js'
 import { de } from './catalogue/de.js'
 import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
@@ -30,6 +31,8 @@ export type Letterhead = {
   readonly uiLocales?: string | null | undefined
   /** Accept-Language, as sent. */
   readonly languages?: string | undefined
+  /** Of the tenant, for whoever asked for no language that there is; null: English. */
+  readonly locale?: Locale | null | undefined
 }
 
 /** A letter, ready to be sent. */
@@ -49,7 +52,7 @@ type Part =
 
 export function compose(to: string, occasion: Occasion, head: Letterhead): Letter {
   const locales = Object.keys(MAIL_CATALOGUES)
-  const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? 'en'
+  const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
   const catalogue = MAIL_CATALOGUES[locale]!
   const tenant = oneLine(head.tenant)
   const say = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })

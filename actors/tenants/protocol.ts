@@ -1,5 +1,6 @@
 /** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
 import { address, type Ask, type Tell } from '../../runtime/kernel/protocol.js'
+import type { Locale } from '../domain/locales.js'
 import type { Caller } from '../domain/audit.js'
 import type { TenantId } from '../domain/ids.js'
 import type { Tenant, TenantSelector } from '../domain/tenancy.js'
@@ -57,6 +58,8 @@ export type Branding = {
   readonly color?: string | undefined
   /** A `data:` URI of a PNG, JPEG or WebP picture. */
   readonly logo?: string | undefined
+  /** The language for those who ask for none that there is. */
+  readonly locale?: Locale | undefined
 }
 /** How long people stay signed in; what is absent is `[session_cookie]`. */
 export type SessionLifetimes = {

@@ -91,7 +91,12 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     directAgentRegistration,
     credentialIssuerEnabled,
     checkoutRedirectHosts: hosts ?? [],
-    branding: { name: branding?.name, color: branding?.color, logo: branding?.logo },
+    branding: {
+      name: branding?.name,
+      color: branding?.color,
+      logo: branding?.logo,
+      locale: branding?.locale,
+    },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
   }
@@ -122,7 +127,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
 
 /** As the interface spells them: whoever reads the audit event knows them by these names. */
 function wire(settings: TenantSettingsRecord): Record<string, unknown> {
-  const { name, color, logo } = settings.branding
+  const { name, color, logo, locale } = settings.branding
   const { idleSecs, absoluteSecs } = settings.session
   return {
     admit_agents: settings.admitAgents,
@@ -130,7 +135,12 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     credential_issuer_enabled: settings.credentialIssuerEnabled,
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
     // The picture itself is too large for a record; that there is one is not.
-    branding: { name: name ?? null, color: color ?? null, logo: logo !== undefined },
+    branding: {
+      name: name ?? null,
+      color: color ?? null,
+      logo: logo !== undefined,
+      locale: locale ?? null,
+    },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
     social: {
       enabled: settings.social.enabled ?? null,

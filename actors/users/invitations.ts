@@ -26,7 +26,8 @@ export function invitationLetters(tools: Tools) {
       if (!invitations.enabled) return null
       const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
       if (face === undefined) return null
-      const { name: tenant, color } = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const shown = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const { name: tenant, color, locale } = shown
       const token = random.token(LINK_TOKEN_BYTES)
       const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
       const link = `${issuer}/auth/invitations/${token}`
@@ -35,7 +36,7 @@ export function invitationLetters(tools: Tools) {
         to: email,
         known: true,
         occasion: { kind: 'invitation', link, until: expiresAt },
-        head: { tenant, color },
+        head: { tenant, color, locale },
         expiresAt,
       })
       return { tokenSha256: sha256(token), letter, expiresAt }

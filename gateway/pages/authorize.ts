@@ -1,5 +1,5 @@
 /** The pages of an authorization request: the question to the person, and what went wrong. */
-import type { ConsentAsked, Refused } from '../../actors/authorization/protocol.js'
+import type { ConsentAsked, Refused, SessionEnded } from '../../actors/authorization/protocol.js'
 import type { ReplyContext } from '../replies.js'
 import { renderPage } from './render.js'
 
@@ -29,10 +29,13 @@ export function refusedPage(
   )
 }
 
-export function signedOutPage({ browser: { languages } }: ReplyContext): string {
+export function signedOutPage(
+  { tenant }: SessionEnded,
+  { browser: { languages } }: ReplyContext,
+): string {
   return renderPage(
     'signed-out',
-    { titleKey: 'signedout.title', branding: null, acceptLanguage: languages },
+    { titleKey: 'signedout.title', branding: tenant, acceptLanguage: languages },
     {},
   )
 }

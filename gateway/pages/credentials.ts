@@ -7,13 +7,23 @@ import type {
   PasswordSet,
   VerificationShown,
 } from '../../actors/credentials/protocol.js'
-import type { FlowPage, LinkPage, MailShown, PageTenant } from '../../actors/login/protocol.js'
+import type {
+  FlowPage,
+  LinkGone,
+  LinkPage,
+  MailShown,
+  OtherBrowser,
+  PageTenant,
+} from '../../actors/login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { captchaParts } from './captcha.js'
 import { failurePage } from './error.js'
 import { chooseLanguage } from './language.js'
 import { type Frame, renderPage } from './render.js'
+
+/** Where whoever asked for it goes on. */
+const ACCOUNT = { path: '/auth/account', key: 'passkey.new.back' } as const
 
 type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
 type Fault = { readonly key: MessageKey; readonly field: string | null }
@@ -55,12 +65,14 @@ export function linkPage({ tenant, flow }: LinkPage, context: ReplyContext): Pag
   return ofTenant('link', 'link.title', tenant, null, context, { flow })
 }
 
-export function otherBrowserPage(_outcome: unknown, context: ReplyContext): PageAnswer {
-  return notice('link.browser.title', 'link.browser', null, context)
+export function otherBrowserPage({ tenant }: OtherBrowser, context: ReplyContext): PageAnswer {
+  return notice('link.browser.title', 'link.browser', tenant, context)
 }
 
-export function linkGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
-  return notice('link.gone.title', 'link.gone', null, context)
+export function linkGonePage({ tenant }: LinkGone, context: ReplyContext): PageAnswer {
+  const path = `/auth/login?tenant_id=${tenant?.id}`
+  const link = tenant === null ? null : ({ path, key: 'login.submit' } as const)
+  return notice('link.gone.title', 'link.gone', tenant, context, link)
 }
 
 /** Too many letters were asked for. */
@@ -104,7 +116,7 @@ export function invitationPage(
   context: ReplyContext,
 ): PageAnswer {
   const { tenant, email, displayName, hasPassword, expiresAt } = shown
-  const { time } = chooseLanguage(null, context.browser.languages)
+  const { time } = chooseLanguage(null, context.browser.languages, tenant.locale)
   return ofTenant('invitation', 'invitation.title', tenant, FAULTS[shown.tag] ?? null, context, {
     email,
     displayName,
@@ -119,14 +131,14 @@ export function verificationPage(shown: VerificationShown, context: ReplyContext
 }
 
 export function verifiedPage({ tenant }: VerificationShown, context: ReplyContext): PageAnswer {
-  return notice('email.done.title', 'email.done', tenant, context)
+  return notice('email.done.title', 'email.done', tenant, context, ACCOUNT)
 }
 
 export function verificationSentPage(
   { tenant }: { readonly tenant: PageTenant },
   context: ReplyContext,
 ): PageAnswer {
-  return notice('mail.title', 'email.sent', tenant, context)
+  return notice('mail.title', 'email.sent', tenant, context, ACCOUNT)
 }
 
 type Content = Readonly<Record<string, unknown>>
@@ -190,7 +202,8 @@ function notice(
   key: MessageKey,
   branding: PageTenant | null,
   { browser }: ReplyContext,
+  link: { readonly path: string; readonly key: MessageKey } | null = null,
 ): PageAnswer {
   const frame = { titleKey, branding, acceptLanguage: browser.languages }
-  return { html: renderPage('notice', frame, { key }) }
+  return { html: renderPage('notice', frame, { key, link }) }
 }

@@ -19,12 +19,16 @@ export type Language = {
   readonly money: (amountMinor: number, currency: string) => string
 }
 
-/** `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then English. */
+/**
+ * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then the tenant's own,
+ * then English.
+ */
 export function chooseLanguage(
   uiLocales: string | null | undefined,
   acceptLanguage: string | undefined,
+  own?: Locale | null,
 ): Language {
-  return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? 'en')!
+  return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? own ?? 'en')!
 }
 
 const LANGUAGES: ReadonlyMap<string, Language> = new Map(

@@ -7,6 +7,7 @@ import type {
   FlowPage,
   FlowUnknown,
   LoginShown,
+  SignedOut,
 } from '../../actors/login/protocol.js'
 import type { TotpShown } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
@@ -89,7 +90,7 @@ export function newTotpPage(
   { tag, tenant, secret, otpauthUri }: TotpShown & { readonly tag: 'page' | 'wrong' },
   { browser }: ReplyContext,
 ): PageAnswer {
-  const { say } = chooseLanguage(undefined, browser.languages)
+  const { say } = chooseLanguage(undefined, browser.languages, tenant.locale)
   const isWrong = tag === 'wrong'
   const error = isWrong ? ({ key: 'enroll.wrong', field: 'code' } as const) : undefined
   const acceptLanguage = browser.languages
@@ -106,10 +107,11 @@ export function codesPage(shown: Omit<Enrolled, 'tag'>, context: ReplyContext): 
   return { html, session, formTargets }
 }
 
-export function signedOutPage(_outcome: unknown, { browser }: ReplyContext): PageAnswer {
+export function signedOutPage({ tenant }: SignedOut, { browser }: ReplyContext): PageAnswer {
   const acceptLanguage = browser.languages
-  const frame = { titleKey: 'logout.title', branding: null, acceptLanguage } as const
-  return { html: renderPage('logout', frame, {}), session: null }
+  const frame = { titleKey: 'logout.title', branding: tenant, acceptLanguage } as const
+  const tenantId = tenant?.id ?? null
+  return { html: renderPage('logout', frame, { tenantId }), session: null }
 }
 
 /** A flow that ran out or never was. */
@@ -185,8 +187,8 @@ function frameOf(titleKey: MessageKey, shown: FlowPage, { browser }: ReplyContex
   return { titleKey, branding: tenant, uiLocales, acceptLanguage: browser.languages }
 }
 
-function languageOf({ uiLocales }: FlowPage, { browser }: ReplyContext): Language {
-  return chooseLanguage(uiLocales, browser.languages)
+function languageOf({ uiLocales, tenant }: FlowPage, { browser }: ReplyContext): Language {
+  return chooseLanguage(uiLocales, browser.languages, tenant.locale)
 }
 
 function whyOf({ reason }: FlowPage, { say }: Language): string {

@@ -57,5 +57,5 @@ function formPage(
 
 function notice(titleKey: MessageKey, key: MessageKey, { browser }: ReplyContext): PageAnswer {
   const frame = { titleKey, branding: null, acceptLanguage: browser.languages }
-  return { html: renderPage('notice', frame, { key }) }
+  return { html: renderPage('notice', frame, { key, link: null }) }
 }

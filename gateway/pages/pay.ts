@@ -26,7 +26,7 @@ export function payPage(
 ): PageAnswer {
   const { tenant, state, recurring, successUrl, cancelUrl } = shown
   const acceptLanguage = browser.languages
-  const { say, money } = chooseLanguage(undefined, acceptLanguage)
+  const { say, money } = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
   const error = fault && FAULTS[fault]
   const html = renderPage(

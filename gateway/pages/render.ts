@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Eta } from 'eta'
+import type { Locale } from '../../actors/domain/locales.js'
 import type { MessageKey } from './catalogue/en.js'
 import { chooseLanguage, type Language } from './language.js'
 import { PASSKEY_SCRIPT } from './script.js'
@@ -24,6 +25,8 @@ export type Branding = {
   readonly color: string | null
   /** `data:` URI; null: none. */
   readonly logo: string | null
+  /** For those who ask for no language that there is; null: English. */
+  readonly locale: Locale | null
 }
 
 /** What the frame of a page needs; `titleKey` names it in the window and above the content. */
@@ -51,13 +54,18 @@ export function renderPage(
   frame: Frame,
   content: Readonly<Record<string, unknown>>,
 ): string {
-  const { locale, say, time }: Language = chooseLanguage(frame.uiLocales, frame.acceptLanguage)
+  const { uiLocales, acceptLanguage, branding } = frame
+  const { locale, say, time }: Language = chooseLanguage(
+    uiLocales,
+    acceptLanguage,
+    branding?.locale,
+  )
   const shared = { frame, locale, say, time }
   const body = eta.render(`@${template}`, { ...content, ...shared })
-  const { branding } = frame
   const color = branding?.color ?? null
   return eta.render('@frame', {
     ...shared,
+    page: template,
     body,
     style: STYLE_PATH,
     script: frame.scripted === true ? PASSKEY_SCRIPT : null,

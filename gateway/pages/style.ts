@@ -70,8 +70,9 @@ export const styleRoutes: readonly Route[] = [style, brand]
 type Rgb = readonly [number, number, number]
 const WHITE: Rgb = [255, 255, 255]
 const BLACK: Rgb = [11, 16, 32]
-const LIGHT_PAPER: Rgb = WHITE
-const DARK_PAPER: Rgb = [26, 29, 35]
+/** `--raised` of the stylesheet: of the grounds on which links stand, the one that hides them most. */
+const LIGHT_PAPER: Rgb = [247, 248, 250]
+const DARK_PAPER: Rgb = [33, 37, 45]
 /** WCAG 2.2, 1.4.3. */
 const TEXT_CONTRAST = 4.5
 

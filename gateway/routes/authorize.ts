@@ -120,9 +120,9 @@ const ended = choice<SessionEnded, 'away' | 'here'>(
         ...(ownSession ? { session: null } : {}),
       }),
     },
-    here: page(200, ({ ownSession }, context) => ({
-      html: signedOutPage(context),
-      ...(ownSession ? { session: null } : {}),
+    here: page(200, (outcome, context) => ({
+      html: signedOutPage(outcome, context),
+      ...(outcome.ownSession ? { session: null } : {}),
     })),
   },
 )
@@ -150,7 +150,11 @@ export const authorizeRoutes: readonly Route[] = [
     security: foreign,
     capabilities: ['oauth.authorization_code', 'oauth.rar'],
     query: queryFields(AuthorizationParameters),
-    message: ({ query, browser }) => ({ parameters: query, sessionToken: browser.sessionToken }),
+    message: ({ query, host, browser }) => ({
+      parameters: query,
+      host,
+      sessionToken: browser.sessionToken,
+    }),
     replies,
   }),
   route(authorization, 'begin', {
@@ -161,7 +165,11 @@ export const authorizeRoutes: readonly Route[] = [
     summary: 'The same request as a form',
     security: foreign,
     body: formFields(AuthorizationParameters),
-    message: ({ body, browser }) => ({ parameters: body, sessionToken: browser.sessionToken }),
+    message: ({ body, host, browser }) => ({
+      parameters: body,
+      host,
+      sessionToken: browser.sessionToken,
+    }),
     replies,
   }),
   route(authorization, 'resume', {

@@ -1,5 +1,6 @@
 /** Settings of an environment. decisions.md 17. */
 import { z } from 'zod'
+import { LOCALES } from '../../actors/domain/locales.js'
 import { isRedirectHost } from '../../actors/domain/redirect-hosts.js'
 import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
 import { organizations } from '../../actors/organizations/protocol.js'
@@ -26,10 +27,13 @@ const Branding = z
       .max(LOGO_LENGTH_MAX)
       .regex(/^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/)
       .optional(),
+    locale: z.enum(LOCALES).optional(),
   })
   .meta({
     id: 'Branding',
-    description: 'How the hosted pages of the tenant look. The logo is a data: URI.',
+    description:
+      'How the hosted pages of the tenant look. The logo is a data: URI. `locale` is the language of ' +
+      'pages and letters for those who ask for none that there is.',
   })
 
 const lifetime = () => z.int().min(60).max(LIFETIME_SECS_MAX).optional()

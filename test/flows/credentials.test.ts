@@ -40,6 +40,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
     mail,
     api,
     token,
+    tenantId: workspace.tenantId,
     tenantSlug,
     browser,
     database: running.db.database,
@@ -115,7 +116,12 @@ test.serial('an invitation is sent once more, and the one before holds no longer
   t.is((await at.api.post(path, at.token)).status, 200)
   const second = pathIn(await at.mail.letterTo(ADA, /(?:)/, 1), '/auth/invitations/')
   const browser = at.browser()
-  t.is((await browser.get(first)).status, 410)
+  const gone = await browser.get(first)
+  t.is(gone.status, 410)
+  t.true(gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`), 'whose link it was')
+  const unknown = await browser.get(`${first.slice(0, -43)}${'A'.repeat(43)}`)
+  t.is(unknown.status, 410)
+  t.false(unknown.html.includes('/auth/login'))
   t.is((await browser.get(second)).status, 200)
   const foreign = await at.api.workspace()
   t.is((await at.api.post(path, foreign.token)).status, 404)

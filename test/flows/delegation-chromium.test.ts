@@ -1,31 +1,12 @@
 /** A person decides about an agent in a real browser: in both schemes, without barriers. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { ExecutionContext } from 'ava'
-import type { Page } from 'playwright-core'
 import { apiOf } from '../support/api.js'
-import { openChromium, violations } from '../support/chromium.js'
+import { openChromium } from '../support/chromium.js'
 import { ask, fixtureOf, poll } from '../support/delegation.js'
+import { looksRight } from '../support/looks.js'
 import { testWithProgram } from '../support/programs.js'
 import { testService, type Transport } from '../support/service.js'
 import { loginCodes } from '../support/totp.js'
-
-/** TEST_SCREENSHOTS names a folder for pictures of every page. */
-const pictures = process.env['TEST_SCREENSHOTS']
-
-/** Run in the page: heights of what can be pressed, below 44 pixels. */
-const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
-    .map((element) => element.getBoundingClientRect().height)
-    .filter((height) => height < 44)`
-
-async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
-  t.deepEqual(await violations(page), [], name)
-  t.deepEqual(await page.evaluate<number[]>(SMALL_TARGETS), [], name)
-  if (pictures === undefined) return
-  mkdirSync(pictures, { recursive: true })
-  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
-}
 
 async function deciding(
   t: ExecutionContext,

@@ -1,24 +1,16 @@
 /** The pages behind letters in a real browser: by keyboard, in both schemes, without barriers. */
-import { join } from 'node:path'
-import { mkdirSync } from 'node:fs'
 import type { ExecutionContext } from 'ava'
 import { apiOf } from '../support/api.js'
 import { openCaptchaProvider } from '../support/captcha.js'
-import { openChromium, violations } from '../support/chromium.js'
+import { openChromium } from '../support/chromium.js'
+import { looksRight } from '../support/looks.js'
 import { codeIn, openMailServer, pathIn } from '../support/mail.js'
 import { testWithProgram } from '../support/programs.js'
 import { testService, type Transport } from '../support/service.js'
 
-/** TEST_SCREENSHOTS names a folder for pictures of every page. */
-const pictures = process.env['TEST_SCREENSHOTS']
 const ADA = 'ada@harbour.works'
 const FIRST = 'the first password of ada'
 const SECOND = 'the second password of ada'
-
-const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
-    .map((element) => element.getBoundingClientRect().height)
-    .filter((height) => height < 44)`
 
 async function journey(
   t: ExecutionContext,
@@ -54,13 +46,7 @@ async function journey(
   const { token, body } = await api.workspace()
   const json = { email: ADA, display_name: 'Ada' }
   t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
-  const looks = async (name: string) => {
-    t.deepEqual(await violations(page), [], name)
-    t.deepEqual(await page.evaluate<number[]>(SMALL_TARGETS), [], `${name}: targets`)
-    if (pictures === undefined) return
-    mkdirSync(pictures, { recursive: true })
-    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`), fullPage: true })
-  }
+  const looks = (name: string) => looksRight(t, page, `${name}-${colorScheme}`)
   const url = (own: string) => `${running.baseUrl}${own}`
   const loginUrl = url(`/auth/login?tenant_slug=${String(body['tenant_slug'])}`)
 
@@ -144,7 +130,8 @@ async function journey(
   await page.waitForURL('**/auth/account')
   t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
   await page.goto(url('/auth/magic/gone?flow=gone'))
-  await looks('link-gone')
+  await looks('link-unknown')
+  t.is(await page.locator('.tenant').count(), 0, 'nobody has such a link')
 }
 
 testWithProgram(

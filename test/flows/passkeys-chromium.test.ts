@@ -31,7 +31,7 @@ async function signInWithPassword(page: Page, baseUrl: string, { tenantSlug, ...
 
 async function signOut(page: Page) {
   await page.click('form[action="/auth/logout"] button')
-  await page.waitForSelector('a.button[href="/auth/login"]')
+  await page.waitForSelector('a.button[href^="/auth/login"]')
 }
 
 for (const transport of ['plain_http', 'tls_h2_only'] as const) {

@@ -1,21 +1,11 @@
 /** The payment page in a real browser: by keyboard, in both schemes, without barriers. */
 import { createServer } from 'node:http'
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { ExecutionContext } from 'ava'
-import { openChromium, violations } from '../support/chromium.js'
+import { openChromium } from '../support/chromium.js'
+import { looksRight } from '../support/looks.js'
 import { testWithProgram } from '../support/programs.js'
 import { testService } from '../support/service.js'
 import { COMMERCE, openShop } from '../support/shop.js'
-
-/** TEST_SCREENSHOTS names a folder for pictures of every page. */
-const pictures = process.env['TEST_SCREENSHOTS']
-
-/** Run in the page: heights of what can be pressed or filled in, below 44 pixels. */
-const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
-    .map((element) => element.getBoundingClientRect().height)
-    .filter((height) => height < 44)`
 
 async function journey(
   t: ExecutionContext,
@@ -37,24 +27,18 @@ async function journey(
     await running.end()
   })
   const { page, complaints } = window
-  const looksRight = async (name: string) => {
-    t.deepEqual(await violations(page), [], name)
-    t.deepEqual(await page.evaluate<number[]>(SMALL_TARGETS), [], `${name}: targets of 44 pixels`)
-    if (pictures === undefined) return
-    mkdirSync(pictures, { recursive: true })
-    await page.screenshot({ path: join(pictures, `${name}-${colorScheme}.png`), fullPage: true })
-  }
+  const picture = (name: string) => looksRight(t, page, `${name}-${colorScheme}`)
 
   const thanks = `http://127.0.0.1:${port}/thanks`
   const first = await shop.checkout({ success_url: thanks, cancel_url: thanks, quantity: 2 })
   await page.goto(String(first['checkout_url']))
-  await looksRight('pay')
+  await picture('pay')
   t.is(await page.getAttribute('html', 'lang'), locale)
   await page.fill('#customer_email', 'a@b')
   await page.focus('button[value=succeed]')
   await page.keyboard.press('Enter')
   await page.waitForSelector('#error-summary')
-  await looksRight('pay-wrong')
+  await picture('pay-wrong')
   await page.fill('#customer_email', 'ada@example.com')
   await page.focus('button[value=succeed]')
   await page.keyboard.press('Enter')
@@ -62,17 +46,17 @@ async function journey(
   t.is((await shop.charge(first['charge_id']))['status'], 'succeeded')
   await page.goto(String(first['checkout_url']))
   await page.waitForSelector('[data-state=succeeded]')
-  await looksRight('paid')
+  await picture('paid')
 
   const second = await shop.checkout()
   await page.goto(String(second['checkout_url']))
   await page.click('button[value=decline]')
   await page.waitForSelector('[data-state=failed]')
-  await looksRight('declined')
+  await picture('declined')
 
   const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 2 })
   await page.goto(String(link['url']))
-  await looksRight('pay-link')
+  await picture('pay-link')
   await page.focus('button[type=submit]')
   await page.keyboard.press('Enter')
   await page.waitForSelector('button[value=succeed]')

@@ -36,6 +36,7 @@ for (const transport of TRANSPORTS) {
     const out = await browser.submit(account, {}, '/auth/logout')
     t.is(out.status, 200)
     t.false(browser.cookies.has(name))
+    t.true(out.html.includes(`href="/auth/login?tenant_id=${workspace.tenantId}"`), 'back there')
     const after = await browser.get('/auth/account')
     t.is(after.status, 303)
     t.regex(after.location!, /^\/auth\/login\?return_to=%2Fauth%2Faccount$/)

@@ -93,8 +93,22 @@ test('the looks of the pages and the lifetimes of sessions are settings', async 
   const html = await page.text()
   t.true(html.includes('Harbour'))
   t.true(html.includes('/auth/brand/c0ffee'))
+  const german = await patch(token, { branding: { locale: 'de' } })
+  t.deepEqual(german.body, { ...SANDBOX, branding: { locale: 'de' }, session })
+  for (const [accepted, lang] of [
+    ['fr', 'de'],
+    ['', 'de'],
+    ['fr, en;q=0.5', 'en'],
+  ]) {
+    const shown = await fetch(
+      `${api.at.baseUrl}/auth/login?tenant_slug=${String(body['tenant_slug'])}`,
+      { headers: { 'accept-language': accepted! } },
+    )
+    t.true((await shown.text()).includes(`<html lang="${lang}">`), `${accepted} gives ${lang}`)
+  }
   t.deepEqual((await patch(token, { branding: {} })).body, { ...SANDBOX, session })
   for (const wrong of [
+    { branding: { locale: 'fr' } },
     { branding: { color: 'red' } },
     { branding: { logo: 'https://evil.example/pixel.png' } },
     { branding: { logo: 'data:image/svg+xml;base64,AAAA' } },

@@ -1,23 +1,11 @@
 /** Sign-in through another instance of the service in a real browser, without barriers. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { ExecutionContext } from 'ava'
-import type { Page } from 'playwright-core'
-import { openChromium, violations } from '../support/chromium.js'
+import { openChromium } from '../support/chromium.js'
 import { sql } from '../support/identity.js'
+import { looksRight } from '../support/looks.js'
 import { bootstrapped } from '../support/person.js'
 import { testWithProgram } from '../support/programs.js'
 import { upstreamHouse } from '../support/upstream.js'
-
-/** TEST_SCREENSHOTS names a folder for pictures of every page. */
-const pictures = process.env['TEST_SCREENSHOTS']
-
-async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
-  t.deepEqual(await violations(page), [], name)
-  if (pictures === undefined) return
-  mkdirSync(pictures, { recursive: true })
-  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
-}
 
 async function journey(t: ExecutionContext, path: string, colorScheme: 'light' | 'dark') {
   t.timeout(180_000)

@@ -55,6 +55,18 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
     })
   })
 
+  test(on('an unknown path is a page for who reads pages'), async (t) => {
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+    const { status, headers, text } = await call({ path: '/nothing', headers: { accept } })
+    t.is(status, 404)
+    t.is(headers['content-type'], 'text/html; charset=utf-8')
+    t.regex(headers['content-security-policy']!, /frame-ancestors 'none'/)
+    t.true(text.includes(headers['x-request-id']!))
+    t.true(text.includes('There is nothing at this address.'))
+    const program = await call({ path: '/nothing', headers: { accept: '*/*' } })
+    t.is(program.headers['content-type'], 'application/problem+json')
+  })
+
   test(on('a known path with another method is 405 and tells what is allowed'), async (t) => {
     const { status, headers, json } = await call({ method: 'DELETE', path: '/hello' })
     t.is(status, 405)

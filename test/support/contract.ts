@@ -6,6 +6,8 @@
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
 import { Answers } from '../../gateway/answers.js'
+import { wantsPage } from '../../gateway/browser.js'
+import type { Exchange } from '../../gateway/exchange.js'
 import { openapiDocument } from '../../gateway/openapi.js'
 import { PROBLEM_MEDIA_TYPE } from '../../gateway/problems.js'
 import type { Route } from '../../gateway/route.js'
@@ -123,7 +125,7 @@ export function watchContract(): void {
     const place = `${exchange.method} ${route?.route.path ?? exchange.path} ${status}`
     try {
       const fault =
-        route === null ? unroutedFault(exchange.method, answer) : contractFault(route.route, answer)
+        route === null ? unroutedFault(exchange, answer) : contractFault(route.route, answer)
       if (fault !== null) report(`${place}: ${fault}`)
     } catch (error) {
       report(`${place}: ${String(error)}`)
@@ -132,10 +134,14 @@ export function watchContract(): void {
   }
 }
 
-/** What no route answers is a problem, or the end of a preflight. */
-function unroutedFault(method: string, { status, contentType }: GivenAnswer): string | null {
+/** What no route answers is a problem, its page for who reads pages, or the end of a preflight. */
+function unroutedFault(
+  { method, headers }: Exchange,
+  { status, contentType }: GivenAnswer,
+): string | null {
   if (method === 'OPTIONS' && status === 204) return null
-  return contentType === PROBLEM_MEDIA_TYPE ? null : `${contentType} instead of a problem`
+  const expected = wantsPage(headers) ? 'text/html; charset=utf-8' : PROBLEM_MEDIA_TYPE
+  return contentType === expected ? null : `${contentType} instead of ${expected}`
 }
 
 const bare = (type: string) => type.split(';')[0]!.trim()

@@ -42,7 +42,6 @@ export const de: Catalogue = {
   'login.mail.code': 'Code per E-Mail senden',
   'login.mail.link': 'Link per E-Mail senden',
   'login.mail.both': 'Code und Link per E-Mail senden',
-  'login.mail.or': 'Oder ohne Passwort anmelden:',
   'login.forgot': 'Passwort vergessen?',
   'login.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'captcha.wanted':

@@ -38,7 +38,6 @@ export const en = {
   'login.mail.code': 'Email me a code',
   'login.mail.link': 'Email me a link',
   'login.mail.both': 'Email me a code and a link',
-  'login.mail.or': 'Or sign in without a password:',
   'login.forgot': 'Forgot your password?',
   'login.email.invalid': 'This is not an email address.',
   'captcha.wanted': 'Please show that you are a person, then send the form again.',

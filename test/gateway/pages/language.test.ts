@@ -31,3 +31,15 @@ for (const [uiLocales, accepted, locale] of [
     t.is(chooseLanguage(uiLocales, accepted).locale, locale)
   })
 }
+
+for (const [own, uiLocales, accepted, locale] of [
+  ['de', null, undefined, 'de'],
+  ['de', null, 'fr, it', 'de'],
+  ['de', null, 'en', 'en'],
+  ['de', 'en', 'de', 'en'],
+  [null, null, 'fr', 'en'],
+] as const) {
+  test(`a tenant of ${own}: ui_locales ${uiLocales}, Accept-Language ${accepted} give ${locale}`, (t) => {
+    t.is(chooseLanguage(uiLocales, accepted, own).locale, locale)
+  })
+}

@@ -1,0 +1,153 @@
+/** The part of the gallery in which somebody is asked something: an agent, an application, a shop. */
+import * as oidc from 'openid-client'
+import { ask, type Asked } from '../delegation.js'
+import type { Window } from '../chromium.js'
+import { ciba, CIBA_GRANT, INBOX } from '../ciba.js'
+import { journey, type RelyingParty, relyingParty } from '../relying-party.js'
+import type { See } from './pictures.js'
+import type { Scene } from './stage.js'
+
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+const PAYMENT = [
+  {
+    type: 'payment',
+    actions: ['initiate'],
+    instructedAmount: { currency: 'EUR', amount: '123.50' },
+    creditorName: 'Merchant A',
+  },
+]
+
+export async function answering(scene: Scene, { page, context }: Window, see: See) {
+  const { api, running, workspace, shop } = scene
+  const to = (path: string) => page.goto(new URL(path, running.baseUrl).href)
+  const begin = (scope: string): Promise<Asked> => ask(api, workspace.token, { scope })
+  const first = await begin('openid vault:list vault:read users:manage')
+  const journeyTo = async (party: RelyingParty, more: Readonly<Record<string, string>>) =>
+    (await journey(party, more)).url.href
+
+  let idToken = ''
+  /** What the application learns of somebody who has said yes before. */
+  const idTokenOf = async (party: RelyingParty) => {
+    const begun = await journey(party, { scope: 'openid profile email offline_access' })
+    const answer = await context.request.get(begun.url.href, { maxRedirects: 0 })
+    const callback = new URL(answer.headers()['location']!)
+    const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
+      pkceCodeVerifier: begun.verifier,
+      expectedState: begun.state,
+      expectedNonce: begun.nonce,
+    })
+    return tokens.id_token!
+  }
+
+  return {
+    journeyTo,
+
+    signOut: () => to(`/oauth/end-session?id_token_hint=${idToken}`),
+
+    agentAsks: () => to(`/device/delegation/${first.userCode}`),
+
+    async agentAnswered() {
+      await page.waitForURL(`**/device/delegation/${first.userCode}`)
+      await see('delegation')
+      await page.click('form[action$="/approve"] button')
+      await page.waitForSelector('[data-decision="approved"]')
+      await see('delegation-approved')
+      const second = await begin('openid')
+      await to(`/device/delegation/${second.userCode}`)
+      await page.click('form[action$="/deny"] button')
+      await page.waitForSelector('[data-decision="denied"]')
+      await see('delegation-denied')
+    },
+
+    async consents() {
+      const party = await relyingParty(running, workspace, {
+        name: 'Tide Tables',
+        authorizationDetailsTypes: ['payment'],
+      })
+      await page.goto(await journeyTo(party, { scope: 'openid profile email offline_access' }))
+      await page.waitForSelector('button[value=allow]')
+      await see('consent')
+      // The application is nowhere: its answer need not arrive.
+      await page.route('https://app.example/**', (route) => route.fulfill({ body: 'back' }))
+      await page.click('button[value=allow]')
+      await page.waitForURL('https://app.example/**')
+      idToken = await idTokenOf(party)
+      await page.goto(await journeyTo(party, { authorization_details: JSON.stringify(PAYMENT) }))
+      await page.waitForSelector('button[value=allow]')
+      await see('consent-details')
+      const away = new URL(await journeyTo(party, {}))
+      away.searchParams.set('redirect_uri', 'https://elsewhere.example/')
+      await page.goto(away.href)
+      await see('authorize-refused')
+    },
+
+    async devices() {
+      const { clientId } = await relyingParty(running, workspace, {
+        clientType: 'public',
+        grantTypes: [DEVICE_GRANT],
+        name: 'Harbour TV',
+      })
+      const connect = async () => {
+        const body = new URLSearchParams({ client_id: clientId, scope: 'openid profile email' })
+        const answer = await fetch(`${running.baseUrl}/oauth/device/code`, { method: 'POST', body })
+        return (await answer.json()) as Record<string, string>
+      }
+      const [kept, refused] = [await connect(), await connect()]
+      await page.goto(kept['verification_uri']!)
+      await see('device')
+      await page.fill('#user_code', 'WRNG-CDXX')
+      await page.press('#user_code', 'Enter')
+      await page.waitForSelector('#error-summary')
+      await see('device-unknown')
+      await page.goto(kept['verification_uri_complete']!)
+      await page.waitForSelector('[data-user-code]')
+      await see('device-confirm')
+      await page.click('button[value="approve"]')
+      await page.waitForSelector('[data-decided="approved"]')
+      await see('device-approved')
+      await page.goto(refused['verification_uri_complete']!)
+      await page.click('button[value="deny"]')
+      await page.waitForSelector('[data-decided="denied"]')
+      await see('device-denied')
+    },
+
+    async inbox(email: string) {
+      const bank = await relyingParty(running, workspace, {
+        grantTypes: [CIBA_GRANT],
+        name: 'Harbour Bank',
+      })
+      const { start } = ciba(running, bank)
+      for (const binding_message of ['Transfer 4711', 'Order 0815'])
+        await start({ login_hint: email, scope: 'openid profile', binding_message })
+      await to(INBOX)
+      await page.waitForSelector('[data-request]')
+      await see('inbox')
+      await page.click('button[value="approve"]')
+      await page.waitForSelector('[data-decided="approved"]')
+      await see('inbox-approved')
+      await page.click(`a[href="${INBOX}"]`)
+      await page.click('button[value="deny"]')
+      await page.waitForSelector('[data-decided="denied"]')
+      await to(INBOX)
+      await page.waitForSelector('[data-inbox-empty]')
+      await see('inbox-empty')
+    },
+
+    async payments() {
+      await context.clearCookies()
+      const [bought, declined] = [await shop.checkout({ quantity: 2 }), await shop.checkout()]
+      const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 2 })
+      await page.goto(String(link['url']))
+      await see('pay-link')
+      await page.goto(String(bought['checkout_url']))
+      await see('pay')
+      await page.click('button[value=succeed]')
+      await page.waitForSelector('[data-state=succeeded]')
+      await see('paid')
+      await page.goto(String(declined['checkout_url']))
+      await page.click('button[value=decline]')
+      await page.waitForSelector('[data-state=failed]')
+      await see('declined')
+    },
+  }
+}

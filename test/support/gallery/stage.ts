@@ -1,0 +1,77 @@
+/** What the gallery plays on: a service with everything turned on, another one as provider, a shop. */
+import { type Api, apiOf, type Workspace as ApiWorkspace } from '../api.js'
+import { sql } from '../identity.js'
+import { type MailServer, openMailServer } from '../mail.js'
+import { bootstrapped, type Workspace } from '../person.js'
+import { COMMERCE, openShop, type Shop } from '../shop.js'
+import { type TestService } from '../service.js'
+import { type UpstreamHouse, upstreamHouse } from '../upstream.js'
+
+export interface Stage {
+  readonly running: TestService
+  readonly house: UpstreamHouse
+  readonly mail: MailServer
+  readonly api: Api
+  end(): Promise<void>
+}
+
+/** What one walk through the gallery has to itself. */
+export type Scene = Stage & {
+  readonly workspace: ApiWorkspace
+  readonly tenantSlug: string
+  readonly operators: Workspace
+  readonly shop: Shop
+}
+
+export async function openStage(): Promise<Stage> {
+  const mail = await openMailServer()
+  // Cookies know no ports: the one is plain, the other has the prefix of TLS.
+  const house = await upstreamHouse({
+    transport: 'plain_http',
+    environment: {
+      ...mail.environment,
+      ...COMMERCE,
+      SVC_GENERIC_OAUTH__NAME: 'Lighthouse',
+      SVC_PASSKEY__ENABLED: 'true',
+      SVC_USER_SELF_SERVICE__ENABLED: 'true',
+      SVC_INVITATIONS__ENABLED: 'true',
+      SVC_EMAIL_OTP__ENABLED: 'true',
+      SVC_MAGIC_LINK__ENABLED: 'true',
+      SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
+      // A walk that looks at everything takes its time.
+      SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
+      SVC_DEVICE_AUTHORIZATION__APPROVAL_MAX_AUTH_AGE_SECS: '3600',
+    },
+  })
+  const { running } = house
+  const api = apiOf(running)
+  return {
+    running,
+    house,
+    mail,
+    api,
+    async end() {
+      await api.close()
+      await house.end()
+      await mail.close()
+    },
+  }
+}
+
+export async function setScene(stage: Stage): Promise<Scene> {
+  const { api, running } = stage
+  const [workspace, operators] = [await api.workspace('Harbour Works'), await bootstrapped(running)]
+  const shop = await openShop(running)
+  const settings = { branding: { name: 'Harbour Works', color: '#0b7285' } }
+  const shopSettings = { branding: { name: 'Tea House', color: '#a61e4d' } }
+  for (const [tenantId, given] of [
+    [workspace.tenantId, settings],
+    [shop.workspace.tenantId, shopSettings],
+  ] as const) {
+    await sql(running.db.database, 'update tenants set settings = settings || $2 where id = $1', [
+      tenantId,
+      JSON.stringify(given),
+    ])
+  }
+  return { ...stage, workspace, tenantSlug: String(workspace.body['tenant_slug']), operators, shop }
+}

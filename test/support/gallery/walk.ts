@@ -1,0 +1,238 @@
+/** A walk past every hosted page, in a real browser, as the people meet them who use them. */
+import type { Window } from '../chromium.js'
+import { openBrowser } from '../../../runtime/client/browser.js'
+import { signIn } from '../person.js'
+import { relyingParty } from '../relying-party.js'
+import { pathIn } from '../mail.js'
+import { plugIn, SECURITY_KEY, SYNCED } from '../virtual-authenticator.js'
+import { loginCodes } from '../totp.js'
+import type { See } from './pictures.js'
+import { answering } from './questions.js'
+import type { Scene } from './stage.js'
+
+const TELEPHONE = 'Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0'
+
+const PATIENCE_MS = 120_000
+
+export const PASSWORD = 'seven boats left at noon'
+const READY = 'form[data-passkey]:not([hidden])'
+
+/** One walk; `scene` and `window` are used up by it. */
+export async function walkGallery(scene: Scene, window: Window, see: See): Promise<void> {
+  const { api, mail, running, workspace, tenantSlug } = scene
+  const { page, context } = window
+  // The machine may be busy with other tests.
+  page.setDefaultTimeout(PATIENCE_MS)
+  const unique = tenantSlug.slice(-6)
+  const [ada, bob] = [`ada.${unique}@harbour.works`, `bob.${unique}@harbour.works`]
+  const { token } = workspace
+  const users = '/api/v1/tenant-users'
+  await api.call('POST', users, { token, json: { email: ada, display_name: 'Ada Moreno' } })
+  const json = { email: bob, display_name: 'Bob Carter', password: PASSWORD }
+  await api.call('POST', users, { token, json })
+  const to = (path: string) => page.goto(new URL(path, running.baseUrl).href)
+  const account = () => page.waitForURL('**/auth/account')
+  const enter = async (email: string, password = PASSWORD) => {
+    await page.fill('#email', email)
+    await page.fill('#password', password)
+    await page.press('#password', 'Enter')
+  }
+  const login = async () => {
+    await context.clearCookies()
+    await to(`/auth/login?tenant_slug=${tenantSlug}`)
+    await page.waitForSelector(READY)
+  }
+
+  await login()
+  await see('sign-in')
+  await enter(`nobody.${unique}@harbour.works`, 'wrong password')
+  await page.waitForSelector('#error-summary')
+  await see('sign-in-wrong')
+  for (let status = 200; status !== 429; ) {
+    const answered = page.waitForResponse((one) => one.request().method() === 'POST')
+    const loaded = page.waitForEvent('load')
+    await enter(`nobody.${unique}@harbour.works`, 'wrong password')
+    status = (await answered).status()
+    await loaded
+  }
+  await see('sign-in-locked')
+
+  // An invitation, and letters to sign in.
+  await to(pathIn(await mail.letterTo(ada), '/auth/invitations/'))
+  await see('invitation')
+  await page.fill('#password', PASSWORD)
+  await page.press('#password', 'Enter')
+  await account()
+  await login()
+  await page.fill('#email', ada)
+  await page.click('button[formaction="/auth/login/mail"]')
+  await page.waitForSelector('#code')
+  await see('mail-sent')
+  await page.fill('#code', 'BBBB-BBBB')
+  await page.press('#code', 'Enter')
+  await page.waitForSelector('#error-summary')
+  await see('mail-wrong')
+  const letter = await mail.letterTo(ada, /\/auth\/magic\//)
+  await to(pathIn(letter, '/auth/magic/'))
+  await see('mail-link')
+  await page.click('main button')
+  await account()
+  await to(pathIn(letter, '/auth/magic/'))
+  await page.waitForSelector('.tenant')
+  await see('link-gone')
+
+  // A forgotten password.
+  await login()
+  await page.click('a[href^="/auth/password/forgot"]')
+  await page.waitForSelector('form[action="/auth/password/forgot"]')
+  await see('forgot')
+  await page.fill('#email', ada)
+  await page.press('#email', 'Enter')
+  await page.waitForSelector('#email', { state: 'detached' })
+  await to(pathIn(await mail.letterTo(ada, /password\/reset/), '/auth/password/reset/'))
+  await see('password-reset')
+  await page.fill('#password', ada)
+  await page.press('#password', 'Enter')
+  await page.waitForSelector('#error-summary')
+  await see('password-weak')
+  await page.fill('#password', PASSWORD)
+  await page.press('#password', 'Enter')
+  await page.waitForSelector('a.button[href^="/auth/login"]')
+  await see('password-done')
+  await to(scene.operators.inviteUrl)
+  await see('invite')
+
+  await throughProvider(scene, window, see, login)
+
+  // An account with nothing but a password, and what is set up from there.
+  await login()
+  await enter(bob)
+  await account()
+  await see('account-new')
+  // The provider has nothing to say (204), so that the browser stays on the page that leads there.
+  const elsewhere = `${scene.house.home.baseUrl}/**`
+  await page.route(elsewhere, (route) => route.fulfill({ status: 204 }))
+  await page.click('[data-link="oidc"]', { noWaitAfter: true })
+  await page.waitForSelector('[data-page="onward"]')
+  await see('provider-away')
+  await page.unroute(elsewhere)
+  await to('/auth/account')
+  await page.click('form[action="/auth/account/email/verification"] button')
+  await page.waitForSelector('[data-page="notice"]')
+  await see('email-sent')
+  await to(pathIn(await mail.letterTo(bob, /\/auth\/email\//), '/auth/email/'))
+  await see('email-confirm')
+  await page.click('main button')
+  await page.waitForSelector('[data-page="notice"]')
+  await to('/auth/account/password')
+  await see('password-change')
+  await to('/auth/account/passkeys/new')
+  await page.waitForSelector(READY)
+  await see('passkey-new')
+  const phone = await plugIn(page, SYNCED)
+  await page.fill('#passkey-name', 'Telephone')
+  await page.click('form[data-passkey] button')
+  await page.waitForSelector('[data-recovery-code]')
+  await see('recovery-codes')
+  // Its passkey steps up to add an app beside it.
+  await to('/auth/account')
+  await page.click('form[action="/auth/account/factors"] button')
+  await page.waitForURL('**/auth/mfa?flow=*')
+  await page.waitForSelector(READY)
+  await page.click('form[data-passkey] button')
+  await page.waitForURL('**/auth/account/totp/new')
+  await see('authenticator-new')
+  await phone.remove()
+
+  // A person, at another browser too, who is led to a second step because an agent asks.
+  const telephone = openBrowser({ baseUrl: running.baseUrl, userAgent: TELEPHONE })
+  await signIn(telephone, { tenantSlug, email: ada, password: PASSWORD })
+  await telephone.close()
+  await context.clearCookies()
+  const first = await answering(scene, window, see)
+  await first.agentAsks()
+  await page.waitForURL('**/auth/login?flow=*')
+  await enter(ada)
+  await page.waitForURL('**/auth/mfa/enroll?flow=*')
+  await page.waitForSelector(READY)
+  await see('enrolment')
+  const secret = (await page.getAttribute('[data-totp-secret]', 'data-totp-secret'))!
+  await page.fill('#code', '12345')
+  await page.press('#code', 'Enter')
+  await page.waitForSelector('#error-summary')
+  await see('enrolment-wrong')
+  const codes = loginCodes(secret)
+  await page.fill('#code', codes.next())
+  await page.press('#code', 'Enter')
+  await page.waitForSelector('[data-recovery-code]')
+  await page.click('a.button')
+  await first.agentAnswered()
+  await first.consents()
+  await first.devices()
+  await first.inbox(ada)
+
+  // A provider, a key: the account with everything.
+  await to('/auth/account')
+  await page.click('[data-link="oidc"]')
+  await page.waitForURL(`${scene.house.home.baseUrl}/auth/login*`)
+  await enter(scene.house.person.email, scene.house.person.password)
+  await page.waitForSelector('button[value="allow"], [data-identity]')
+  if (page.url().startsWith(scene.house.home.baseUrl)) await page.click('button[value="allow"]')
+  await page.waitForSelector('[data-identity]')
+  const party = await relyingParty(running, workspace)
+  await to(await first.journeyTo(party, { acr_values: 'aal3' }))
+  await page.waitForURL('**/auth/mfa/enroll?flow=*')
+  await page.waitForSelector(READY)
+  await see('enrolment-device')
+  const key = await plugIn(page, SECURITY_KEY)
+  await page.fill('#passkey-name', 'Blue security key')
+  await page.click('form[data-passkey] button')
+  await page.waitForURL((url) => !url.pathname.startsWith('/auth/mfa'))
+  await key.remove()
+  await to('/auth/account')
+  await page.waitForSelector('[data-delegation]')
+  await see('account')
+  // The person at the provider is one for every walk; whose they are is not.
+  await page.click('[data-identity]')
+  await page.waitForSelector('[data-identity]', { state: 'detached' })
+  await page.click('form[action="/auth/logout"] button')
+  await page.waitForSelector('[data-page="logout"]')
+  await see('signed-out')
+  await login()
+  await enter(ada)
+  await page.waitForURL('**/auth/mfa?flow=*')
+  await page.waitForSelector(READY)
+  await see('second-factor')
+  await page.fill('#code', '123456')
+  await page.press('#code', 'Enter')
+  await page.waitForSelector('#error-summary')
+  await see('second-factor-wrong')
+  await context.clearCookies()
+  await first.signOut()
+  await see('signed-out-by-application')
+  await first.payments()
+  await to('/auth/mfa?flow=gone')
+  await see('error')
+  await to('/auth/nowhere')
+  await see('error-unknown')
+}
+
+async function throughProvider(
+  { house, running }: Scene,
+  { page }: Window,
+  see: See,
+  login: () => Promise<void>,
+): Promise<void> {
+  await login()
+  await page.click('[data-upstream="oidc"]')
+  await page.waitForURL(`${house.home.baseUrl}/auth/login*`)
+  await page.fill('#email', house.person.email)
+  await page.fill('#password', house.person.password)
+  await page.press('#password', 'Enter')
+  // A provider that remembers asks nothing.
+  await page.waitForSelector('button[value="allow"], [data-page="error"]')
+  if (page.url().startsWith(house.home.baseUrl)) await page.click('button[value="allow"]')
+  await page.waitForURL(`${running.baseUrl}/**`)
+  await page.waitForSelector('[data-page="error"]')
+  await see('provider-refused')
+}
