@@ -1,4 +1,6 @@
 /** A chain of the test's own, with a token that knows EIP-3009, compiled on the spot. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { randomBytes } from 'node:crypto'
@@ -13,17 +15,13 @@ import {
   publicActions,
 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import type { ChainOptions } from './chain-process.js'
 import { freePort } from './service.js'
 
 const require = createRequire(import.meta.url)
 const SOURCE = new URL('../../../test/support/token.sol', import.meta.url)
+const PROCESS = new URL('./chain-process.js', import.meta.url)
 
-type Ganache = {
-  server(options: object): {
-    listen(port: number, host: string): Promise<void>
-    close(): Promise<void>
-  }
-}
 type Solc = { compile(input: string): string }
 type Compiled = {
   errors?: { severity: string; formattedMessage: string }[]
@@ -63,18 +61,34 @@ function compileToken(): { abi: Abi; bytecode: Hex } {
   return { abi, bytecode: `0x${evm.bytecode.object}` }
 }
 
+/** Starts the process of a chain; ends it when what is answered is called. */
+async function startProcess(told: ChainOptions): Promise<() => Promise<void>> {
+  const child = fork(PROCESS, { execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const ended = once(child, 'exit')
+  child.send(told)
+  await Promise.race([
+    once(child, 'message'),
+    ended.then(([status]) => {
+      throw new Error(`the chain ended with ${status} before it listened`)
+    }),
+  ])
+  return async () => {
+    if (child.connected) child.disconnect()
+    await ended
+  }
+}
+
 export async function startChain() {
-  const ganache = require('ganache') as Ganache
   const secretKey: Hex = `0x${randomBytes(32).toString('hex')}`
   const owner = privateKeyToAccount(secretKey)
   const port = await freePort()
-  const server = ganache.server({
+  const options = {
     chain: { chainId: CHAIN_ID, networkId: CHAIN_ID },
     logging: { quiet: true },
     miner: { instamine: 'eager' },
     wallet: { accounts: [{ secretKey, balance: `0x${(10n ** 24n).toString(16)}` }] },
-  })
-  await server.listen(port, '127.0.0.1')
+  }
+  const close = await startProcess({ port, options })
   const rpcUrl = `http://127.0.0.1:${port}`
   const chain = defineChain({
     id: CHAIN_ID,
@@ -140,6 +154,6 @@ export async function startChain() {
       await reader.request({ method: 'evm_increaseTime', params: [secs] } as never)
       await reader.request({ method: 'evm_mine', params: [] } as never)
     },
-    close: () => server.close(),
+    close,
   }
 }
