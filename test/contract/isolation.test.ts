@@ -3,56 +3,25 @@
  * the OpenAPI document that names an object is asked for a real one of somebody else's, with a token
  * that may do everything in its own tenant. An operation for which no object is known here fails.
  */
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
-import { type Answer, apiOf, type Json } from '../support/api.js'
+import type { Answer, Json } from '../support/api.js'
 import { dataDigest } from '../support/data-digest.js'
 import { ask as askDelegation } from '../support/delegation.js'
 import { type Estate, estate } from '../support/estate.js'
-import { startFacilitator } from '../support/facilitator.js'
-import { startReceiver } from '../support/receiver.js'
-import { REGISTRATION } from '../support/registering.js'
+import { estateHouse } from '../support/estate-house.js'
 import { sampler, type Schema } from '../support/schema-sample.js'
-import { testService } from '../support/service.js'
-import { COMMERCE, PUBLIC } from '../support/shop.js'
+import { PUBLIC } from '../support/shop.js'
 
-const receiver = await startReceiver()
-/** Says yes to everything: nothing is on a chain here. */
-const facilitator = await startFacilitator(null)
-facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
-  const { authorization } = paymentPayload.payload as { authorization: { from: string } }
-  const { network, amount } = paymentRequirements
-  const payer = authorization.from
-  const transaction = `0x${randomBytes(32).toString('hex')}`
-  return operation === 'verify'
-    ? { isValid: true, payer }
-    : { success: true, payer, transaction, network, amount }
-}
-const running = await testService({
-  environment: {
-    SVC_OPENAPI__EXPOSURE: 'internal',
-    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-    SVC_ENTERPRISE_SSO__ENABLED: 'true',
-    SVC_VERIFIED_DOMAINS__ENABLED: 'true',
-    ...COMMERCE,
-    SVC_COMMERCE__X402_ENABLED: 'true',
-    SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
-    ...REGISTRATION,
-  },
-})
-const api = apiOf(running)
+const house = await estateHouse()
+const { api, receiver, running } = house
 const mine = await estate(api, 'Mine', receiver)
 const theirs = await estate(api, 'Theirs', receiver)
 const document = (await api.get('/openapi.json')).body
 test.after.always(async () => {
   await mine.person.browser.close()
   await theirs.person.browser.close()
-  await api.close()
-  await running.end()
-  await receiver.close()
-  await facilitator.close()
+  await house.close()
 })
 
 type Operation = {

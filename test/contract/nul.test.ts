@@ -4,15 +4,11 @@
  * never a fault of ours.
  */
 import test from 'ava'
-import { apiOf, type Json } from '../support/api.js'
+import type { Json } from '../support/api.js'
 import { estate } from '../support/estate.js'
-import { startFacilitator } from '../support/facilitator.js'
-import { startReceiver } from '../support/receiver.js'
-import { REGISTRATION } from '../support/registering.js'
+import { estateHouse } from '../support/estate-house.js'
 import { CALLBACK, relyingParty } from '../support/relying-party.js'
 import { sampler, type Schema } from '../support/schema-sample.js'
-import { testService } from '../support/service.js'
-import { COMMERCE } from '../support/shop.js'
 
 const NUL = 'a\0b'
 const FORM = 'application/x-www-form-urlencoded'
@@ -28,41 +24,13 @@ type Operation = {
 
 test('NUL is no fault of ours, wherever it is sent', async (t) => {
   t.timeout(300_000)
-  const receiver = await startReceiver()
-  const facilitator = await startFacilitator(null)
-  facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
-    const { from: payer } = (paymentPayload.payload as { authorization: { from: string } })
-      .authorization
-    const { network, amount } = paymentRequirements
-    const transaction = `0x${'7'.repeat(64)}`
-    return operation === 'verify'
-      ? { isValid: true, payer }
-      : { success: true, payer, transaction, network, amount }
-  }
-  const running = await testService({
-    environment: {
-      SVC_OPENAPI__EXPOSURE: 'internal',
-      SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }',
-      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_ENTERPRISE_SSO__ENABLED: 'true',
-      SVC_VERIFIED_DOMAINS__ENABLED: 'true',
-      ...COMMERCE,
-      SVC_COMMERCE__X402_ENABLED: 'true',
-      SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
-      ...REGISTRATION,
-    },
-  })
-  const api = apiOf(running)
+  const house = await estateHouse({ SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }' })
+  const { api, receiver, running } = house
   const mine = await estate(api, 'Mine', receiver)
   const { workspace, person, objects } = mine
   t.teardown(async () => {
     await person.browser.close()
-    await api.close()
-    await running.end()
-    await receiver.close()
-    await facilitator.close()
+    await house.close()
   })
   const client = await relyingParty(running, workspace, { grantTypes: GRANTS })
   const document = (await api.get('/openapi.json')).body
