@@ -382,6 +382,7 @@ function faultProblem(fault: NonNullable<Exchange['fault']>): Problem {
 
 const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {
   mailbox_full: 'The service is overloaded.',
+  overloaded: 'The service is overloaded.',
   dependency: 'The service is cut off from something it needs.',
 }
 

@@ -113,18 +113,22 @@ export async function findBrowserSession(
   return rows[0]
 }
 
-/** Notes that a session is in use; a moment earlier than the one noted changes nothing. */
+/**
+ * Notes that a session is in use, where nothing was noted since `before`: of many requests at once
+ * one writes.
+ */
 export async function touchBrowserSession(
   tx: Transaction,
   tenantId: string,
   id: string,
   now: Date,
+  before: Date,
 ): Promise<void> {
   await tx.query({
     name: 'browser_session.touch',
     text: `update browser_sessions set last_seen_at = $3
-           where tenant_id = $1 and id = $2 and last_seen_at < $3`,
-    values: [tenantId, id, now],
+           where tenant_id = $1 and id = $2 and last_seen_at < $4`,
+    values: [tenantId, id, now, before],
   })
 }
 

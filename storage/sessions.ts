@@ -65,28 +65,50 @@ export type NewPersonSession = {
   readonly expiresAt: Date
 }
 
+/** A row lives this much longer than it must, so that not every code of a browser writes to it. */
+const SPARE_MS = 60 * 60_000
+
 /**
  * Lets tokens hang on a browser session that is open; false when it is not. It ends with the browser
- * session (0009_authorization), and outlives one that merely ran out.
+ * session (0009_authorization), and outlives one that merely ran out. Where it lives long enough it is
+ * only read, so that many codes of one browser do not wait for one another.
  */
 export async function openPersonSession(
   tx: Transaction,
   session: NewPersonSession,
 ): Promise<boolean> {
   const s = session
-  const { rowCount } = await tx.query({
+  const { rows } = await tx.query<{ opened: boolean }>({
     name: 'session.open_person',
-    text: `insert into sessions as s (tenant_id, id, subject, subject_type, client_id,
-             organization_id, amr, auth_time, created_at, expires_at)
-           select tenant_id, id, $3, 'human', $4, $5, amr, auth_time, created_at, $6
-           from browser_sessions where tenant_id = $1 and id = $2 and ended_at is null
-           for share
-           on conflict (tenant_id, id) do update
-             set expires_at = greatest(s.expires_at, excluded.expires_at)
-             where s.ended_at is null`,
-    values: [s.tenantId, s.sessionId, s.subject, s.clientId, s.organizationId, s.expiresAt],
+    text: `with browser as materialized (
+             select tenant_id, id, amr, auth_time, created_at
+             from browser_sessions where tenant_id = $1 and id = $2 and ended_at is null
+             for share),
+           lasting as materialized (
+             select from sessions where tenant_id = $1 and id = $2 and ended_at is null
+               and expires_at >= $6),
+           written as (
+             insert into sessions as s (tenant_id, id, subject, subject_type, client_id,
+               organization_id, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, $3, 'human', $4, $5, amr, auth_time, created_at, $7
+             from browser where not exists (select from lasting)
+             on conflict (tenant_id, id) do update
+               set expires_at = greatest(s.expires_at, excluded.expires_at)
+               where s.ended_at is null
+             returning 1)
+           select exists (select from browser)
+             and (exists (select from lasting) or exists (select from written)) as opened`,
+    values: [
+      s.tenantId,
+      s.sessionId,
+      s.subject,
+      s.clientId,
+      s.organizationId,
+      s.expiresAt,
+      new Date(s.expiresAt.getTime() + SPARE_MS),
+    ],
   })
-  return rowCount === 1
+  return rows[0]!.opened
 }
 
 /** Whoever a token speaks for, as far as a token of theirs may still be used. */

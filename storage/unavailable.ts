@@ -1,12 +1,17 @@
-/** The one failure of the database that is not the statement's fault: it cannot be reached. */
+/** The one failure of the database that is not the statement's fault: it gives no answer. */
 import { DependencyUnavailable } from '../runtime/kernel/dependency.js'
 
-/** Thrown where a connection could not be had or was lost. The same request may succeed later. */
+/**
+ * Thrown where a connection could not be had or was lost, and where the server gave a statement up.
+ * The same request may succeed later.
+ */
 export class DatabaseUnavailable extends DependencyUnavailable {
   override readonly name = 'DatabaseUnavailable'
+  override readonly overloaded: boolean
 
   constructor(message: string, cause?: unknown) {
     super(message, { cause })
+    this.overloaded = isGivenUp(cause) || isCrowdedOut(cause)
   }
 }
 
@@ -43,6 +48,11 @@ export function isConnectionLoss(error: unknown): boolean {
  * the request, and the connection is as good as before.
  */
 export function isGivenUp(error: unknown): boolean {
-  const { code } = error as CodedError
+  const { code } = (error ?? {}) as CodedError
   return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
+}
+
+/** Whether every connection of a pool was in use for as long as a request may wait for one. */
+function isCrowdedOut(error: unknown): boolean {
+  return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
 }

@@ -51,8 +51,9 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       if (token === null) return undefined
       const now = clock.now()
       const row = await findBrowserSession(tx, sha256(token), now)
-      if (row !== undefined && now.getTime() - row.lastSeenAt.getTime() > SEEN_EVERY_MS) {
-        await touchBrowserSession(tx, row.tenantId, row.id, now)
+      const before = new Date(now.getTime() - SEEN_EVERY_MS)
+      if (row !== undefined && row.lastSeenAt < before) {
+        await touchBrowserSession(tx, row.tenantId, row.id, now, before)
       }
       return row
     }

@@ -72,6 +72,7 @@ export type UnavailableReason =
   | 'cancelled'
   | 'restarted'
   | 'dependency'
+  | 'overloaded'
   | 'failed'
   | 'stopped'
 

@@ -8,4 +8,6 @@
 /** Extend it, and throw that where the same request may succeed as soon as the other side is back. */
 export class DependencyUnavailable extends Error {
   override readonly name: string = 'DependencyUnavailable'
+  /** True: the other side is there, and has more to do than it can. Answered with `overloaded`. */
+  readonly overloaded: boolean = false
 }

@@ -107,8 +107,9 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       return
     }
     if (error instanceof DependencyUnavailable) {
-      job.log.warn({ err: error, kind: job.kind }, 'message failed: a dependency gives no answer')
-      this.#cell.ended(job, 'dependency')
+      const why = error.overloaded ? 'is overloaded' : 'gives no answer'
+      job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency ${why}`)
+      this.#cell.ended(job, error.overloaded ? 'overloaded' : 'dependency')
       return
     }
     job.log.error({ err: error, kind: job.kind }, 'message failed')

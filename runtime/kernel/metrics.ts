@@ -80,6 +80,7 @@ export class ActorMeter {
     cancelled: 0,
     restarted: 0,
     dependency: 0,
+    overloaded: 0,
     failed: 0,
     stopped: 0,
   }

@@ -5,7 +5,10 @@ import test from 'ava'
 import { Client } from 'pg'
 import { agents } from '../../actors/agents/protocol.js'
 import { agentsActor } from '../../actors/agents/actor.js'
+import { openBrowser } from '../support/browser.js'
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../support/journey.js'
+import { bootstrapped } from '../support/person.js'
+import { authorized, callbackOf, journey, pathOf, relyingParty } from '../support/relying-party.js'
 import { testService } from '../support/service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../support/watch.js'
 
@@ -75,3 +78,71 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   t.is(bad, 0)
   t.true(slowestMs < LIVE_WITHIN_MS, `the slowest probe took ${slowestMs} ms`)
 })
+
+/** A service whose person allowed an application before, and a hand on its database. */
+async function allowedBefore(environment: Readonly<Record<string, string>>) {
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
+  })
+  const person = await bootstrapped(running)
+  const party = await relyingParty(running, person)
+  const browser = openBrowser(running)
+  callbackOf(await authorized(browser, person, (await journey(party)).url))
+  const superuser = new Client({ connectionString: running.db.superuserUrl })
+  await superuser.connect()
+  return {
+    http: callerOf(running.baseUrl),
+    superuser,
+    authorize: async () =>
+      browser.get(pathOf((await journey(party)).url), { accept: 'application/json' }),
+    async end() {
+      await superuser.end()
+      await browser.close()
+      await running.end()
+    },
+  }
+}
+
+test('codes of one browser do not wait for one another', async (t) => {
+  const { superuser, authorize, end } = await allowedBefore({
+    SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '5',
+  })
+  t.teardown(end)
+  // What a transaction that commits slowly holds until it has.
+  await superuser.query('begin')
+  const { rowCount } = await superuser.query(
+    "select from sessions where subject_type = 'human' for update",
+  )
+  t.is(rowCount, 1)
+  await superuser.query('select from browser_sessions for share')
+  const pages = await Promise.all(Array.from({ length: 16 }, authorize))
+  for (const page of pages) t.truthy(callbackOf(page).searchParams.get('code'))
+  await superuser.query('rollback')
+})
+
+for (const [what, environment, reason] of [
+  ['a statement that the database has no time for', { STATEMENT_TIMEOUT_SECS: '1' }, 1],
+  [
+    'no connection for as long as one may be waited for',
+    { MAX_CONNECTIONS: '2', CONNECT_TIMEOUT_SECS: '1' },
+    3,
+  ],
+] as const) {
+  test(`${what} is told as overload`, async (t) => {
+    const named = Object.entries(environment).map(([key, value]) => [`SVC_DATABASE__${key}`, value])
+    const { http, superuser, authorize, end } = await allowedBefore(Object.fromEntries(named))
+    t.teardown(end)
+    await superuser.query('begin')
+    await superuser.query('lock table consents in access exclusive mode')
+    const asked = Array.from({ length: reason }, authorize)
+    const refused = await Promise.race(asked)
+    t.is(refused.status, 503)
+    t.is(JSON.parse(refused.html).detail, 'The service is overloaded.')
+    t.is(refused.headers['retry-after'], '1')
+    await superuser.query('rollback')
+    await Promise.all(asked)
+    t.truthy(callbackOf(await authorize()).searchParams.get('code'))
+    t.true((await metric(http, 'svc_actor_unavailable_total', { reason: 'overloaded' })) >= 1)
+    t.is(await metric(http, 'svc_actor_unavailable_total', { reason: 'dependency' }), 0)
+  })
+}
