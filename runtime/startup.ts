@@ -305,9 +305,17 @@ function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
 /** Errors that say what to change become refusals; anything else is a defect and stays one. */
 function explained(error: unknown): unknown {
   if (error instanceof Error && MENDABLE.has(error.name)) {
-    return new StartRefused(error.message, { cause: error })
+    return new StartRefused(withReason(error), { cause: error })
   }
   return error
+}
+
+/** What a driver said is half of what has to be mended: no connection, and why. */
+function withReason({ message, cause }: Error): string {
+  // A name with several addresses fails with one error for each.
+  const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause]
+  const reasons = causes.flatMap((one) => (one instanceof Error ? [one.message] : []))
+  return [message, reasons.join(', ')].filter((part) => part !== '').join(': ')
 }
 
 function once(work: () => Promise<boolean>): () => Promise<boolean> {

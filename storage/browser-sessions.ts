@@ -77,6 +77,7 @@ export type BrowserSessionRow = {
   readonly passwordAt: Date
   readonly createdAt: Date
   readonly lastSeenAt: Date
+  readonly idleSecs: number
   readonly expiresAt: Date
 }
 
@@ -97,7 +98,7 @@ export async function findBrowserSession(
              a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
              m.role as "organizationRole", s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
              s.password_at as "passwordAt", s.created_at as "createdAt",
-             s.last_seen_at as "lastSeenAt", s.expires_at as "expiresAt"
+             s.last_seen_at as "lastSeenAt", s.idle_secs as "idleSecs", s.expires_at as "expiresAt"
            from browser_sessions s
              join accounts a on a.id = s.account_id and a.status = 'active'
              join tenants t on t.id = s.tenant_id and t.status = 'active'

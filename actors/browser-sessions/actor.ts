@@ -21,6 +21,8 @@ import { seenRecord, sessionRecord } from './records.js'
 
 /** How exactly `last_seen_at` is kept: a page view costs a write only this often. */
 const SEEN_EVERY_MS = 60_000
+/** And a session in use must not pass for idle: of the time it may be, this part may go unnoted. */
+const UNNOTED = 1 / 20
 
 export type BrowserSessionsNeeds = {
   readonly database: Database
@@ -51,8 +53,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       if (token === null) return undefined
       const now = clock.now()
       const row = await findBrowserSession(tx, sha256(token), now)
-      const before = new Date(now.getTime() - SEEN_EVERY_MS)
-      if (row !== undefined && row.lastSeenAt < before) {
+      if (row === undefined) return undefined
+      const everyMs = Math.min(SEEN_EVERY_MS, row.idleSecs * 1000 * UNNOTED)
+      const before = new Date(now.getTime() - everyMs)
+      if (row.lastSeenAt < before) {
         await touchBrowserSession(tx, row.tenantId, row.id, now, before)
       }
       return row

@@ -187,3 +187,17 @@ test('a SIGTERM to npm reaches what npm started', async (t) => {
     t.is(await file('ended'), command)
   }
 })
+
+test('a database that cannot be reached is told with what the driver says', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    DATABASE_URL: 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  t.regex(
+    refused.output(),
+    /^svc: no connection for the \w+ pool: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
+  )
+  t.notRegex(refused.output(), /canary-of/)
+})

@@ -34,6 +34,7 @@ const session: BrowserSessionRow = {
   passwordAt: at(900),
   createdAt: at(900),
   lastSeenAt: at(900),
+  idleSecs: 3_600,
   expiresAt: at(90_000),
 }
 const reason = { tag: 'account' }
