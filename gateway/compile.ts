@@ -5,6 +5,7 @@ import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
 import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './http-metrics.js'
+import type { ResponseDoc } from './replies.js'
 import {
   type AnyRouteRequest,
   isQueryFields,
@@ -68,17 +69,20 @@ export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): Co
     throttling,
     meter: metrics.meter({ method, route: path }),
     light,
-    offers: [
-      ...new Set(
-        responses.flatMap(({ status, contentType }) =>
-          status < 300 && contentType !== null ? [contentType.split(';')[0]!] : [],
-        ),
-      ),
-    ],
+    offers: offersOf(responses),
     isHealth: path.startsWith('/health/'),
     emptyQuery: emptyQueryOf(route),
     deprecation: deprecationOf(route),
   }
+}
+
+/** Media types of what succeeds; none where what comes back is another party's, of any type. */
+function offersOf(responses: readonly ResponseDoc[]): readonly string[] {
+  const offers = new Set<string>()
+  for (const { status, contentType } of responses) {
+    if (status < 300 && contentType !== null) offers.add(contentType.split(';')[0]!)
+  }
+  return offers.has('*/*') ? [] : [...offers]
 }
 
 function emptyQueryOf({ query }: Route): Parsed<unknown> | null {

@@ -68,6 +68,11 @@ export class BodyInbox {
   end(): void {
     if (this.ended || this.failure !== null) return
     this.ended = true
+    // The sender is not to be held any longer: what it sends next is another request.
+    if (this.paused) {
+      this.paused = false
+      this.brake.resume()
+    }
     this.settle()
   }
 

@@ -1,6 +1,7 @@
 /** Calls with a credential over HTTP. interface.md, Egress proxy request; decisions.md 5 and 22. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
+import { Client } from 'undici'
 import {
   bodyCall,
   closedCalls,
@@ -137,4 +138,53 @@ test.serial('what the gateway and the vault refuse', async (t) => {
   const json = proxied(setting, url, { method: 'POST', body: 'a\0b, \u{1f600}' })
   const passed = await house.api.post('/v1/proxy', delegated, json)
   t.is(passed.status, 200, 'what is handed on may hold anything that is UTF-8')
+})
+
+for (const [transport, at] of houses) {
+  test.serial(`what a caller accepts is between it and the upstream (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    const { delegated, direct } = setting
+    const url = `${at.upstream.origin}/headers`
+    for (const accept of ['application/json', 'text/event-stream', 'image/png, text/*;q=0']) {
+      const described = await at.send('/v1/proxy', {
+        token: delegated,
+        headers: { accept, 'content-type': 'application/json' },
+        body: JSON.stringify(proxied(setting, url)),
+      })
+      t.is(described.statusCode, 200, `${accept}: ${await described.body.text()}`)
+      const raw = await at.send('/v1/proxy/body', {
+        token: direct,
+        headers: { accept, ...bodyCall(setting, url, { 'x-svc-method': 'GET' }) },
+      })
+      t.is(raw.statusCode, 200, `${accept}: ${await raw.body.text()}`)
+      t.is(at.upstream.requests.at(-1)!.headers.accept, undefined)
+    }
+  })
+}
+
+test.serial('a connection that carried a body carries the next request', async (t) => {
+  const setting = await settingOf(house)
+  const { delegated, direct } = setting
+  const url = `${house.upstream.origin}/hash`
+  const described = (bytes: number) => ({
+    path: '/v1/proxy',
+    headers: { authorization: `Bearer ${delegated}`, 'content-type': 'application/json' },
+    body: JSON.stringify(proxied(setting, url, { method: 'POST', body: 'x'.repeat(bytes) })),
+  })
+  const raw = (bytes: number) => ({
+    path: '/v1/proxy/body',
+    headers: { authorization: `Bearer ${direct}`, ...bodyCall(setting, url) },
+    body: Buffer.alloc(bytes),
+  })
+  const calls = [described(100 * 1024), described(MIB), raw(100 * 1024), raw(MIB), raw(4 * MIB)]
+  const client = new Client(house.running.baseUrl, { keepAliveTimeout: 60_000 })
+  try {
+    for (const call of [...calls, ...calls.toReversed(), ...calls]) {
+      const answer = await client.request({ method: 'POST', ...call })
+      t.is(answer.statusCode, 200)
+      await answer.body.dump()
+    }
+  } finally {
+    await client.destroy()
+  }
 })
