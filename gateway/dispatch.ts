@@ -148,7 +148,7 @@ export class Pipeline {
         if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
       }
     }
-    if (!(await this.authenticate(visit, route))) return null
+    if (isGuarded(route) && !(await this.authenticate(visit, route))) return null
     if (quotas.enabled && throttling.byDefault === 'caller') {
       const { principal } = visit
       const key = principal === null ? this.addressKey(visit) : `token:${principal.tokenId}`
@@ -183,9 +183,7 @@ export class Pipeline {
   /** False when the request was refused. */
   private async authenticate(visit: Visit, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
-    if (security.scheme === 'anonymous' || security.scheme === 'client') return true
     const { answers, authenticator, quotas, addresses, publicOrigin, metricsToken } = this.needs
-    if (security.scheme === 'browser') return true
     if (security.scheme === 'session') {
       const location = await this.needs.pages.openSession(visit)
       if (location === null) return true
@@ -356,6 +354,12 @@ export class Pipeline {
       log.error({ err: second, request_id: visit.requestId }, 'no answer could be written')
     }
   }
+}
+
+/** Whether the pipeline asks who is calling; clients and browsers are asked by what they call. */
+function isGuarded({ route }: CompiledRoute): boolean {
+  const { scheme } = route.security
+  return scheme !== 'anonymous' && scheme !== 'client' && scheme !== 'browser'
 }
 
 const METRICS_SECURITY = {

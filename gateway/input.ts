@@ -100,8 +100,14 @@ export class InputReader {
         named === undefined
           ? null
           : { scope: scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
-      const parts = { params: params.value, query: query.value, headers: headers.value }
-      return { ok: true, value: { ...parts, body, idempotency } }
+      const value: Parts = {
+        params: params.value,
+        query: query.value,
+        headers: headers.value,
+        body,
+        idempotency,
+      }
+      return { ok: true, value }
     }
     if (route.body === undefined) return whole(null, NO_BYTES)
     if (route.body.kind === 'stream') {

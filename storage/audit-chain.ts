@@ -40,6 +40,26 @@ export type ChainMember = 'sequence' | 'previous_hash' | 'hash'
 
 /** The JSON of a value with sorted members and no white space (RFC 8785). */
 export function canonicalJson(value: unknown): string {
+  return isInOrder(value) ? JSON.stringify(value) : inOrder(value)
+}
+
+/** What JSON has a word for, besides null, lists and objects. */
+const WORDS: ReadonlySet<string> = new Set(['string', 'number', 'boolean'])
+
+/** Whether it is plain JSON with its members sorted already: then it is written in one go. */
+function isInOrder(value: unknown): boolean {
+  if (typeof value !== 'object') return WORDS.has(typeof value)
+  if (value === null) return true
+  if (Array.isArray(value)) return value.every(isInOrder)
+  let before = ''
+  for (const name in value) {
+    if (name < before || !isInOrder((value as Readonly<Record<string, unknown>>)[name])) return false
+    before = name
+  }
+  return !('toJSON' in value)
+}
+
+function inOrder(value: unknown): string {
   // What JSON has no word for is null in a list, and a member that is left out.
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
@@ -58,23 +78,22 @@ export function canonicalJson(value: unknown): string {
 
 /** What is hashed of an event: every member but those of the chain. */
 export function canonicalEvent(event: Omit<AuditRecord, ChainMember>): string {
-  // In the order of the names, as `canonicalJson` would have it, without sorting them each time.
-  return (
-    `{"actors":${canonicalJson(event.actors)}` +
-    `,"client_id":${canonicalJson(event.client_id ?? null)}` +
-    `,"data":${canonicalJson(event.data)}` +
-    `,"delegation_id":${canonicalJson(event.delegation_id ?? null)}` +
-    `,"grant_id":${canonicalJson(event.grant_id ?? null)}` +
-    `,"id":${canonicalJson(event.id ?? null)}` +
-    `,"ip":${canonicalJson(event.ip ?? null)}` +
-    `,"occurred_at":${canonicalJson(event.occurred_at ?? null)}` +
-    `,"outcome":${canonicalJson(event.outcome ?? null)}` +
-    `,"request_id":${canonicalJson(event.request_id ?? null)}` +
-    `,"resource":${canonicalJson(event.resource ?? null)}` +
-    `,"subject":${canonicalJson(event.subject ?? null)}` +
-    `,"tenant_id":${canonicalJson(event.tenant_id ?? null)}` +
-    `,"type":${canonicalJson(event.type ?? null)}}`
-  )
+  return canonicalJson({
+    actors: event.actors,
+    client_id: event.client_id ?? null,
+    data: event.data,
+    delegation_id: event.delegation_id ?? null,
+    grant_id: event.grant_id ?? null,
+    id: event.id ?? null,
+    ip: event.ip ?? null,
+    occurred_at: event.occurred_at ?? null,
+    outcome: event.outcome ?? null,
+    request_id: event.request_id ?? null,
+    resource: event.resource ?? null,
+    subject: event.subject ?? null,
+    tenant_id: event.tenant_id ?? null,
+    type: event.type ?? null,
+  })
 }
 
 /** Lower-case hexadecimal SHA-256 over suite, previous hash, sequence and event. */

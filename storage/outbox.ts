@@ -64,14 +64,19 @@ export type Appended = { waiting: number }
 /** The first six values of such a statement. */
 export function appended(events: readonly NewEvent[]): unknown[] {
   return [
-    events.map(({ tenantId }) => tenantId),
-    events.map(({ id }) => id),
-    events.map(({ type }) => type),
+    list(events.map(({ tenantId }) => tenantId)),
+    list(events.map(({ id }) => id)),
+    list(events.map(({ type }) => type)),
     // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
     events.map(({ data }) => JSON.stringify(data)).join('\n'),
-    events.map(({ occurredAt }) => occurredAt),
+    list(events.map(({ occurredAt }) => occurredAt.toISOString())),
     auditLines(events.map(auditOf)),
   ]
+}
+
+/** An array of ids, names or times: none of them holds what an array would have to quote. */
+function list(words: readonly string[]): string {
+  return `{${words.join(',')}}`
 }
 
 /** Wakes who dispatches events, where one is waited for. */
@@ -87,7 +92,7 @@ function auditOf({ id, tenantId, type, occurredAt, data, audit }: NewEvent): New
   const text = (value: unknown) => (typeof value === 'string' ? value : null)
   const named = (value: unknown) => {
     const { type, id } = (value ?? {}) as Readonly<Record<string, unknown>>
-    return typeof type === 'string' && typeof id === 'string' ? { type, id } : null
+    return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
   }
   const doer = named(actor)
   return {

@@ -29,6 +29,17 @@ export type Pipelined =
   /** Nothing of it happened. What was prepared on the way may or may not be there. */
   | { readonly tag: 'failed'; readonly error: Error; readonly unsure: readonly string[] }
 
+/** Each step would end with a Sync, and with it a transaction of its own. */
+const withoutSync = new WeakMap<Wire, object>()
+
+function mutedOf(wire: Wire): object {
+  const known = withoutSync.get(wire)
+  if (known !== undefined) return known
+  const muted = Object.create(wire, { sync: { value: () => undefined } }) as object
+  withoutSync.set(wire, muted)
+  return muted
+}
+
 /** Runs the statements on a connection that nobody else uses meanwhile. */
 export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Pipelined> {
   return new Promise((resolve) => {
@@ -53,8 +64,7 @@ export function pipeline(client: PoolClient, statements: readonly Statement[]): 
       submit(connection: Connection) {
         const wire = connection as unknown as Wire
         fresh = steps.filter(({ name }) => wire.parsedStatements[name] === undefined)
-        // Each step would end with a Sync, and with it a transaction of its own.
-        const muted = Object.create(wire, { sync: { value: () => undefined } }) as object
+        const muted = mutedOf(wire)
         wire.stream.cork()
         for (const step of steps) {
           const refused = step.submit(muted)

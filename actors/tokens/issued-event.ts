@@ -33,15 +33,15 @@ export function issuedEvent(
     data: eventData(
       { actor, resource: { type: 'token', id: signed.tokenId }, requestId },
       {
-        grant: issuedFor,
+        audience: grant.audience,
         client_id: grant.clientId,
+        ...(delegationId === null ? {} : { delegation_id: delegationId }),
+        expires_at: expiresAt.toISOString(),
+        grant: issuedFor,
+        scope: grant.scopes.join(' '),
+        session_id: grant.sessionId,
         sub: grant.subject,
         subject_type: grant.subjectType,
-        session_id: grant.sessionId,
-        scope: grant.scopes.join(' '),
-        audience: grant.audience,
-        expires_at: expiresAt.toISOString(),
-        ...(delegationId === null ? {} : { delegation_id: delegationId }),
       },
     ),
     ...(acting === undefined
