@@ -53,7 +53,8 @@ function isInOrder(value: unknown): boolean {
   if (Array.isArray(value)) return value.every(isInOrder)
   let before = ''
   for (const name in value) {
-    if (name < before || !isInOrder((value as Readonly<Record<string, unknown>>)[name])) return false
+    if (name < before || !isInOrder((value as Readonly<Record<string, unknown>>)[name]))
+      return false
     before = name
   }
   return !('toJSON' in value)

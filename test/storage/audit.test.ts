@@ -137,6 +137,26 @@ test('canonical JSON sorts members by code units and keeps the order of lists', 
   )
 })
 
+test('canonical JSON does not depend on how the members came', (t) => {
+  const reversed = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(reversed)
+    return Object.fromEntries(
+      Object.entries(value)
+        .toReversed()
+        .map(([name, member]) => [name, reversed(member)]),
+    )
+  }
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = canonicalJson(value)
+      t.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)))
+      t.is(canonicalJson(reversed(value)), text)
+      t.is(canonicalJson(JSON.parse(text)), text)
+    }),
+  )
+})
+
 test('writers that race, roll back and mix with events leave one unbroken chain a tenant', async (t) => {
   const fresh = await freshDatabase(t)
   const tenants = [random.uuid(), random.uuid(), random.uuid()]
