@@ -152,7 +152,7 @@ export class Answers {
    */
   private async relay(
     visit: Visit,
-    { status, headers: theirs, body }: Extract<Rendered, { form: 'relayed' }>,
+    { status, headers: theirs, body, unsent }: Extract<Rendered, { form: 'relayed' }>,
   ): Promise<void> {
     const { exchange, requestId } = visit
     const headers: HeaderPair[] = [
@@ -171,7 +171,10 @@ export class Answers {
     // Not kept: there are as many as upstreams can think of.
     const block = this.needs.blocks.relayed(contentType, cacheControl)
     if (body instanceof Uint8Array) exchange.send({ status, block, headers, body })
-    else await exchange.relay({ status, block, headers, body })
+    else {
+      const end = await exchange.relay({ status, block, headers, body })
+      if (typeof end === 'object') return this.problem(visit, unsent(end.unsent))
+    }
     this.account(visit, status)
   }
 

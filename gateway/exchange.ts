@@ -60,6 +60,8 @@ export type StreamEnd =
   | 'left'
   /** The body broke off; the connection was broken too, so that the client cannot miss it. */
   | 'broken'
+  /** It broke off, for the reason told, before anything was sent: another answer may be given. */
+  | { readonly unsent: string }
 
 /** Headers that many answers share, in the two forms that transports want. */
 export interface HeaderBlock {
@@ -104,8 +106,9 @@ export interface Exchange extends RequestHead {
   /** Why the body broke off; null as long as it did not. */
   readonly bodyFailure: BodyFailure | null
   /**
-   * Sends the head at once and the body as it comes, at the pace of the client. It settles when all
-   * of it was handed to the socket, or will never be. A body that nobody takes is cancelled.
+   * Sends the head at once (where the transport can send one without a body) and the body as it
+   * comes, at the pace of the client. It settles when all of it was handed to the socket, or will
+   * never be. A body that nobody takes is cancelled.
    */
   relay(answer: StreamedAnswer): Promise<StreamEnd>
   /**

@@ -1,5 +1,5 @@
 /** A byte stream to a socket, honouring both brakes: the reader's pace is the writer's. */
-import type { ByteStream } from '../runtime/kernel/stream.js'
+import { type ByteStream, StreamAborted } from '../runtime/kernel/stream.js'
 import type { StreamEnd } from './exchange.js'
 
 /** The writing side of a transport. */
@@ -13,6 +13,8 @@ export interface Sink {
   break(): void
   /** The client has left. */
   readonly gone: boolean
+  /** Nothing has been sent, not even the head. */
+  readonly unsent?: boolean
 }
 
 /** Hands a body to a socket. Never throws. */
@@ -28,8 +30,9 @@ export async function relayTo(sink: Sink, body: ByteStream): Promise<StreamEnd> 
       if (!sink.write(chunk)) await sink.whenRoom()
       if (sink.gone) break
     }
-  } catch {
+  } catch (error) {
     if (sink.gone) return 'left'
+    if (sink.unsent === true) return { unsent: error instanceof StreamAborted ? error.reason : '' }
     sink.break()
     return 'broken'
   }

@@ -49,6 +49,8 @@ export type Rendered =
       readonly status: number
       readonly headers: readonly HeaderPair[]
       readonly body: ByteStream | Uint8Array
+      /** What is said in its place when the body breaks off before anything of it was sent. */
+      readonly unsent: (reason: string) => Problem
     }
   | {
       readonly form: 'oauth'
@@ -269,11 +271,12 @@ export function empty<Outcome>(status: number, headers?: Headers<Outcome>): Repl
 /** Hands on what an upstream answered, whatever its status. */
 export function relayed<Outcome>(
   description: string,
-  map: (outcome: Outcome) => Omit<Extract<Rendered, { form: 'relayed' }>, 'form'>,
+  map: (outcome: Outcome) => Omit<Extract<Rendered, { form: 'relayed' }>, 'form' | 'unsent'>,
+  unsent: (reason: string) => Problem,
 ): ReplyRule<Outcome> {
   return {
     docs: [{ status: 200, contentType: '*/*', schema: null, description }],
-    render: (outcome) => ({ form: 'relayed', ...map(outcome) }),
+    render: (outcome) => ({ form: 'relayed', ...map(outcome), unsent }),
   }
 }
 

@@ -1,10 +1,11 @@
 /** Calls with a credential of the vault. interface.md, Egress proxy request; decisions.md 5 and 22. */
 import { z } from 'zod'
-import { egress, METHODS, type ProxyOutcome } from '../../actors/egress/protocol.js'
+import { egress, METHODS, type ProxyOutcome, type RelayEnd } from '../../actors/egress/protocol.js'
 import { granteeOf } from '../../actors/domain/grantee.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { PROXY_NAME } from '../answers.js'
+import type { Problem } from '../problems.js'
 import { json, problem, relayed, type Route, route, streamed } from '../route.js'
 
 const JSON_BYTES_MAX = 8 * 1024 * 1024
@@ -58,6 +59,32 @@ const BodyHeaders = z.looseObject({
 
 const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
 
+const OUT_OF_BUDGET = 'The byte budget is used up.'
+const NO_ANSWER = 'The upstream gave no answer that can be relayed.'
+const TOO_LATE = 'The upstream did not answer in time.'
+
+/** What is said of an answer whose body broke off before any of it was sent, by how the relay ended. */
+function brokenOff(end: string): Problem {
+  switch (end as RelayEnd) {
+    case 'budget_exhausted':
+      return { name: 'rate-limited', detail: OUT_OF_BUDGET, error: 'budget_exceeded' }
+    case 'revoked':
+      return {
+        name: 'policy-denied',
+        detail: 'The right to use the credential was withdrawn.',
+      }
+    case 'idle_timeout':
+    case 'hop_timeout':
+      return {
+        name: 'gateway-timeout',
+        detail: TOO_LATE,
+        headers: status('http_response_timeout'),
+      }
+    default:
+      return { name: 'bad-gateway', detail: NO_ANSWER, headers: status('http_response_incomplete') }
+  }
+}
+
 const replies = {
   relayed: relayed(
     'What the upstream answered, with its own status and those of its header fields that may pass.',
@@ -66,6 +93,7 @@ const replies = {
       headers,
       body,
     }),
+    brokenOff,
   ),
   invalid: problem(
     400,
@@ -90,12 +118,12 @@ const replies = {
     502,
     'bad-gateway',
     ({ error, detail }: Extract<ProxyOutcome, { tag: 'upstream_failed' }>) => ({
-      detail: detail ?? 'The upstream gave no answer that can be relayed.',
+      detail: detail ?? NO_ANSWER,
       headers: status(error),
     }),
   ),
   upstream_timeout: problem(504, 'gateway-timeout', ({ error }: { error: string }) => ({
-    detail: 'The upstream did not answer in time.',
+    detail: TOO_LATE,
     headers: status(error),
   })),
 } as const

@@ -107,18 +107,25 @@ class UwsExchange implements Exchange {
       return true
     })
     const bodiless = this.method === 'HEAD' || status === 204 || status === 304
-    res.cork(() => {
+    // The native side finishes a head with the first chunk. Sent before, half a head would be all
+    // that a client gets of a body that breaks off, and some take that for an empty answer.
+    let unsent = true
+    const head = () => {
+      if (!unsent) return
+      unsent = false
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
       if (this.closes) res.writeHeader('connection', 'close')
-    })
+    }
     const end = await relayTo(
       {
         // Written corked: the line that tells the length goes out with the chunk.
         write: (chunk) => {
           let taken = true
           res.cork(() => {
-            taken = bodiless || res.write(chunk)
+            if (bodiless) return
+            head()
+            taken = res.write(chunk)
           })
           return taken
         },
@@ -127,32 +134,40 @@ class UwsExchange implements Exchange {
             relayed.wake = resolve
           }),
         end: () => {
-          if (!this.closes) return this.endBody(bodiless)
+          if (!this.closes) return this.endBody(bodiless, head)
           // A turn later, as in `send`. Told to close, the native side would write the header field
           // for it into the body; not read any more, the connection ends by its idle time.
           setImmediate(() => {
             if (this.gone) return
             res.pause()
-            this.endBody(bodiless)
+            this.endBody(bodiless, head)
           })
         },
         break: () => res.close(),
         get gone() {
           return relayed.gone
         },
+        get unsent() {
+          return unsent
+        },
       },
       body,
     )
     this.relayed = null
+    if (typeof end === 'object') {
+      this.done = false
+      return end
+    }
     // Closing tells `onAborted`, which has counted it by then.
     if (end === 'complete') this.shared.open.finish()
     return end
   }
 
-  private endBody(bodiless: boolean): void {
+  private endBody(bodiless: boolean, head: () => void): void {
     const { res } = this
     this.gone = true
     res.cork(() => {
+      head()
       if (bodiless) res.endWithoutBody()
       else res.end()
     })

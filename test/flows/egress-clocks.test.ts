@@ -37,6 +37,24 @@ test.serial('an upstream that is silent from the start is a 504, whole or stream
   for (const each of closed) t.is(each['outcome'], 'idle_timeout')
 })
 
+test.serial(
+  'an upstream that is silent behind its head is a 504 where no head went out',
+  async (t) => {
+    const setting = await settingOf(house)
+    const answer = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${upstream.origin}/silent-after-headers`, {
+        'x-svc-method': 'GET',
+      }),
+    })
+    t.is(answer.statusCode, 504)
+    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+    await answer.body.dump()
+    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    t.is(closed!['outcome'], 'idle_timeout')
+  },
+)
+
 test.serial('a stream that falls silent is broken off, and one that never ends too', async (t) => {
   const setting = await settingOf(house)
   for (const [habit, outcome] of [

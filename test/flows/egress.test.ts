@@ -5,6 +5,7 @@ import { Client } from 'undici'
 import {
   bodyCall,
   closedCalls,
+  CREDENTIALS,
   type EgressHouse,
   egressHouse,
   SECRET,
@@ -188,3 +189,43 @@ test.serial('a connection that carried a body carries the next request', async (
     await client.destroy()
   }
 })
+
+for (const [transport, at] of houses) {
+  test.serial(
+    `what breaks off before its first byte is no empty answer (${transport})`,
+    async (t) => {
+      const setting = await settingOf(at)
+      const streamed = (path: string) =>
+        at.send('/v1/proxy/body', {
+          token: setting.direct,
+          headers: bodyCall(setting, at.upstream.origin + path, { 'x-svc-method': 'GET' }),
+        })
+      const cases: [string, number, string, string][] = [
+        ['/reset-after-headers', 502, 'bad_gateway', 'http_response_incomplete'],
+        ['/bytes/20000', 429, 'budget_exceeded', 'http_request_denied'],
+      ]
+      for (const [path, status, error, type] of cases) {
+        if (status === 429) {
+          const leased = await at.api.post(
+            `${CREDENTIALS}/${setting.credentialId}/leases`,
+            setting.operator,
+            { recipient_id: setting.agentId, byte_budget: 5_000 },
+          )
+          t.is(leased.status, 201)
+        }
+        const answer = await streamed(path)
+        if (transport === 'plain_http') {
+          t.is(answer.statusCode, status, path)
+          t.is(((await answer.body.json()) as { error: string }).error, error)
+          t.is(answer.headers['proxy-status'], `svc-egress; error=${type}`)
+        } else {
+          // The head was there before it was known.
+          t.is(answer.statusCode, 200, path)
+          await t.throwsAsync(answer.body.text(), undefined, path)
+        }
+      }
+      const outcomes = (await closedCalls(at, setting.tenantId, 2)).map(({ outcome }) => outcome)
+      t.deepEqual(outcomes, ['upstream_error', 'budget_exhausted'])
+    },
+  )
+}
