@@ -31,9 +31,16 @@ export function inject(authScheme: string, secret: Uint8Array): Injection {
   if (point?.in === 'query') {
     return { header: null, query: `${escaped(point.key)}=${escaped(bytes.toString('utf8'))}` }
   }
-  if (authScheme === 'bearer') return header('authorization', `Bearer ${bytes.toString('latin1')}`)
+  if (authScheme === 'bearer') return header('authorization', `Bearer ${fieldText(bytes)}`)
   if (authScheme === 'basic') return header('authorization', `Basic ${bytes.toString('base64')}`)
-  return header(point?.name ?? 'authorization', bytes.toString('latin1'))
+  return header(point?.name ?? 'authorization', fieldText(bytes))
+}
+
+const LINE_BREAKS = [0x0a, 0x0d]
+
+/** As it is; in base64 where it has lines, as an OpenSSH key does: no field value may have any. */
+function fieldText(bytes: Buffer): string {
+  return bytes.toString(LINE_BREAKS.some((each) => bytes.includes(each)) ? 'base64' : 'latin1')
 }
 
 /** Whether a query has a parameter of that name, however it is spelled. */

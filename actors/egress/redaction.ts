@@ -1,6 +1,6 @@
 /**
  * Takes a secret out of what an upstream sends back: as it is, in base64, percent-encoded and as a
- * JSON string (decisions.md section 5). Across the borders of chunks too: the end of a chunk is held
+ * JSON string, in each way that these are commonly written (decisions.md section 5). Across the borders of chunks too: the end of a chunk is held
  * back as long as it may be the beginning of an occurrence, and no longer.
  */
 import { escaped } from './injection.js'
@@ -43,7 +43,7 @@ export function createRedactor(needles: Needles): Redactor {
 
 /** The longest first: a short one may be part of a long one. */
 function needlesOf(secret: Uint8Array, authScheme: string): Buffer[] {
-  const raw = Buffer.from(secret)
+  const raw = received(Buffer.from(secret), authScheme)
   const found = new Map<string, Buffer>()
   const add = (bytes: Buffer) => {
     if (bytes.length > 0) found.set(bytes.toString('latin1'), bytes)
@@ -60,20 +60,51 @@ function needlesOf(secret: Uint8Array, authScheme: string): Buffer[] {
   return [...found.values()].sort((a, b) => b.length - a.length)
 }
 
+/** As the upstream gets it: a field value loses the white space around it (RFC 9110 section 5.5). */
+function received(secret: Buffer, authScheme: string): Buffer {
+  if (authScheme === 'basic' || authScheme.startsWith('query:')) return secret
+  const isSpace = (at: number) => secret[at] === 0x20 || secret[at] === 0x09
+  let from = 0
+  let to = secret.length
+  while (from < to && isSpace(from)) from += 1
+  while (to > from && isSpace(to - 1)) to -= 1
+  return from === to ? secret : secret.subarray(from, to)
+}
+
 function spellings(raw: Buffer): string[] {
   // Without its padding, which is not known to come until it is there.
   const base64 = raw.toString('base64').replace(/=+$/, '')
   const base64url = raw.toString('base64url')
   const text = raw.toString('utf8')
-  const percent = escaped(text)
+  // RFC 3986 to the letter, what browsers and Node leave as it is, and the form of HTML forms.
+  const percent = [
+    escaped(text),
+    encodeURIComponent(text),
+    new URLSearchParams([[text, '']]).toString().slice(0, -1),
+  ]
   const all = [
     base64,
     base64url,
-    percent,
-    percent.replaceAll(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()),
-    Buffer.from(JSON.stringify(text).slice(1, -1)).toString('latin1'),
+    ...percent,
+    ...percent.map((each) => each.replaceAll(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase())),
+    ...jsonSpellings(text),
+    // Bytes that were taken for Latin-1, as Node takes those of a field, and written as UTF-8.
+    Buffer.from(raw.toString('latin1')).toString('latin1'),
   ]
   return all.filter((each) => each.length >= ENCODED_CHARS_MIN)
+}
+
+/** As serializers write a string: the least, with `/` escaped, safe for HTML, and in ASCII only. */
+function jsonSpellings(text: string): string[] {
+  const least = JSON.stringify(text).slice(1, -1)
+  const ascii = (json: string) => json.replaceAll(/[^\x20-\x7e]/g, codeUnit)
+  return [least, least.replaceAll('/', '\\/'), least.replaceAll(/[<>&]/g, codeUnit)]
+    .flatMap((json) => [json, ascii(json)])
+    .map((json) => Buffer.from(json).toString('latin1'))
+}
+
+function codeUnit(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 class NeedleRedactor implements Redactor {

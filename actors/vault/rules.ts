@@ -16,8 +16,9 @@ const PATH_CHARS_MAX = 512
 /** RFC 9110 section 5.6.2. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
 const QUERY_KEY = /^[A-Za-z0-9._~[\]-]{1,64}$/
-/** What may stand in a header field: no line breaks, no other control characters. */
-const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]+$/
+/** What may stand in a header field, in UTF-8: no line breaks, no other control characters. */
+const FIELD_VALUE = /^[\t\x20-\x7e\u0080-\u{10ffff}]+$/u
+const SPACE_AROUND = /^[\t ]|[\t ]$/
 const OPENSSH_KEY =
   /^-----BEGIN OPENSSH PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+\r?\n-----END OPENSSH PRIVATE KEY-----\s*$/
 /** Fields that belong to one hop or to us: nobody injects them (RFC 9110 section 7.6.1). */
@@ -84,10 +85,11 @@ export function secretFault(
     return OPENSSH_KEY.test(secret) ? undefined : fault('An OpenSSH private key.')
   }
   if (authScheme === 'basic' && !secret.includes(':')) return fault('user:password, for basic.')
+  if (authScheme.startsWith('query:')) return undefined
   // A secret that no header can carry would fail at its first use.
-  if (!authScheme.startsWith('query:') && !FIELD_VALUE.test(secret)) {
-    return fault('Without line breaks and control characters.')
-  }
+  if (!FIELD_VALUE.test(secret)) return fault('Without line breaks and control characters.')
+  // It would arrive as another one. In base64 it does not.
+  if (authScheme !== 'basic' && SPACE_AROUND.test(secret)) return fault('Without space around it.')
   return undefined
 }
 

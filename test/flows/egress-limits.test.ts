@@ -1,6 +1,8 @@
 /** What a caller of the egress proxy may use, and how much. decisions.md 4, 5, 17, 18 and 22. */
+import { generateKeyPairSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
+import sshpk from 'sshpk'
 import {
   bodyCall,
   closedCalls,
@@ -37,6 +39,40 @@ for (const [scheme, secret, header, value] of [
     t.is(own.status, 400)
   })
 }
+
+test.serial('an ssh_key goes into every place that a scheme names', async (t) => {
+  const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const secret = `${sshpk.parsePrivateKey(pem, 'pem').toString('openssh')}\n`
+  const base64 = Buffer.from(secret).toString('base64')
+  for (const [scheme, header, value] of [
+    ['bearer', 'authorization', `Bearer ${base64}`],
+    ['basic', 'authorization', `Basic ${base64}`],
+    ['header:x-key', 'x-key', base64],
+  ] as const) {
+    const setting = await settingOf(house, {
+      credential_type: 'ssh_key',
+      auth_scheme: scheme,
+      secret,
+    })
+    const answer = await call(setting, '/headers')
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+    t.is(upstream.requests.at(-1)!.headers[header], value)
+    t.false(JSON.stringify(answer.body).includes(base64.replace(/=+$/, '')))
+  }
+})
+
+test.serial('a secret in any script is sent in UTF-8, and taken out', async (t) => {
+  for (const [scheme, secret, value] of [
+    ['basic', 'me:пароль', `Basic ${Buffer.from('me:пароль').toString('base64')}`],
+    ['bearer', 'ключ-1234', `Bearer ${Buffer.from('ключ-1234').toString('latin1')}`],
+  ] as const) {
+    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    const answer = await call(setting, '/headers')
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+    t.is(upstream.requests.at(-1)!.headers.authorization, value)
+    t.true(JSON.stringify(answer.body).includes('[redacted]'), JSON.stringify(answer.body))
+  }
+})
 
 test.serial('query: is appended, and never twice', async (t) => {
   const setting = await settingOf(house, { auth_scheme: 'query:api[key]', secret: 'a b&c+' })

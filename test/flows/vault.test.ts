@@ -171,6 +171,8 @@ test('what a credential may be', async (t) => {
     { secret: 'a\r\nx: y' },
     { credential_type: 'password' },
     { credential_type: 'ssh_key', secret: 'not a key' },
+    { secret: ' spaced' },
+    { auth_scheme: 'header:x-key', secret: 'spaced\t' },
     { credential_type: 'ssh_ca', auth_scheme: 'bearer' },
     { allowed_hosts: ['https://a.example'] },
     { allowed_hosts: ['a.example:443'] },

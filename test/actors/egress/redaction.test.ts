@@ -49,6 +49,24 @@ test('a secret in any spelling is taken out wherever the chunks end', (t) => {
   )
 })
 
+for (const [name, secret, told, scheme] of [
+  ['encodeURIComponent', "a!b/'c'", "a!b%2F'c'"],
+  ['encodeURIComponent, lower case', "a!b/'c'", "a!b%2f'c'"],
+  ['a form', 'a b+c/d~', 'a+b%2Bc%2Fd%7E', 'query:key'],
+  ['JSON of PHP', 'a/b"c/d', String.raw`a\/b\"c\/d`],
+  ['JSON of Go', 'a<b>&c', String.raw`a\u003cb\u003e\u0026c`],
+  ['JSON of Python', 'schl\u00fcssel', String.raw`schl\u00fcssel`],
+  ['JSON as it is', 'schl\u00fcssel', 'schl\u00fcssel'],
+  ['Latin-1 written as UTF-8', 'schl\u00fcssel', 'schl\u00c3\u00bcssel'],
+  ['a field value without the space around it', ' a-secret\t', 'a-secret'],
+] as const) {
+  test(`a secret is taken out as it is written by others: ${name}`, (t) => {
+    const { text, count } = redacted(secret, [Buffer.from(`<${told}>`)], scheme)
+    t.is(text, `<${REDACTED}>`)
+    t.is(count, 1)
+  })
+}
+
 test('what holds no secret passes byte for byte, whatever it is', (t) => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), places, (bytes, at) => {
