@@ -6,6 +6,7 @@ import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../../support/browser.js'
+import { sql } from '../../support/identity.js'
 import { bootstrapped, type Workspace } from '../../support/person.js'
 import {
   authorized,
@@ -237,6 +238,25 @@ test('oidcc-codereuse', async (t) => {
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
 })
 
+test('oidcc-codereuse-30seconds', async (t) => {
+  const begun = await silently()
+  const tokens = await redeem(begun)
+  const authorization = `Bearer ${tokens.access_token}`
+  const earlier = (column: string) => `${column} = ${column} - interval '30 seconds'`
+  const { length } = await sql(
+    running.db.database,
+    `update authorization_codes
+     set ${['created_at', 'expires_at', 'redeemed_at'].map(earlier).join(', ')}
+     where code_sha256 = sha256($1::bytea) returning id`,
+    [Buffer.from(begun.callback.searchParams.get('code') ?? '')],
+  )
+  t.is(length, 1)
+  const reuse = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))
+  t.is(reuse?.error, 'invalid_grant')
+  t.is((await userinfo({ headers: { authorization } })).status, 401)
+  await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
+})
+
 test('oidcc-ensure-registered-redirect-uri', async (t) => {
   for (const redirect_uri of [`${CALLBACK}/`, `${CALLBACK}?x=1`, 'https://evil.example/callback']) {
     const { url } = await journey(party, { redirect_uri })
@@ -259,6 +279,18 @@ test('oidcc-ensure-post-request-succeeds', async (t) => {
 test('oidcc-unsigned-request-object-… and oidcc-request-uri-unsigned-… are rejected as unsupported', async (t) => {
   t.is(await errorOf({ request: 'eyJhbGciOiJub25lIn0.e30.' }), 'request_not_supported')
   t.is(await errorOf({ request_uri: 'https://app.example/r' }), 'request_uri_not_supported')
+})
+
+test('oidcc-ensure-request-object-with-redirect-uri is rejected as unsupported', async (t) => {
+  const claims = { client_id: party.clientId, redirect_uri: 'https://evil.example/callback' }
+  const request = `eyJhbGciOiJub25lIn0.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`
+  // Told at the address outside of the object, which is the only one that is read.
+  t.is(await errorOf({ request }), 'request_not_supported')
+  const { url } = await journey(party, { request })
+  url.searchParams.delete('redirect_uri')
+  const page = await browser.get(pathOf(url))
+  t.is(page.status, 400)
+  t.is(page.location, null)
 })
 
 test('oidcc-claims-essential', async (t) => {

@@ -1,7 +1,8 @@
 /** One kind of token in the place of another, all of them real and fresh. RFC 8725 section 3.11. */
 import test from 'ava'
-import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { callerOf } from '../../support/journey.js'
+import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { type Claims, keys } from '../../../actors/keys/protocol.js'
+import { bootstrap, callerOf } from '../../support/journey.js'
 import { bootstrapped, type Workspace } from '../../support/person.js'
 import { journey, type RelyingParty, relyingParty, signedIn } from '../../support/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
@@ -61,6 +62,63 @@ test('only an access token opens an API', async (t) => {
     callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
   t.is((await ask(tokens.access)).status, 200)
   for (const [name, token] of others('access')) t.is((await ask(token)).status, 401, name)
+})
+
+test('what our own key signed as another kind opens no API, whatever it claims', async (t) => {
+  const ask = (token: string) =>
+    callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
+  const claims = decodeJwt(tokens.access) as Claims
+  const signed = async (typ: string) => {
+    const made = await running.service.ref(keys).ask('sign', { typ, claims })
+    if (made.tag !== 'signed') throw new Error(made.tag)
+    return made.token
+  }
+  t.is((await ask(await signed('at+jwt'))).status, 200)
+  for (const typ of ['dc+sd-jwt', 'vc+sd-jwt', 'logout+jwt', 'secevent+jwt', 'JWT', 'dpop+jwt']) {
+    const token = await signed(typ)
+    t.is((await ask(token)).status, 401, typ)
+    t.is((await ask(`${token}~`)).status, 401, `${typ} with a disclosure`)
+    const { body } = await form('/oauth/introspect', { token }, { authorization: basic() })
+    t.deepEqual(body, { active: false }, typ)
+  }
+})
+
+test('the secret of a webhook is no token', async (t) => {
+  const http = callerOf(running.baseUrl)
+  const space = await bootstrap(http)
+  const headers = { authorization: `Bearer ${space.accessToken}` }
+  const hook = { url: 'https://receiver.example/', event_types: ['*'] }
+  const made = await http.post('/api/v1/webhooks', hook, headers)
+  const secret = String(made.body['secret'])
+  t.is(made.status, 201)
+  const own = { client_id: space.clientId, client_secret: space.clientSecret }
+  const authorization = `Bearer ${secret}`
+  for (const path of ['/userinfo', '/api/v1/webhooks', '/api/v1/applications', '/scim/v2/Users'])
+    t.true(
+      [401, 404].includes((await http.call(path, { headers: { authorization } })).status),
+      path,
+    )
+  t.deepEqual((await http.form('/oauth/introspect', { token: secret, ...own })).body, {
+    active: false,
+  })
+  for (const fields of [
+    { grant_type: 'client_credentials', client_id: space.clientId, client_secret: secret },
+    { grant_type: 'refresh_token', refresh_token: secret, ...own },
+    { grant_type: EXCHANGE, subject_token: secret, subject_token_type: ACCESS, ...own },
+    {
+      grant_type: 'client_credentials',
+      client_assertion_type: ASSERTION,
+      client_assertion: secret,
+    },
+  ]) {
+    const { status } = await http.form('/oauth/token', fields)
+    t.true(status === 400 || status === 401, `${fields.grant_type}: ${status}`)
+  }
+  // The other way round, a token signs no delivery and opens no fulfillment.
+  const looked = await http.call(`/api/v1/public/commerce/fulfillment/${crypto.randomUUID()}`, {
+    headers: { 'x-svc-fulfillment-secret': space.accessToken },
+  })
+  t.true([401, 404].includes(looked.status), String(looked.status))
 })
 
 test('only access and refresh tokens are active', async (t) => {

@@ -85,6 +85,33 @@ test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
   t.is(next.claims()!.sub, tokens.claims()!.sub)
 })
 
+test.serial('oidcc-registration-logo-uri, -policy-uri and -tos-uri', async (t) => {
+  const made = await api.post('/api/v1/oauth/registration-tokens', here.token, { max_uses: 20 })
+  const register = (addresses: Json) =>
+    api.post('/oauth/register', String(made.body['token']), {
+      redirect_uris: [CALLBACK],
+      ...addresses,
+    })
+  const addresses = {
+    logo_uri: 'https://app.example/logo.png',
+    policy_uri: 'https://app.example/policy',
+    tos_uri: 'https://app.example/terms',
+  }
+  const registered = await register(addresses)
+  t.is(registered.status, 201)
+  t.like(registered.body, addresses)
+  const { pathname } = new URL(String(registered.body['registration_client_uri']))
+  const read = await api.get(pathname, String(registered.body['registration_access_token']))
+  t.like(read.body, addresses)
+  for (const name of Object.keys(addresses)) {
+    for (const wrong of ['http://app.example/x', 'javascript:alert(1)', 'data:text/html,x', 7]) {
+      const refused = await register({ [name]: wrong })
+      t.is(refused.status, 400, `${name} ${wrong}`)
+      t.is(refused.body['error'], 'invalid_client_metadata', `${name} ${wrong}`)
+    }
+  }
+})
+
 test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
   const slug = String(here.body['tenant_slug'])
   const set = await api.call('PATCH', '/api/v1/tenant/settings', {

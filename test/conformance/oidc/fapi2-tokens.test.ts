@@ -5,7 +5,7 @@
 import test from 'ava'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
-import type { TestBrowser } from '../../support/browser.js'
+import { openBrowser, type TestBrowser } from '../../support/browser.js'
 import { callerOf } from '../../support/journey.js'
 import { bootstrapped, type Workspace } from '../../support/person.js'
 import {
@@ -129,6 +129,32 @@ test('dpop-negative-tests', async (t) => {
     t.is(answer.status, 401, title)
     t.is(answer.body['error'], 'invalid_dpop_proof', title)
   }
+})
+
+test('ensure-holder-of-key-required', async (t) => {
+  const bound = await relyingParty(running, person, { dpopBoundAccessTokens: true })
+  const own = openBrowser(running)
+  t.teardown(() => own.close())
+  const begun = await journey(bound)
+  const callback = callbackOf(await authorized(own, person, begun.url))
+  const checks = {
+    pkceCodeVerifier: begun.verifier,
+    expectedState: begun.state,
+    expectedNonce: begun.nonce,
+  }
+  const without = await t.throwsAsync<oidc.ResponseBodyError>(
+    oidc.authorizationCodeGrant(bound.config, callback, checks),
+  )
+  t.is(without?.status, 401)
+  const DPoP = oidc.getDPoPHandle(bound.config, await oidc.randomDPoPKeyPair())
+  const tokens = await oidc.authorizationCodeGrant(bound.config, callback, checks, undefined, {
+    DPoP,
+  })
+  t.is(tokens.token_type, 'dpop')
+  const { sub } = tokens.claims()!
+  await t.throwsAsync(oidc.fetchUserInfo(bound.config, tokens.access_token, sub))
+  t.is((await oidc.fetchUserInfo(bound.config, tokens.access_token, sub, { DPoP })).sub, sub)
+  await t.throwsAsync(oidc.refreshTokenGrant(bound.config, tokens.refresh_token!))
 })
 
 test('access-token-type-header-case-sensitivity', async (t) => {
