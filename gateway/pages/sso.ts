@@ -39,6 +39,9 @@ const WORDS: Readonly<Partial<Record<SsoFailed['fault'], MessageKey>>> = {
   unknown_tenant: 'error.404',
 }
 
+/** A provider that gave no answer may have one soon; nobody else can say when. */
+const AWAY_RETRY_SECS = '5'
+
 export function ssoFailedPage(status: number) {
   return ({ fault, location, tenant }: SsoFailed, context: ReplyContext): PageAnswer => {
     const { browser, requestId } = context
@@ -46,7 +49,8 @@ export function ssoFailedPage(status: number) {
     const link = { path: location ?? '/auth/login', key: 'error.again' } as const
     const acceptLanguage = browser.languages
     const branding = tenant
-    return { html: failurePage({ status, key, acceptLanguage, requestId, branding, link }) }
+    const html = failurePage({ status, key, acceptLanguage, requestId, branding, link })
+    return status === 503 ? { html, headers: { 'retry-after': AWAY_RETRY_SECS } } : { html }
   }
 }
 

@@ -292,6 +292,7 @@ for (const [what, [answer, status]] of Object.entries(FAILURES)) {
     const redeemed = evil.redeemed.length
     const page = await back(visit)
     t.is(page.status, status, page.html)
+    t.is(page.headers['retry-after'], status === 503 ? '5' : undefined)
     t.false(page.html.includes('stack trace'))
     t.false(page.html.includes('alert(1)'))
     t.is(evil.redeemed.length, redeemed)
