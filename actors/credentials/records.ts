@@ -9,10 +9,12 @@ export type PersonDid = {
   readonly sub: string
   readonly address: string | null
   readonly requestId: string | undefined
+  /** More about it; never a secret. */
+  readonly data?: Readonly<Record<string, string>> | undefined
 }
 
 export function personDid(random: Random, done: PersonDid, now: Date): NewAuditEvent {
-  const { tenantId, type, sub, address, requestId } = done
+  const { tenantId, type, sub, address, requestId, data = {} } = done
   return {
     id: random.uuid(),
     tenantId,
@@ -27,6 +29,6 @@ export function personDid(random: Random, done: PersonDid, now: Date): NewAuditE
     outcome: 'success',
     requestId: requestId ?? null,
     ip: address,
-    data: {},
+    data,
   }
 }

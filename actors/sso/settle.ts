@@ -3,8 +3,10 @@
  * takes it into the tenant, and opens the session, all in one transaction.
  */
 import type { Turn } from '../../runtime/kernel/actor.js'
+import type { Random } from '../../runtime/kernel/random.js'
 import { insertAccount } from '../../storage/accounts.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
+import { appendAudit, type NewAuditEvent } from '../../storage/audit.js'
 import { recordSignIn } from '../../storage/sign-ins.js'
 import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -21,6 +23,7 @@ import {
 } from '../../storage/upstream-identities.js'
 import { type DomainRoute, findDomainRoute } from '../../storage/verified-domains.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
+import { type PersonDid, personDid } from '../credentials/records.js'
 import { acrOf } from '../domain/assurance.js'
 import { eventData } from '../domain/events.js'
 import { socialOf } from '../login/face.js'
@@ -164,7 +167,23 @@ async function settleIn(
     tell({ type: 'auth.mfa.challenge', fields: { methods } })
   } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
   await appendEvents(tx, told)
+  if (decision.tag === 'link') {
+    const done = { tenantId, sub, address: visitor.address, requestId: turn.requestId }
+    await appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
+  }
   return { tag: 'signed_in', token: session.token }
+}
+
+/** A new way into an account: what the person did themselves, or what the provider's word about an address did. */
+export function linkedRecord(
+  random: Random,
+  done: Omit<PersonDid, 'type' | 'data'>,
+  { provider, issuer }: IdentityKey,
+  by: 'person' | 'address',
+  now: Date,
+): NewAuditEvent {
+  const data = { provider, issuer, by }
+  return personDid(random, { ...done, type: 'account.identity.linked', data }, now)
 }
 
 /** The account that a decision means; a new one has no password and belongs to whoever this is. */

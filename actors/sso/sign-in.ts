@@ -20,7 +20,6 @@ import {
   type UpstreamSignInRow,
 } from '../../storage/upstream-sign-ins.js'
 import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../browser-sessions/flows.js'
-import { personDid } from '../credentials/records.js'
 import { eventData } from '../domain/events.js'
 import { faceOf, socialOf } from '../login/face.js'
 import { readProgress } from '../login/flow.js'
@@ -40,7 +39,7 @@ import type {
 } from './protocol.js'
 import type { Provider } from './providers.js'
 import { readEmail } from './rules.js'
-import { settle } from './settle.js'
+import { linkedRecord, settle } from './settle.js'
 
 const SECRET_BYTES = 32
 /** Long enough to find a telephone, short enough that an address bar holds nothing of worth. */
@@ -298,8 +297,8 @@ export function signInSteps(tools: SsoTools) {
       const identity = { ...key, id: random.uuid(), accountId, email, createdAt: now }
       const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
       if (!isNew) return 'identity_taken'
-      const done = { tenantId, type: 'account.identity.linked', sub, address } as const
-      await appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
+      const done = { tenantId, sub, address, requestId: turn.requestId }
+      await appendAudit(tx, [linkedRecord(random, done, key, 'person', now)])
       return null
     }, turn)
   }

@@ -120,20 +120,8 @@ test.serial(
   async (t) => {
     const workspace = await openTenant()
     // The fixture user of this tenant gets a second identity: another person at home.
-    const elsewhere = await bootstrapped(house.home)
-    await sql(house.home.db.database, 'update accounts set email_verified = true', [])
-    const person = { ...elsewhere, tenantSlug: house.person.tenantSlug }
-    await sql(
-      house.home.db.database,
-      `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
-     select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
-      [house.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
-    )
-    await sql(
-      db,
-      'update accounts set email = $1, email_key = lower($1), email_verified = false where email = $2',
-      [person.email, workspace.email],
-    )
+    const person = await anotherAtHome()
+    await giveAddress(workspace.email, person.email, false)
     const refused = await arrive(workspace, person)
     t.is(refused.back.status, 403)
     t.true(refused.back.html.includes('Sign in to it the way you did before'))
@@ -150,8 +138,10 @@ test.serial(
     const linked = await onwardFrom(browser, back)
     const [identity] = dataIn(linked.html, 'identity')
     t.truthy(identity)
+    t.deepEqual(await linksOf(workspace), ['person'])
     const arrived = await arrive(workspace, person)
     t.is(arrived.back.status, 200)
+    t.deepEqual(await linksOf(workspace), ['person'])
 
     const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
     t.is(gone.status, 303)
@@ -163,6 +153,53 @@ test.serial(
     t.is((await arrive(workspace, person)).back.status, 403)
   },
 )
+
+/** Somebody else who signs in at home. */
+async function anotherAtHome() {
+  const elsewhere = await bootstrapped(house.home)
+  await sql(house.home.db.database, 'update accounts set email_verified = true', [])
+  await sql(
+    house.home.db.database,
+    `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
+     select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
+    [house.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
+  )
+  return { ...elsewhere, tenantSlug: house.person.tenantSlug }
+}
+
+async function giveAddress(before: string, email: string, verified: boolean): Promise<void> {
+  await sql(
+    db,
+    'update accounts set email = $1, email_key = lower($1), email_verified = $3 where email = $2',
+    [email, before, verified],
+  )
+}
+
+/** Who made the links of a tenant's people, in order, as the audit chain tells it. */
+async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
+  const rows = await sql<{ data: Record<string, string> }>(
+    db,
+    `select data from audit_events where tenant_id = $1 and type = 'account.identity.linked'
+     order by sequence`,
+    [tenantId],
+  )
+  for (const { data } of rows) {
+    if (data['provider'] !== 'oidc' || data['issuer'] !== house.home.issuer)
+      throw new Error(JSON.stringify(data))
+  }
+  return rows.map(({ data }) => data['by']!)
+}
+
+test.serial('an account that is linked by its address is told of in the audit chain', async (t) => {
+  const workspace = await openTenant()
+  const person = await anotherAtHome()
+  await giveAddress(workspace.email, person.email, true)
+  const { back } = await arrive(workspace, person)
+  t.is(back.status, 200, back.html)
+  t.deepEqual(await linksOf(workspace), ['address'])
+  t.is((await arrive(workspace, person)).back.status, 200)
+  t.deepEqual(await linksOf(workspace), ['address'])
+})
 
 test.serial('the only way in is not ended', async (t) => {
   const workspace = await openTenant()
