@@ -22,15 +22,14 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 /** Searched for, not matched from end to end: a body may have millions of characters. */
 const HALF_PAIR = /\p{Cs}/u
 
+const headerPairs = z.array(z.tuple([z.string().max(256), z.string().max(16_384)])).max(100)
+
 const EgressRequest = z
   .strictObject({
     credential_id: z.uuid().meta({ description: 'Active, granted to the caller.' }),
     method: method.default('GET'),
     url: z.string().min(1).max(8_192).meta({ example: 'https://api.example.com/v1/models' }),
-    headers: z
-      .array(z.tuple([z.string().max(256), z.string().max(16_384)]))
-      .max(100)
-      .default([]),
+    headers: headerPairs.default([]),
     body: z
       .string()
       .refine((text) => !HALF_PAIR.test(text), 'Half of a surrogate pair is no UTF-8.')
@@ -54,6 +53,17 @@ const BodyHeaders = z.looseObject({
   'x-svc-method': method,
   'x-svc-auth-scheme': authScheme.optional(),
   'x-svc-stream-response': z.enum(['true', 'false']).default('true'),
+  'x-svc-headers': z
+    .string()
+    .max(16_384)
+    .refine((text) => pairsIn(text) !== null, 'A JSON array of [name, value] pairs.')
+    .optional()
+    .meta({
+      description:
+        'Further upstream headers, for names that servers in between do not let through: ' +
+        'a JSON array of pairs, as `headers` of POST /v1/proxy.',
+      example: '[["x_api_version","2"]]',
+    }),
   'content-type': z.string().optional(),
 })
 
@@ -176,7 +186,7 @@ export const egressRoutes: readonly Route[] = [
     summary: 'Call an upstream with the body of this request',
     description:
       'The body is relayed while it comes. What else the upstream shall be sent is in header fields: ' +
-      `x-svc-url, x-svc-method and so on; ${EXTRA_HEADER}<name> becomes <name>.`,
+      `x-svc-url, x-svc-method and so on; ${EXTRA_HEADER}<name> becomes <name>, and x-svc-headers has others.`,
     security: { scheme: 'bearer', scopes: ['vault:read'] },
     throttle: [{ policy: 'egress', by: byAgent }],
     headers: BodyHeaders,
@@ -221,5 +231,15 @@ function extraHeaders(headers: z.output<typeof BodyHeaders>): [string, string][]
       extra.push([name.slice(EXTRA_HEADER.length), String(value)])
     }
   }
-  return extra
+  const { 'x-svc-headers': more } = headers
+  return more === undefined ? extra : [...extra, ...(pairsIn(more) ?? [])]
+}
+
+/** The pairs of `x-svc-headers`; null when it holds something else. */
+function pairsIn(text: string): [string, string][] | null {
+  try {
+    return headerPairs.parse(JSON.parse(text))
+  } catch {
+    return null
+  }
 }

@@ -28,6 +28,8 @@ const PASSWORD_BYTES = 24
 const HTTPS_PORT = 443
 /** A connection that a program keeps and does not use. */
 const KEEP_ALIVE_MS = 60_000
+/** Of the service. */
+const BODY_BYTES_MAX = 32 * 1024 * 1024
 /** Fields of the service's answer that are about its own connection or its own origin. */
 const NOT_RELAYED = new Set([
   'alt-svc',
@@ -237,6 +239,10 @@ async function call(
   const left = new AbortController()
   response.once('close', () => left.abort())
   const length = request.headers['content-length']
+  // Said here: whoever still sends when the service says so finds the connection broken.
+  if (Number(length ?? 0) > BODY_BYTES_MAX) {
+    throw new Refusal(413, 'http_request_denied', 'Egress takes request bodies of up to 32 MiB.')
+  }
   const hasBody = length !== undefined || request.headers['transfer-encoding'] !== undefined
   const relayed = await needs.calls.send({
     method,
@@ -315,6 +321,12 @@ async function answerPlain(
   }
 }
 
+const CODES: Readonly<Record<number, string>> = {
+  403: 'policy_denied',
+  413: 'payload_too_large',
+  501: 'not_implemented',
+}
+
 /** A problem document, as the service writes them (RFC 9457), with who says it (RFC 9209). */
 function refuse(
   response: ServerResponse,
@@ -326,7 +338,7 @@ function refuse(
     title: 'Refused by svc run',
     status,
     detail,
-    error: status === 403 ? 'policy_denied' : 'bad_gateway',
+    error: CODES[status] ?? 'bad_gateway',
   })
   // What is left of the request is not read.
   if (request !== undefined && !request.complete) response.setHeader('connection', 'close')

@@ -80,15 +80,32 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
 /** The program's fields as the service takes them, without the one that the secret goes into. */
 function relayedFields(headers: HeaderPairs, own: string | null): Record<string, string> {
   const fields: Record<string, string> = {}
+  const others: [string, string][] = []
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     // Servers exist that read `_` and `-` alike.
     const isOwn = own !== null && lower.replaceAll('_', '-') === own.replaceAll('_', '-')
     if (NOT_SENT.has(lower) || isOwn) continue
+    if (!PLAIN_NAME.test(lower)) {
+      others.push([lower, value])
+      continue
+    }
     const as = lower === 'content-type' ? lower : `x-svc-header-${lower}`
     fields[as] = fields[as] === undefined ? value : `${fields[as]}, ${value}`
   }
+  if (others.length > 0) fields['x-svc-headers'] = asciiJson(others)
   return fields
+}
+
+/** What every server lets through; of other names the native one of the service reads nothing. */
+const PLAIN_NAME = /^[a-z0-9-]+$/
+
+/** JSON that a field value can hold. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[^ -~]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** The address without every parameter of that name; all the rest byte for byte. */

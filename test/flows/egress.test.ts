@@ -229,3 +229,40 @@ for (const [transport, at] of houses) {
     },
   )
 }
+
+for (const [transport, at] of houses) {
+  test.serial(`upstream headers of any name in x-svc-headers (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    const withList = async (list: string) => {
+      const answer = await at.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: {
+          ...bodyCall(setting, `${at.upstream.origin}/headers`, { 'x-svc-method': 'GET' }),
+          'x-svc-header-x-one': '1',
+          'x-svc-headers': list,
+        },
+      })
+      return { status: answer.statusCode, body: await answer.body.text() }
+    }
+    const pairs = JSON.stringify([
+      ['API_Version', '2'],
+      ['x.y', 'caf\\u00e9'],
+      ['cookie', 'a=b'],
+    ])
+    const { status, body } = await withList(pairs.replace('\\\\', '\\'))
+    t.is(status, 200, body)
+    const sent = at.upstream.requests.at(-1)!.headers
+    t.like(sent, { 'x-one': '1', api_version: '2', 'x.y': 'caf\u00e9' })
+    t.is(sent.cookie, undefined)
+    for (const list of [
+      'x: y',
+      '{}',
+      '["a"]',
+      '[["a"]]',
+      '[["a","b\\r\\nc: d"]]',
+      '[["Authorization","x"]]',
+    ]) {
+      t.is((await withList(list)).status, 400, list)
+    }
+  })
+}

@@ -240,6 +240,19 @@ test.serial('what the service refuses is told to the program and to who runs it'
   t.regex((await own.run(named, ['true'])).err, /answered 401/)
 })
 
+test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
+  const odd = ['-H', 'api_version: 2', '-H', 'x.y: z', '-H', 'x-plain: p']
+  const { code, err } = await shim.run([], ['curl', '-sS', ...odd, at('/headers')])
+  t.is(code, 0, err)
+  t.like(last().headers, { api_version: '2', 'x.y': 'z', 'x-plain': 'p' })
+  const path = join(shim.home, 'large')
+  await writeFile(path, Buffer.alloc(32 * MIB + 1))
+  const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
+  const refused = await shim.run([], large)
+  t.regex(refused.out, /"payload_too_large"\}413$/)
+  t.regex(refused.err, /32 MiB/)
+})
+
 test.serial('a token that is renewed in its file is used by the next call', async (t) => {
   const own = await shimOf(house, { delegated: lister })
   t.teardown(() => own.end())
