@@ -43,6 +43,7 @@ export type Post = (path: string, json: unknown) => Promise<Readonly<Record<stri
 
 export type Workspace = {
   readonly slug: string
+  readonly agentId: string
   /** Of its agent. */
   readonly token: string
   /** Of the person who is there to try sign-ins. */
@@ -72,8 +73,10 @@ export async function bootstrap(
     framework: 'generic',
   })
   const person = made['fixture_end_user'] as { email: string; password: string }
+  const agent = made['agent'] as { id: string }
   return {
     slug: String(made['tenant_slug']),
+    agentId: agent.id,
     token: String(made['tenant_access_token']),
     email: person.email,
     password: person.password,

@@ -22,6 +22,7 @@ import { createMetrics } from './kernel/metrics.js'
 import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
+import type { ThreadOptions } from './kernel/thread.js'
 import { loadSettings } from './load-settings.js'
 import { isServed, planesOf, seatsWith } from './planes.js'
 import {
@@ -158,9 +159,17 @@ async function seatActors(site: Site): Promise<Undo> {
     ...access,
     vault: { ...settings.vault, ...egressSettingsOf(settings) },
   }
-  const threads: Readonly<Record<string, { entry: URL; startData: unknown }>> = {
+  const threads: Readonly<
+    Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'resourceLimits'>>
+  > = {
     webhooks: { entry: new URL('./thread.js', import.meta.url), startData: webhooks },
-    egress: { entry: new URL('./egress-thread.js', import.meta.url), startData: egress },
+    egress: {
+      entry: new URL('./egress-thread.js', import.meta.url),
+      startData: egress,
+      // Bodies lie outside of the heap and die young. Collected seldom, they pile up until V8 takes
+      // them for pressure and marks all of the heap, over and over: half of what a large body costs.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    },
   }
   const system: System = await startSystem({
     seats: seatsWith(settings),

@@ -32,7 +32,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
   create: ({ database, sealer, ledger, managed, clock, metrics, settings }, life) => {
-    const { dialer, rules } = outbound(settings, { http2: true })
+    const { dialer, rules } = outbound(settings, { http2: true, lends: true })
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const watch = createWatch({ database, clock, log: life.log })
     life.signal.addEventListener(

@@ -3,18 +3,13 @@
  * Each stage is asked to wait when the one behind it is full.
  */
 import type { Transform } from 'node:stream'
-import { handedOver } from '../../runtime/kernel/stream.js'
 import { isBomb } from './bomb.js'
+import { Gathering } from './gathering.js'
+import { isLent } from './lent-reads.js'
 import type { Outlet } from './outlet.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
 import type { UsageReader } from './usage.js'
-
-/**
- * A TLS record is 16 KiB, and what one turn of the event loop brings is many of them: on a stream they
- * go through the stages together, up to this.
- */
-const PIECE_BYTES = 64 * 1024
 
 export type DeliveryStages = {
   readonly outlet: Outlet
@@ -42,11 +37,7 @@ export class Delivery {
   readonly #stages: DeliveryStages
   readonly #events: DeliveryEvents
   readonly #waiting: Uint8Array[] = []
-  /** What the turn has brought so far. */
-  #gathered: Uint8Array[] = []
-  #gatheredBytes = 0
-  #gathers = false
-  #scheduled: NodeJS.Immediate | undefined = undefined
+  #gathering: Gathering | null = null
   #receivedBytes = 0
   #blocked = false
   /** The reader asked to wait; otherwise it is the purse that is waited for. */
@@ -66,45 +57,29 @@ export class Delivery {
     decoder.on('error', () => this.#fail('coding'))
   }
 
-  /** Takes bytes of the upstream; false asks to wait until `onRoom`. */
+  /** Takes bytes of the upstream, which may be lent; false asks to wait until `onRoom`. */
   write(chunk: Uint8Array): boolean {
     const { decoder } = this.#stages
     this.#receivedBytes += chunk.byteLength
-    if (decoder !== null) return decoder.write(chunk)
-    if (this.#gathers) this.#gather(chunk)
-    else this.#meter(chunk)
+    if (decoder === null && this.#gathering !== null) {
+      this.#gathering.add(chunk)
+      return !this.#blocked
+    }
+    const own = isLent(chunk) ? Buffer.from(chunk) : chunk
+    if (decoder !== null) return decoder.write(own)
+    this.#meter(own)
     return !this.#blocked
   }
 
   /** From here on the body is a stream: what comes in one turn goes on in few pieces. */
   streams(): void {
-    this.#gathers = true
-  }
-
-  #gather(chunk: Uint8Array): void {
-    if (this.#gatheredBytes + chunk.byteLength > PIECE_BYTES) this.#passGathered()
-    this.#gathered.push(chunk)
-    this.#gatheredBytes += chunk.byteLength
-    this.#scheduled ??= setImmediate(() => this.#passGathered())
-  }
-
-  #passGathered(): void {
-    clearImmediate(this.#scheduled)
-    this.#scheduled = undefined
-    const [first] = this.#gathered
-    if (first === undefined) return
-    const { length } = this.#gathered
-    // One copy, which a thread can be given as it is.
-    const piece = length === 1 ? first : handedOver(this.#gathered, this.#gatheredBytes)
-    this.#gathered = []
-    this.#gatheredBytes = 0
-    this.#meter(piece)
+    this.#gathering = new Gathering((piece) => this.#meter(piece))
   }
 
   /** The upstream has sent everything. */
   end(): void {
     const { decoder } = this.#stages
-    this.#passGathered()
+    this.#gathering?.pass()
     if (decoder === null) this.#ended()
     else decoder.end()
   }
@@ -113,8 +88,7 @@ export class Delivery {
   stop(): void {
     this.#over = true
     this.#waiting.length = 0
-    clearImmediate(this.#scheduled)
-    this.#gathered = []
+    this.#gathering?.stop()
     this.#stages.decoder?.destroy()
   }
 

@@ -9,6 +9,7 @@ import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
+import { LENT_READS } from './lent-reads.js'
 import { isOwnAddress, isOwnName } from './ourselves.js'
 
 /** How a connection to an origin is made. The egress engine is given one. */
@@ -26,6 +27,8 @@ export type DialerOptions = {
   readonly connectTimeoutMs?: number | undefined
   /** Offers HTTP/2 (ALPN `h2`). */
   readonly http2?: boolean | undefined
+  /** Bodies of answers are lent: for whoever reads them through `createUpstreams`. */
+  readonly lends?: boolean | undefined
   /** Resolver, as `dns.lookup` with `all`. Given by tests. */
   readonly resolve?: Resolver | undefined
   /** Whether an address is one of this machine's. Given by tests. */
@@ -51,7 +54,8 @@ export class AddressRefused extends Error {
 }
 
 export function createDialer(options: DialerOptions): Connector {
-  const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS, http2 = false } = options
+  const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
+  const { http2 = false, lends = false } = options
   const { ownNames = [], isOwn = isOwnAddress } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
@@ -74,6 +78,7 @@ export function createDialer(options: DialerOptions): Connector {
     lookup,
     timeout: connectTimeoutMs,
     allowH2: http2,
+    ...(lends ? { onread: LENT_READS } : {}),
     ...(ca === undefined ? {} : { ca: ca as string | string[] }),
   } as buildConnector.BuildOptions)
 

@@ -25,7 +25,7 @@ export type Outbound = {
 /** @throws when the file of `egress_ca_pem_path` cannot be read. */
 export function outbound(
   settings: EgressSettings,
-  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'resolve'>,
+  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'lends' | 'resolve'>,
 ): Outbound {
   const caPath = settings.egress_ca_pem_path
   const privateNetworks = settings.egress_allow_private_networks

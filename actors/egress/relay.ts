@@ -16,10 +16,12 @@ import { decoderOf } from './decoding.js'
 import { Delivery } from './delivery.js'
 import { proxyErrorOf } from './failures.js'
 import { responseHeaders } from './headers.js'
+import type { Loan } from './lent-reads.js'
 import { Outlet } from './outlet.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from './protocol.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
+import type { LentDispatch } from './upstreams.js'
 import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
 
 export type RelayJob = {
@@ -89,6 +91,9 @@ class RunningRelay implements Relay {
   #delivery: Delivery | undefined
   #usage: UsageReader | null = null
   #requestBytes = 0
+  #loan: Loan | undefined
+  /** What is to come of the answer's body by its announced length; 0 or less where none was. */
+  #announcedBytes = 0
   #over = false
 
   constructor(upstream: Dispatcher, job: RelayJob, clock: Clock, events: RelayEvents) {
@@ -117,17 +122,23 @@ class RunningRelay implements Relay {
     const body = this.#requestBody()
     if (this.#over) return
     if (body !== null && bodyBytes !== null) headers.push('content-length', String(bodyBytes))
+    const request: LentDispatch = {
+      method: method as Dispatcher.HttpMethod,
+      path,
+      headers,
+      body,
+      onLoan: (loan) => {
+        this.#loan = loan
+      },
+    }
     try {
-      upstream.dispatch(
-        { method: method as Dispatcher.HttpMethod, path, headers, body },
-        {
-          onRequestStart: (controller) => this.#requestStarted(controller),
-          onResponseStart: (_, status, received) => this.#answered(status, received),
-          onResponseData: (controller, chunk) => this.#received(controller, chunk),
-          onResponseEnd: () => this.#delivery?.end(),
-          onResponseError: (_, error) => this.#failed(error),
-        },
-      )
+      upstream.dispatch(request, {
+        onRequestStart: (controller) => this.#requestStarted(controller),
+        onResponseStart: (_, status, received) => this.#answered(status, received),
+        onResponseData: (controller, chunk) => this.#received(controller, chunk),
+        onResponseEnd: () => this.#delivery?.end(),
+        onResponseError: (_, error) => this.#failed(error),
+      })
     } catch (error) {
       this.#failed(error)
     }
@@ -195,6 +206,7 @@ class RunningRelay implements Relay {
       return
     }
     const { purse, redactor } = this.#job
+    this.#announcedBytes = Number(fieldOf(received['content-length']) ?? 0)
     const outlet = new Outlet()
     this.#outlet = outlet
     this.#usage = createUsageReader(fieldOf(received['content-type']))
@@ -226,6 +238,8 @@ class RunningRelay implements Relay {
   }
 
   #received(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#announcedBytes -= chunk.byteLength
+    if (this.#loan !== undefined) this.#loan.bodyBytes = this.#announcedBytes
     if (this.#over || this.#delivery === undefined) return
     this.#idleTimer.refresh()
     if (!this.#delivery.write(chunk)) controller.pause()

@@ -5,6 +5,7 @@
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
+import { lend, Loan } from './lent-reads.js'
 
 /** Pools that keep connections open; the least recently used one is closed beyond it. */
 const POOLS_MAX = 256
@@ -25,17 +26,32 @@ export interface Upstreams {
 /** Requests on one HTTP/2 connection; more open another. */
 const STREAMS_PER_CONNECTION_MAX = 100
 
+/** A request that wants to know what it may tell of the connection it is given. */
+export type LentDispatch = Dispatcher.DispatchOptions & {
+  readonly onLoan?: ((loan: Loan) => void) | undefined
+}
+
+class LendingClient extends Client {
+  readonly loan = new Loan()
+
+  override dispatch(options: LentDispatch, handler: Dispatcher.DispatchHandler): boolean {
+    options.onLoan?.(this.loan)
+    return super.dispatch(options, handler)
+  }
+}
+
 /**
  * A connection that takes one request at a time, until its upstream turns out to speak HTTP/2: there
  * many go side by side.
  */
 function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
-  const client: Client = new Client(url, {
+  const client: LendingClient = new LendingClient(url, {
     ...options,
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
         const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
+        if (!isH2) lend(socket, client.loan)
         callback(null, socket)
         // Once the client has taken the connection over: it looks for more to send at once.
         setImmediate(() => {

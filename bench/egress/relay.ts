@@ -1,14 +1,22 @@
 /**
  * Calls through the egress proxy, each authenticated, granted, written down before it goes out and
  * metered, against nginx and http-proxy that only relay, in the same run, to the same TLS upstream.
- * Needs wrk and nginx (Debian: `apt-get install wrk nginx-light`).
+ * Each relay is a process of its own on one core; PostgreSQL, the upstream and the generator have the
+ * rest. Needs wrk and nginx (Debian: `apt-get install wrk nginx-light`).
  *
- *     node dist/bench/egress/relay.js [small|large|memory]
+ *     node dist/bench/egress/relay.js [small|large|latency|memory]
  */
 import { spawnSync } from 'node:child_process'
-import { get } from 'node:http'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { compare, type Contender, pace, publish } from '../harness.js'
+import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { LOCALHOST_CERT } from '../flows/loopback-tls.js'
+import { compare, type Contender, median, pace, publish } from '../harness.js'
 import { wrk } from '../wrk.js'
 import { type Relay, startNginx, startServer } from './relays.js'
 
@@ -17,6 +25,8 @@ const MIB = 1024 * 1024
 const READERS = [20, 200] as const
 /** What a deployment may grow by for the first of them. */
 const GROWTH_BYTES_MAX = 64 * MIB
+/** Far from what any relay can bear: what is measured is the way, not the queue. */
+const LATENCY_CALLS_PER_SECOND = 100
 for (const program of ['wrk', 'nginx']) {
   if (spawnSync(program, ['-v']).error !== undefined) {
     console.error(`${program} is not installed: nothing to measure against`)
@@ -27,11 +37,13 @@ for (const program of ['wrk', 'nginx']) {
 const only = process.argv[2]?.startsWith('--') ? undefined : process.argv[2]
 const wanted = (name: string) => only === undefined || only === name
 const started: Relay[] = []
+const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-egress-'))
+const postgres = await startEmbeddedPostgres({ dataDir, log: silentLogger })
 try {
   const upstream = await begin(startServer(1, 'upstream'))
   const nginx = await begin(startNginx(upstream.port))
   const peer = await begin(startServer(0, 'http-proxy', String(upstream.port)))
-  const svc = await begin(startServer(0, 'svc', String(upstream.port)))
+  const svc = await begin(startServer(0, 'svc', String(upstream.port), postgres.url))
   if (wanted('small')) {
     await publish(
       await compare({
@@ -58,11 +70,14 @@ try {
       }),
     )
   }
+  if (wanted('latency')) await latencies(upstream, { nginx, 'http-proxy': peer, svc })
   if (wanted('memory')) {
     for (const readers of READERS) await memory(svc, readers)
   }
 } finally {
   await Promise.all(started.map((relay) => relay.stop()))
+  await postgres.stop()
+  await rm(dataDir, { recursive: true, force: true })
 }
 
 async function begin(starting: Promise<Relay>): Promise<Relay> {
@@ -104,19 +119,62 @@ function relayed(
   }
 }
 
+/** An answer's last byte, over connections that are kept. */
+function called(
+  ask: () => ReturnType<typeof request>,
+  taken: (bytes: number) => void = () => undefined,
+): () => Promise<void> {
+  return () =>
+    new Promise((resolve, reject) => {
+      const sent = ask()
+      sent.once('error', reject)
+      sent.once('response', (answer) => {
+        answer.on('data', (chunk: Buffer) => taken(chunk.length)).once('end', resolve)
+      })
+      sent.end()
+    })
+}
+
+/** What a relay adds to a call, under an open-loop load that none of them is busy with. */
+async function latencies(upstream: Relay, relays: Record<string, Relay>): Promise<void> {
+  const direct = { agent: new TlsAgent({ keepAlive: true, ca: LOCALHOST_CERT }) }
+  const agent = new Agent({ keepAlive: true })
+  const calls: Record<string, () => Promise<void>> = {
+    'no relay': called(() => tlsRequest(`https://localhost:${upstream.port}/1k`, direct)),
+  }
+  for (const [name, relay] of Object.entries(relays)) {
+    const { url, ...options } = callOf(relay, '/1k')
+    calls[name] = called(() => request(url, { ...options, agent }))
+  }
+  console.log(`### Egress, 1 KiB answers, ${LATENCY_CALLS_PER_SECOND} calls a second, open loop\n`)
+  console.log('|  | p50 | p99 | p50 added |\n| --- | --- | --- | --- |')
+  let bareMs: number | undefined
+  for (const [name, call] of Object.entries(calls)) {
+    await pace(1_000, LATENCY_CALLS_PER_SECOND, call)
+    const rounds: Record<string, number>[] = []
+    for (let round = 0; round < 5; round += 1) {
+      rounds.push((await pace(2_000, LATENCY_CALLS_PER_SECOND, call)).figures!)
+    }
+    const [p50, p99] = ['p50Ms', 'p99Ms'].map((each) => median(rounds.map((one) => one[each]!)))
+    bareMs ??= p50!
+    console.log(`| ${name} | ${ms(p50!)} | ${ms(p99!)} | ${ms(p50! - bareMs)} |`)
+  }
+  console.log('')
+  agent.destroy()
+  direct.agent.destroy()
+}
+
+function ms(milliseconds: number): string {
+  return `${milliseconds.toFixed(2)} ms`
+}
+
 /** Readers that take 32 MiB each a little at a time, and what light requests wait meanwhile. */
 async function memory(svc: Relay, streams: number): Promise<void> {
   const { url, method, headers } = callOf(svc, '/32m')
-  const live = () =>
-    new Promise<void>((resolve, reject) => {
-      get(`http://127.0.0.1:${svc.port}/health/live`, (answer) => {
-        answer.resume().once('end', resolve)
-      }).once('error', reject)
-    })
+  const live = called(() => request(`http://127.0.0.1:${svc.port}/health/live`))
   const latency = async () => (await pace(3_000, 200, live)).figures!
   const idle = await latency()
   const before = (await svc.spent()).rssBytes
-  const { request } = await import('node:http')
   let peak = before
   let taken = 0
   const readers = Array.from(

@@ -1,6 +1,6 @@
 /**
  * The servers of the egress bench, each in a process of its own:
- * `node servers.js upstream | http-proxy <upstream port> | svc <upstream port>`.
+ * `node servers.js upstream | http-proxy <upstream port> | svc <upstream port> <database url>`.
  * A process says where it listens, and answers every message with the CPU time it used and its memory.
  */
 import { mkdtemp, writeFile } from 'node:fs/promises'
@@ -10,13 +10,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import httpProxy from 'http-proxy'
-import { createAgentKey } from '../../runtime/client/agent.js'
-import { httpClient } from '../../runtime/client/http.js'
-import { solve } from '../../runtime/client/solver.js'
-import { silentLogger } from '../../runtime/kernel/log.js'
-import { startService } from '../../runtime/startup.js'
 import { loadNative } from '../../gateway/transports/native.js'
+import { runMigrations } from '../../migrations/main.js'
+import { httpClient } from '../../runtime/client/http.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT, LOCALHOST_KEY } from '../flows/loopback-tls.js'
+import { bootstrap, startWhole } from '../whole-service.js'
 
 export type Listening = {
   readonly port: number
@@ -72,107 +71,65 @@ async function peer(upstreamPort: number): Promise<Listening> {
   })
   proxy.on('error', (error) => console.error(error.message))
   const server = createServer((request, response) => proxy.web(request, response))
+  // As long as nginx keeps a connection.
+  server.keepAliveTimeout = 75_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { port: (server.address() as AddressInfo).port }
 }
 
 /** The whole service with a credential for the upstream, granted to the agent that asks. */
-async function svc(upstreamPort: number): Promise<Listening> {
+async function svc(upstreamPort: number, databaseUrl: string): Promise<Listening> {
   const { cert, folder } = await certificateFiles()
   const configFile = join(folder, 'svc.toml')
   await writeFile(configFile, '[vault.egress_dns_overrides]\n"localhost" = "127.0.0.1"\n')
-  const port = await freePort()
-  const service = await startService({
-    cwd: folder,
-    uid: process.getuid?.(),
-    log: silentLogger,
-    environment: {
-      SVC_CONFIG_FILE: configFile,
-      SVC_DATA_DIR: folder,
-      SVC_SERVER__PORT: String(port),
-      SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
-      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-      SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
-      SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
-      SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: cert,
-    },
+  await runMigrations({ url: databaseUrl, log: silentLogger })
+  const { service, port } = await startWhole(folder, {
+    DATABASE_URL: databaseUrl,
+    SVC_CONFIG_FILE: configFile,
+    SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
+    SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+    SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+    SVC_VAULT__EGRESS_CA_PEM_PATH: cert,
   })
   const client = httpClient(service.baseUrl)
-  const ask = async (path: string, json?: unknown, token?: string) => {
-    const method = json === undefined ? 'GET' : 'POST'
-    const { status, body } = await client.request({ method, path, json, token })
+  const post = async (path: string, json: unknown, token?: string) => {
+    const { status, body } = await client.request({ method: 'POST', path, json, token })
     if (status >= 400) throw new Error(`${path}: ${JSON.stringify(body)}`)
-    return body as Record<string, never>
+    return body as Record<string, unknown>
   }
-  const path = '/api/v1/agents/workspace/bootstrap'
-  const { issuer, control_plane_tenant_id: tenantId } = await ask(path)
-  const key = createAgentKey()
-  const start = await ask(`${path}/pow`, {
-    name: 'Bench',
-    ...key.registration({ issuer: String(issuer), tenantId: String(tenantId) }),
-  })
-  const nonce = await solve({
-    challengeToken: String(start['challenge_token']),
-    difficultyBits: Number(start['difficulty_bits']),
-    threads: 1,
-  })
-  const made = await ask(`${path}/pow/complete`, {
-    challenge_id: start['challenge_id'],
-    nonce,
-    organization_name: 'Bench',
-    redirect_uris: [],
-    framework: 'generic',
-  })
-  const token = String(made['tenant_access_token'])
-  const { id } = await ask(
-    '/api/v1/vault/credentials',
-    {
-      provider: 'upstream',
-      credential_type: 'api_key',
-      label: 'Bench',
-      auth_scheme: 'bearer',
-      allowed_hosts: ['localhost'],
-      secret: 'a secret of the bench',
-    },
-    token,
-  )
-  const agent = made['agent'] as unknown as { id: string }
-  await ask(
-    `/api/v1/vault/credentials/${id}/grants`,
-    { grantee_type: 'agent', grantee_id: agent.id },
-    token,
-  )
+  const target = { issuer: service.baseUrl, tenantId: service.controlPlaneTenantId }
+  const { agentId, token } = await bootstrap(post, target)
+  const credential = {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Bench',
+    auth_scheme: 'bearer',
+    allowed_hosts: ['localhost'],
+    secret: 'a secret of the bench',
+  }
+  const credentials = '/api/v1/vault/credentials'
+  const { id } = await post(credentials, credential, token)
+  const grant = { grantee_type: 'agent', grantee_id: agentId }
+  await post(`${credentials}/${String(id)}/grants`, grant, token)
   await client.close()
-  const at = `https://localhost:${upstreamPort}`
   return {
     port,
     headers: {
       authorization: `Bearer ${token}`,
       'x-svc-credential-id': String(id),
       'x-svc-method': 'GET',
-      'x-svc-url': at,
+      'x-svc-url': `https://localhost:${upstreamPort}`,
     },
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-const [, , name = '', upstreamPort = '0'] = process.argv
-const servers: Record<string, (port: number) => Promise<Listening>> = {
+const [, , name = '', upstreamPort = '0', databaseUrl = ''] = process.argv
+const servers: Record<string, (port: number, databaseUrl: string) => Promise<Listening>> = {
   upstream,
   'http-proxy': peer,
   svc,
 }
-const listening = await servers[name]!(Number(upstreamPort))
+const listening = await servers[name]!(Number(upstreamPort), databaseUrl)
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
   const spent: Spent = { cpuSeconds: (user + system) / 1e6, rssBytes: process.memoryUsage.rss() }

@@ -26,8 +26,13 @@ export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8A
     joined.set(chunk, at)
     at += chunk.byteLength
   }
-  given.add(joined.buffer)
-  return joined
+  return handOver(joined)
+}
+
+/** The same for bytes that are alone in their memory. */
+export function handOver(bytes: Buffer): Uint8Array {
+  given.add(bytes.buffer)
+  return bytes
 }
 
 /** The memory of bytes that were handed over and are whole; undefined where they must be copied. */

@@ -14,7 +14,8 @@ export type MemoryReport = {
 
 const [origin = '', size = ''] = process.argv.slice(2)
 const bytes = Number(size)
-const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }))
+const dialer = createDialer({ privateNetworks: true, dnsOverrides: {}, http2: true, lends: true })
+const upstreams = createUpstreams(dialer, undefined, { http2: true })
 const limits = { idleGapMs: 60_000, hopTimeoutMs: 240_000 }
 const mib = () => process.memoryUsage.rss() / 2 ** 20
 

@@ -18,7 +18,8 @@ const LIMITS: RelayLimits = { idleGapMs: 30_000, hopTimeoutMs: 60_000 }
 
 async function setUp(t: ExecutionContext, origin?: string) {
   const upstream = await startUpstream()
-  const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }))
+  const dialer = createDialer({ privateNetworks: true, dnsOverrides: {}, http2: true, lends: true })
+  const upstreams = createUpstreams(dialer, undefined, { http2: true })
   t.teardown(async () => {
     await upstreams.destroy()
     await upstream.close()
