@@ -42,19 +42,22 @@ export async function appendAudit(
   await tx.query({
     name: 'audit.append',
     text: 'select svc_append_audit(string_to_array($1, chr(10)))',
-    values: [auditLines(events)],
+    values: [auditLines(events.map(auditFields))],
   })
 }
+
+/** What is hashed of an event. */
+export type AuditFields = Parameters<typeof canonicalEvent>[0]
 
 /**
  * What is hashed of events, one to a line. As one text: canonical JSON has no line feeds, and to
  * quote it as an array costs more than it.
  */
-export function auditLines(events: readonly NewAuditEvent[]): string {
-  return events.map((event) => canonicalEvent(written(event))).join('\n')
+export function auditLines(events: readonly AuditFields[]): string {
+  return events.map(canonicalEvent).join('\n')
 }
 
-function written(event: NewAuditEvent): Parameters<typeof canonicalEvent>[0] {
+export function auditFields(event: NewAuditEvent): AuditFields {
   return {
     id: event.id,
     tenant_id: event.tenantId,

@@ -2,7 +2,7 @@
  * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
-import { auditLines, type NewAuditEvent } from './audit.js'
+import { auditFields, auditLines, type NewAuditEvent } from './audit.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -63,14 +63,15 @@ export type Appended = { waiting: number }
 
 /** The first six values of such a statement. */
 export function appended(events: readonly NewEvent[]): unknown[] {
+  const records = events.map((event) => auditFields(auditOf(event)))
   return [
-    list(events.map(({ tenantId }) => tenantId)),
-    list(events.map(({ id }) => id)),
-    list(events.map(({ type }) => type)),
+    list(records.map(({ tenant_id }) => tenant_id)),
+    list(records.map(({ id }) => id)),
+    list(records.map(({ type }) => type)),
     // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
     events.map(({ data }) => JSON.stringify(data)).join('\n'),
-    list(events.map(({ occurredAt }) => occurredAt.toISOString())),
-    auditLines(events.map(auditOf)),
+    list(records.map(({ occurred_at }) => occurred_at)),
+    auditLines(records),
   ]
 }
 

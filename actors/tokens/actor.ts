@@ -162,23 +162,23 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       { authorization }: TokenRequest,
       form: OAuthForm,
     ): Promise<Client | OAuthRefused> {
-      const basicTried = triesBasic(authorization)
       const presented = readClient(authorization, form)
       if (presented.method === 'refused')
-        return refuse(presented.error, presented.description, basicTried)
+        return refuse(presented.error, presented.description, triesBasic(authorization))
       const client = await clients.authenticate(presented)
-      return client ?? refuse('invalid_client', 'client authentication failed', basicTried)
+      if (client !== null) return client
+      return refuse('invalid_client', 'client authentication failed', triesBasic(authorization))
     }
 
-    /** The key of the proof, or null where no proof came and none is needed. */
+    function needsProof(client: Client | null): boolean {
+      return client?.kind === 'application' && client.row.dpopBoundAccessTokens
+    }
+
+    /** The key of the proof that came. */
     async function keyOf(
-      { dpopProof, httpMethod, httpUrl }: TokenRequest,
-      client: Client | null,
-    ): Promise<{ jkt: string | null } | ProofRefused> {
-      if (dpopProof === null) {
-        const required = client?.kind === 'application' && client.row.dpopBoundAccessTokens
-        return required ? proofs.missing('this client needs a DPoP proof') : { jkt: null }
-      }
+      { httpMethod, httpUrl }: TokenRequest,
+      dpopProof: string,
+    ): Promise<{ jkt: string } | ProofRefused> {
       const judged = await proofs.judge({
         proof: dpopProof,
         httpMethod,
@@ -214,7 +214,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           !presentsClient(request.authorization, form)
         const client = byActor ? null : await clientOf(request, form)
         if (client !== null && 'tag' in client) return client
-        const proof = await keyOf(request, client)
+        const { dpopProof } = request
+        if (dpopProof === null && needsProof(client))
+          return proofs.missing('this client needs a DPoP proof')
+        const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
         if ('tag' in proof) return proof
         const address = request.address ?? ''
         return client === null
@@ -227,21 +230,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if ('repeated' in form) return refuse('invalid_request', repeated(form))
         const client = await clientOf(request, form)
         if ('tag' in client) return client
-        const { dpopProof, httpMethod, httpUrl } = request
-        let jkt: string | null = null
-        if (dpopProof !== null) {
-          const judged = await proofs.judge({
-            proof: dpopProof,
-            httpMethod,
-            httpUrl,
-            accessToken: null,
-            boundTo: null,
-          })
-          if (judged.tag !== 'proven') return judged
-          jkt = judged.jkt
-        }
+        const { dpopProof } = request
+        const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
+        if ('tag' in proof) return proof
         const { kind, confidential, row } = client
-        return { tag: 'identified', kind, clientId: row.id, confidential, jkt }
+        return { tag: 'identified', kind, clientId: row.id, confidential, jkt: proof.jkt }
       },
 
       async introspect(request, turn) {

@@ -47,7 +47,10 @@ export async function grantClientCredentials(
   const asked = readAskedAudience(form)
   if ('fault' in asked) return refuse('invalid_target', asked.fault)
   const { database, issuer, jwt } = needs
-  if (!(await areKnownAudiences(database, issuer, row, asked.asked, turn)))
+  if (
+    asked.asked.length > 0 &&
+    !(await areKnownAudiences(database, issuer, row, asked.asked, turn))
+  )
     return refuse('invalid_target', 'the audience is not one of this tenant')
 
   const grant: AccessGrant = {

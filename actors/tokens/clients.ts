@@ -75,7 +75,8 @@ export function createClients({
 
   async function lookUp(clientId: string): Promise<Known> {
     if (!UUID.test(clientId)) return { kind: 'unknown' }
-    const known = await memory.get(clientId, [clientId], () => read(clientId))
+    const known =
+      memory.known(clientId) ?? (await memory.get(clientId, [clientId], () => read(clientId)))
     if (known.kind === 'application') {
       const active = known.row.status === 'active' && known.row.tenantStatus === 'active'
       return active ? known : { kind: 'unknown' }

@@ -36,7 +36,7 @@ export type ManyChange<Input, Result> = {
 
 /** A change that can only succeed: nothing is read to make it. */
 export type Certainty = {
-  readonly statements?: readonly Statement[]
+  readonly statements?: readonly Statement[] | undefined
   readonly events: readonly NewEvent[]
 }
 
@@ -137,7 +137,8 @@ export function tenantCommits(database: Database): TenantCommits {
   return {
     commit: (tenantId, change) => enter(tenantId, { kind: 'one', ...change }),
     decide: (tenantId, change) => enter(tenantId, { kind: 'many', ...change } as unknown as Many),
-    write: (tenantId, change) => enter(tenantId, { kind: 'certain', ...change }),
+    write: (tenantId, { statements, events }) =>
+      enter(tenantId, { kind: 'certain', statements, events }),
   }
 }
 

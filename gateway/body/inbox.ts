@@ -19,6 +19,7 @@ export interface Brake {
 
 type Waiter = {
   readonly maxBytes: number
+  readonly withinMs: number
   readonly resolve: (body: Uint8Array) => void
   readonly reject: (failure: BodyUnreadable) => void
 }
@@ -138,15 +139,22 @@ export class BodyInbox {
       this.chunks.length = 0
     }
     return new Promise((resolve, reject) => {
-      this.waiter = { maxBytes, resolve, reject }
+      this.waiter = { maxBytes, withinMs, resolve, reject }
       this.settle()
       if (this.waiter === null) return
       if (this.paused) {
         this.paused = false
         this.brake.resume()
       }
-      this.watch(Math.min(STALL_MS_MAX, withinMs), withinMs)
+      watchLater(this)
     })
+  }
+
+  /** Begins to count the time of a body that has not come yet. */
+  watchIncomplete(): void {
+    if (this.waiter === null) return
+    const { withinMs } = this.waiter
+    this.watch(Math.min(STALL_MS_MAX, withinMs), withinMs)
   }
 
   private watch(delayMs: number, withinMs: number): void {
@@ -171,6 +179,19 @@ export class BodyInbox {
     if (this.failure !== null) waiter.reject(new BodyUnreadable(this.failure))
     else waiter.resolve(joined(this.chunks, this.size))
   }
+}
+
+/** Bodies that are waited for: nearly all are there before the turn is over and need no timer. */
+let awaited: BodyInbox[] = []
+
+function watchLater(inbox: BodyInbox): void {
+  awaited.push(inbox)
+  if (awaited.length > 1) return
+  setImmediate(() => {
+    const those = awaited
+    awaited = []
+    for (const one of those) one.watchIncomplete()
+  })
 }
 
 function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {

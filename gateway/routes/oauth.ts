@@ -226,11 +226,10 @@ export const oauthRoutes: readonly Route[] = [
       },
     ],
     body: formFields(TokenForm),
-    message: ({ body, credentials, clientAddress }) => ({
-      form: body,
-      ...credentials,
-      address: clientAddress,
-    }),
+    message: ({ body, credentials, clientAddress }) => {
+      const { authorization, dpopProof, httpMethod, httpUrl } = credentials
+      return { form: body, authorization, dpopProof, httpMethod, httpUrl, address: clientAddress }
+    },
     replies: {
       secret_issued: reply(200, TokenAnswer, (issued) => ({
         access_token: issued.accessToken,

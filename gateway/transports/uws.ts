@@ -335,9 +335,7 @@ class PeerNames {
     const bytes = new Uint8Array(address)
     if (bytes.length === 4) return this.v4(bytes, 0)
     if (bytes.length !== 16) return ''
-    const mapped =
-      bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0)
-    return mapped ? this.v4(bytes, 12) : v6(bytes)
+    return isMapped(bytes) ? this.v4(bytes, 12) : v6(bytes)
   }
 
   private v4(bytes: Uint8Array, at: number): string {
@@ -350,6 +348,12 @@ class PeerNames {
     this.known.set(number, text)
     return text
   }
+}
+
+/** ::ffff:0:0/96, as IPv4 peers of a socket for both are named. */
+function isMapped(bytes: Uint8Array): boolean {
+  for (let at = 0; at < 10; at += 1) if (bytes[at] !== 0) return false
+  return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
 /** RFC 5952 without the zero run shortened: one spelling per address is all that is needed. */

@@ -4,8 +4,9 @@
  * memory for as long. What is taken out of a text with secrets is detached from it.
  */
 export function detached(text: string): string {
-  // Shorter parts are copied by V8 anyhow.
-  return text.length < SLICED_CHARS_MIN ? text : Buffer.from(text, 'utf16le').toString('utf16le')
+  // Shorter parts are copied by V8 anyhow. Longer ones are written out anew behind a space, and what
+  // is answered points into that. By way of a buffer it would cost three times as much.
+  return text.length < SLICED_CHARS_MIN ? text : ` ${text}`.slice(1)
 }
 
 const SLICED_CHARS_MIN = 13

@@ -11,38 +11,45 @@ export interface Random {
   uuid(): string
 }
 
-const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+/** Hexadecimal digits that a UUID draws: 12 bits, 2 of one digit for the variant, 12 and 48 bits. */
+const UUID_DIGITS = 20
+const UUIDS_DRAWN = 256
+/** The variant (RFC 9562 section 4.1) and the two random bits beside it. */
+const VARIANTS = ['8', '9', 'a', 'b']
 
 export function systemRandom(clock: Clock): Random {
-  const pool = new Uint8Array(16 * 256)
-  let used = pool.length
+  const pool = Buffer.alloc((UUID_DIGITS / 2) * UUIDS_DRAWN)
+  let digits = ''
+  let used = 0
+  /** The time of the last UUID, and how it begins: many are made in a millisecond. */
+  let ms = -1
+  let time = ''
   return {
     bytes: (count) => new Uint8Array(randomBytes(count)),
     token: (count) => randomBytes(count).toString('base64url'),
     uuid() {
-      if (used === pool.length) {
-        randomFillSync(pool)
+      if (used === digits.length) {
+        digits = randomFillSync(pool).toString('hex')
         used = 0
       }
-      const bytes = pool.subarray(used, used + 16)
-      used += 16
-      return formatUuidV7(clock.now().getTime(), bytes)
+      const at = used
+      used += UUID_DIGITS
+      const nowMs = clock.now().getTime()
+      if (nowMs !== ms) {
+        ms = nowMs
+        time = timeOf(nowMs)
+      }
+      const variant = VARIANTS[Number.parseInt(digits[at + 3]!, 16) & 3]!
+      // No part is long enough to be kept as a view of all the digits.
+      return (
+        `${time}-7${digits.slice(at, at + 3)}-` +
+        `${variant}${digits.slice(at + 4, at + 7)}-${digits.slice(at + 8, at + 20)}`
+      )
     },
   }
 }
 
-function formatUuidV7(ms: number, random: Uint8Array): string {
-  const b = (index: number) => hex[random[index]!]!
+function timeOf(ms: number): string {
   const time = ms.toString(16).padStart(12, '0')
-  const version = hex[(random[6]! & 0x0f) | 0x70]!
-  const variant = hex[(random[8]! & 0x3f) | 0x80]!
-  return (
-    `${time.slice(0, 8)}-${time.slice(8)}-${version}${b(7)}-${variant}${b(9)}-` +
-    b(10) +
-    b(11) +
-    b(12) +
-    b(13) +
-    b(14) +
-    b(15)
-  )
+  return `${time.slice(0, 8)}-${time.slice(8)}`
 }
