@@ -26,7 +26,7 @@ import type {
 } from './sql.js'
 import { type SessionSource, transact, transactTogether } from './transaction.js'
 import { Turnstile } from './turnstile.js'
-import { DatabaseUnavailable, isConnectionLoss, isGivenUp } from './unavailable.js'
+import { DatabaseUnavailable, isConnectionLoss, isGivenUp, isLate } from './unavailable.js'
 
 /** A connection that has been idle for longer is tested before it is used. */
 const RESTED_MS = 500
@@ -171,6 +171,8 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   })
 
   const openingLimitMs = settings.connect_timeout_secs * 1000
+  /** When a connection was last of use, in milliseconds of `performance.now`. */
+  let answeredMs = Number.NEGATIVE_INFINITY
 
   async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
@@ -204,7 +206,12 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   async function acquire(opening: string | undefined, signal: AbortSignal | undefined) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
-      const client = await connect(signal)
+      const client = await connect(signal).catch((error: unknown) => {
+        // The server is there, and only slow to open one more: one of the others may be free by now.
+        const isSlow = isLate(error) && answeredMs > from && pool.totalCount < plan.max
+        if (signal?.aborted || !isSlow) throw error
+        return connect(signal)
+      })
       const session = sessions.get(client)!
       const { usedAtMs } = session
       const isRested = usedAtMs !== null && performance.now() - usedAtMs > RESTED_MS
@@ -230,9 +237,11 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     plan,
     statementTimeoutMs: undefined,
     async use(opening, signal, work) {
+      const from = performance.now()
       const { client, session } = await acquire(opening, signal).catch((error: unknown) => {
         if (signal?.aborted || !isConnectionLoss(error)) throw error
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error)
+        const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
       })
       let broken = true
       try {
@@ -245,6 +254,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         throw error
       } finally {
         session.usedAtMs = performance.now()
+        if (!broken) answeredMs = session.usedAtMs
         client.release(broken)
       }
     },

@@ -9,9 +9,10 @@ export class DatabaseUnavailable extends DependencyUnavailable {
   override readonly name = 'DatabaseUnavailable'
   override readonly overloaded: boolean
 
-  constructor(message: string, cause?: unknown) {
+  /** @param overloaded the server has more to do than it can; known of what it gave up itself. */
+  constructor(message: string, cause?: unknown, overloaded = isGivenUp(cause)) {
     super(message, { cause })
-    this.overloaded = isGivenUp(cause) || isCrowdedOut(cause)
+    this.overloaded = overloaded
   }
 }
 
@@ -52,7 +53,12 @@ export function isGivenUp(error: unknown): boolean {
   return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
 }
 
-/** Whether every connection of a pool was in use for as long as a request may wait for one. */
-function isCrowdedOut(error: unknown): boolean {
-  return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
+/**
+ * Whether no connection was to be had in time, and none was refused: all are in use, or a new one does
+ * not come about. What the pool says does not tell the two apart.
+ */
+export function isLate(error: unknown): boolean {
+  const said =
+    /^(timeout expired|timeout exceeded when trying to connect|Connection terminated due to connection timeout)$/
+  return error instanceof Error && said.test(error.message)
 }

@@ -17,8 +17,15 @@ async function relayTo(t: ExecutionContext, url: string) {
   const upstreamOf = () =>
     host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
   const pairs = new Set<[Socket, Socket]>()
+  const held = new Set<Socket>()
   let silent = false
+  let full = false
   const server = createServer((down) => {
+    if (full) {
+      held.add(down)
+      down.on('error', () => undefined).on('close', () => held.delete(down))
+      return
+    }
     const up = upstreamOf()
     const pair: [Socket, Socket] = [down, up]
     pairs.add(pair)
@@ -48,6 +55,10 @@ async function relayTo(t: ExecutionContext, url: string) {
     speakAgain() {
       silent = false
     },
+    /** New connections are accepted, and that is all; those before go on. */
+    openNoMore() {
+      full = true
+    },
   }
   target.searchParams.delete('host')
   target.hostname = '127.0.0.1'
@@ -58,6 +69,7 @@ async function relayTo(t: ExecutionContext, url: string) {
       down.destroy()
       up.destroy()
     }
+    for (const down of held) down.destroy()
     server.close()
   })
   return relay
@@ -128,6 +140,35 @@ test('a connection that fell silent is found out as it is taken, and given up in
   t.true(performance.now() - from < 15_000)
   relay.speakAgain()
   await t.notThrowsAsync(database.ping())
+})
+
+test('while the server opens no more connections, those that are open serve everybody', async (t) => {
+  const { relay, database } = await behindRelay(t, { min_connections: 1, connect_timeout_secs: 1 })
+  relay.openNoMore()
+  const sleep = { name: 'sleep_short', text: 'select pg_sleep(0.3)' }
+  const work = () => database.system((tx) => tx.query(sleep))
+  // The second wants a connection of its own, and does without it.
+  await t.notThrowsAsync(Promise.all([work(), work()]))
+
+  // Where none is free in time either the server has too much to do; it is not away.
+  const over = new AbortController()
+  const keepBusy = async () => {
+    while (!over.signal.aborted) await work()
+  }
+  const long = { name: 'sleep_long', text: 'select pg_sleep(6)' }
+  const holder = database.system((tx) => tx.query(long))
+  const failed = await t.throwsAsync<DatabaseUnavailable>(work(), {
+    instanceOf: DatabaseUnavailable,
+  })
+  t.false(failed?.overloaded, 'nothing was answered meanwhile')
+  await holder
+  const begun = keepBusy()
+  const crowd = await Promise.allSettled(Array.from({ length: 12 }, work))
+  over.abort()
+  await begun
+  for (const one of crowd) {
+    if (one.status === 'rejected') t.true((one.reason as DatabaseUnavailable).overloaded)
+  }
 })
 
 test('a look at the database gives up when it is told to, however silent the network', async (t) => {
