@@ -136,7 +136,7 @@ class RunningRelay implements Relay {
         onRequestStart: (controller) => this.#requestStarted(controller),
         onResponseStart: (_, status, received) => this.#answered(status, received),
         onResponseData: (controller, chunk) => this.#received(controller, chunk),
-        onResponseEnd: () => this.#delivery?.end(),
+        onResponseEnd: () => this.#ended(),
         onResponseError: (_, error) => this.#failed(error),
       })
     } catch (error) {
@@ -206,7 +206,9 @@ class RunningRelay implements Relay {
       return
     }
     const { purse, redactor } = this.#job
-    this.#announcedBytes = Number(fieldOf(received['content-length']) ?? 0)
+    this.#announcedBytes = this.#isBodiless(status)
+      ? 0
+      : Number(fieldOf(received['content-length']) ?? 0)
     const outlet = new Outlet()
     this.#outlet = outlet
     this.#usage = createUsageReader(fieldOf(received['content-type']))
@@ -243,6 +245,12 @@ class RunningRelay implements Relay {
     if (this.#over || this.#delivery === undefined) return
     this.#idleTimer.refresh()
     if (!this.#delivery.write(chunk)) controller.pause()
+  }
+
+  /** undici counts what HTTP/1.1 announced; a stream of HTTP/2 may end before and be called whole. */
+  #ended(): void {
+    if (this.#announcedBytes > 0) this.#finish('upstream_error', 'http_response_incomplete')
+    else this.#delivery?.end()
   }
 
   #faulted(fault: 'budget' | 'coding'): void {
