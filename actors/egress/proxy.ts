@@ -24,7 +24,7 @@ import type {
 } from './protocol.js'
 import { Purse } from './purse.js'
 import { createRedactor } from './redaction.js'
-import { relay, type RelayJob, type RelayStart } from './relay.js'
+import { relay, type RelayJob, type RelayStart, TOO_LARGE } from './relay.js'
 import { denied, invalid, SPENT } from './rules.js'
 import { judgeTarget, type TargetRules } from './targets.js'
 import type { Upstreams } from './upstreams.js'
@@ -207,7 +207,7 @@ async function collect(
     for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
       bytes += chunk.byteLength
       if (bytes > bytesMax) {
-        body.cancel('too large')
+        body.cancel(TOO_LARGE)
         return 'too_large'
       }
       chunks.push(chunk)
@@ -217,8 +217,6 @@ async function collect(
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
 }
-
-const TOO_LARGE = 'http_response_body_size'
 
 function tooLarge(): ProxyOutcome {
   return { tag: 'upstream_failed', error: TOO_LARGE }

@@ -73,6 +73,9 @@ export function relay(
   return new RunningRelay(upstream, job, clock, events)
 }
 
+/** Why the reader of a body gives it up that is larger than what may be kept; RFC 9209. */
+export const TOO_LARGE = 'http_response_body_size'
+
 /** Thrown into undici to break off a request that we ended. */
 class Ended extends Error {
   override readonly name = 'Ended'
@@ -231,7 +234,7 @@ class RunningRelay implements Relay {
     // From here on the client is the reader of the body.
     this.#unfollow?.()
     if (whole === null) this.#delivery?.streams()
-    const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
+    const body = whole ?? outlet.open((reason) => this.#givenUp(reason))
     this.#events.onStart({ tag: 'relaying', status, headers, body })
   }
 
@@ -262,6 +265,14 @@ class RunningRelay implements Relay {
   #failed(error: unknown): void {
     if (this.#over) return
     this.#finish('upstream_error', proxyErrorOf(error, this.#outlet !== undefined))
+  }
+
+  /** The reader of the answer takes no more: the client has left, or it is more than is kept for one. */
+  #givenUp(reason: string): void {
+    if (this.#over) return
+    if (reason !== TOO_LARGE) return this.#breakOff('client_closed')
+    this.#finish('upstream_error', TOO_LARGE)
+    this.#controller?.abort(new Ended())
   }
 
   /** Ends the relay for a reason of our own and lets the upstream know. */

@@ -225,6 +225,8 @@ test.serial('an answer over the buffered cap is not given in part', async (t) =>
   t.is(answer.status, 502)
   t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
   t.is(answer.body['error'], 'bad_gateway')
+  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  t.is(closed!['outcome'], 'upstream_error', 'the client was there')
 })
 
 for (const [habit, status, error] of [
