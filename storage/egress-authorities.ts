@@ -22,33 +22,53 @@ export type AuthorityRow = {
 /** Names one in statements. */
 export type AuthorityRef = Pick<AuthorityRow, 'kind' | 'id'>
 
-/** Leases before grants, those in force before ended ones, the newest first. */
+/** Somebody who wants to use a credential. */
+export type Asker = Grantee & { readonly credentialId: string }
+
+/**
+ * What entitles each of the askers, in their order: leases before grants, those in force before ended
+ * ones, the newest first.
+ */
 export async function findEgressAuthorities(
   tx: Transaction,
   tenantId: string,
-  credentialId: string,
-  { agentId, delegationId }: Grantee,
-): Promise<AuthorityRow[]> {
-  const { rows } = await tx.query<AuthorityRow>({
-    name: 'egress_authority.of_grantee',
-    text: `select * from (
-             select 'lease' as kind, id, snapshot, null::text[] as methods,
-               null::text[] as "pathPrefixes", null::bigint as "maxRequests",
-               byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
-               expires_at as "expiresAt", revoked_at as "revokedAt", created_at
-             from vault_leases
-             where tenant_id = $1 and credential_id = $2 and recipient_id = $3
-             union all
-             select 'grant', id, snapshot, methods, path_prefixes, max_requests, max_bytes,
-               requests_used, bytes_used, expires_at, revoked_at, created_at
-             from vault_grants
-             where tenant_id = $1 and credential_id = $2 and 'use' = any(capabilities)
-               and (grantee_type, grantee_id) in (('agent', $3), ('delegation', $4))
-           ) a
-           order by ("revokedAt" is null) desc, kind desc, created_at desc, id desc limit 200`,
-    values: [tenantId, credentialId, agentId, delegationId],
+  askers: readonly Asker[],
+): Promise<AuthorityRow[][]> {
+  const { rows } = await tx.query<AuthorityRow & { place: number }>({
+    name: 'egress_authority.of_grantees',
+    text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."maxRequests",
+             a."maxBytes", a."requestsUsed", a."bytesUsed", a."expiresAt", a."revokedAt"
+           from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
+             as q (credential_id, agent_id, delegation_id, place)
+           cross join lateral (
+             select * from (
+               select 'lease' as kind, id, snapshot, null::text[] as methods,
+                 null::text[] as "pathPrefixes", null::bigint as "maxRequests",
+                 byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
+                 expires_at as "expiresAt", revoked_at as "revokedAt", created_at
+               from vault_leases
+               where tenant_id = $1 and credential_id = q.credential_id
+                 and recipient_id = q.agent_id
+               union all
+               select 'grant', id, snapshot, methods, path_prefixes, max_requests, max_bytes,
+                 requests_used, bytes_used, expires_at, revoked_at, created_at
+               from vault_grants
+               where tenant_id = $1 and credential_id = q.credential_id
+                 and 'use' = any(capabilities) and (grantee_type, grantee_id) in
+                   (('agent', q.agent_id), ('delegation', q.delegation_id))
+             ) each
+             order by ("revokedAt" is null) desc, kind desc, created_at desc, id desc limit 200) a
+           order by q.place, (a."revokedAt" is null) desc, a.kind desc, a.created_at desc, a.id desc`,
+    values: [
+      tenantId,
+      askers.map(({ credentialId }) => credentialId),
+      askers.map(({ agentId }) => agentId),
+      askers.map(({ delegationId }) => delegationId),
+    ],
   })
-  return rows
+  const found: AuthorityRow[][] = askers.map(() => [])
+  for (const { place, ...row } of rows) found[place - 1]!.push(row)
+  return found
 }
 
 export type Taking = {

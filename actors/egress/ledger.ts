@@ -10,6 +10,7 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
+  type Asker,
   type AuthorityRef,
   type AuthorityRow,
   bookUses,
@@ -303,7 +304,7 @@ function keyOf({ credentialId, caller }: Admission): string {
   return `${credentialId} ${agentId} ${delegationId}`
 }
 
-/** Reads what a batch needs, once for each caller and credential. */
+/** Reads what a batch needs, once for each caller and credential and for all of them at once. */
 async function whatEntitles(
   tx: Transaction,
   tenantId: string,
@@ -311,16 +312,18 @@ async function whatEntitles(
   held: readonly SecretCredentialRow[],
 ): Promise<ReadonlyMap<string, Entitled>> {
   const rows = new Map(held.map((row) => [row.id, row]))
-  const known = new Map<string, Entitled>()
+  const askers = new Map<string, Asker & { readonly row: SecretCredentialRow }>()
   for (const admission of admissions) {
-    const row = rows.get(admission.credentialId)
-    const key = keyOf(admission)
-    if (row === undefined || known.has(key)) continue
-    const grantee = granteeOf(admission.caller.principal)
-    const authorities = await findEgressAuthorities(tx, tenantId, admission.credentialId, grantee)
-    known.set(key, { row, authorities })
+    const { credentialId, caller } = admission
+    const row = rows.get(credentialId)
+    if (row === undefined) continue
+    askers.set(keyOf(admission), { credentialId, ...granteeOf(caller.principal), row })
   }
-  return known
+  if (askers.size === 0) return new Map()
+  const found = await findEgressAuthorities(tx, tenantId, [...askers.values()])
+  return new Map(
+    [...askers].map(([key, { row }], at) => [key, { row, authorities: found[at]! }] as const),
+  )
 }
 
 function factsOf(

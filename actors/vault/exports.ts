@@ -54,9 +54,9 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   ): Promise<ExportVerdict> {
     const { tenantId } = caller.principal
     const row = await findVaultCredential(tx, tenantId, credentialId)
-    const grantee = granteeOf(caller.principal)
-    const authorities =
-      row === undefined ? [] : await findEgressAuthorities(tx, tenantId, credentialId, grantee)
+    if (row === undefined) return judgeExport(kind, row, [], now)
+    const asker = { credentialId, ...granteeOf(caller.principal) }
+    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [asker])
     return judgeExport(kind, row, authorities, now)
   }
 

@@ -135,6 +135,44 @@ test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) =
   t.is(answers.find(({ status }) => status === 429)!.body['error'], 'budget_exceeded')
 })
 
+test.serial('calls side by side are each judged by their own credential and grant', async (t) => {
+  const setting = await settingOf(house, { label: 'first' }, { path_prefixes: ['/echo/0'] })
+  const { operator, agentId } = setting
+  const created = await Promise.all(
+    [1, 2, 3, 4].map((at) =>
+      api.post(CREDENTIALS, operator, {
+        provider: 'upstream',
+        credential_type: 'api_key',
+        label: `number ${at}`,
+        auth_scheme: `header:x-key-${at}`,
+        allowed_hosts: [UPSTREAM_NAME],
+        secret: `secret-number-${at}`,
+      }),
+    ),
+  )
+  const ids = [setting.credentialId, ...created.map(({ body }) => String(body['id']))]
+  // The last one is granted to nobody.
+  for (const at of [1, 2, 3]) {
+    const granted = await api.post(`${CREDENTIALS}/${ids[at]}/grants`, operator, {
+      grantee_type: 'agent',
+      grantee_id: agentId,
+      path_prefixes: [`/echo/${at}`],
+    })
+    t.is(granted.status, 201)
+  }
+  const asked = Array.from({ length: 50 }, (_, at) => [at % 5, Math.floor(at / 5) % 5] as const)
+  const statuses = await Promise.all(
+    asked.map(async ([credential, path]) => {
+      const answer = await call(setting, `/echo/${path}`, { credential_id: ids[credential] })
+      return answer.status
+    }),
+  )
+  t.deepEqual(
+    statuses,
+    asked.map(([credential, path]) => (credential === 4 ? 404 : credential === path ? 200 : 403)),
+  )
+})
+
 test.serial(
   'a lease is never overspent by calls side by side, and what is left comes back',
   async (t) => {
