@@ -75,7 +75,7 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
     const body = options.data === undefined ? null : dataOf(options.data)
     const answer = await calls.send({
       method: options.request ?? (body === null ? 'GET' : 'POST'),
-      url: address,
+      url: isAscii(address) ? address : new URL(address).href,
       headers: options.header.map(headerOf),
       body: body?.from ?? null,
       bodyBytes: body?.bytes ?? null,
@@ -114,7 +114,13 @@ async function show(
 function headerOf(line: string): readonly [string, string] {
   const at = line.indexOf(':')
   if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
-  return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+  // In UTF-8, as curl sends it; a field is told of in bytes.
+  const value = Buffer.from(line.slice(at + 1).trim()).toString('latin1')
+  return [line.slice(0, at).trim(), value]
+}
+
+function isAscii(text: string): boolean {
+  return /^[ -~]*$/.test(text)
 }
 
 function dataOf(data: string): {

@@ -21,6 +21,7 @@ import { METHODS } from '../../actors/egress/protocol.js'
 import type { Random } from '../kernel/random.js'
 import type { ThrowawayAuthority } from './authority.js'
 import type { CredentialChoice } from './credential-choice.js'
+import { Refusal, refuse } from './refusal.js'
 import type { HeaderPairs, ServiceCalls } from './service-calls.js'
 
 const USER = 'svc'
@@ -62,16 +63,6 @@ export interface ProgramProxy {
 /** Where a request is meant to go. */
 type Authority = { readonly host: string; readonly port: number; readonly text: string }
 
-class Refusal extends Error {
-  readonly status: number
-  readonly proxyError: string
-  constructor(status: number, proxyError: string, detail: string) {
-    super(detail)
-    this.status = status
-    this.proxyError = proxyError
-  }
-}
-
 export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy> {
   const password = needs.random.token(PASSWORD_BYTES)
   const expected = Buffer.from(`Basic ${Buffer.from(`${USER}:${password}`).toString('base64')}`)
@@ -84,7 +75,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     return given.length === expected.length && timingSafeEqual(given, expected)
   }
 
-  const inner = listenerOf((request, response) => {
+  const inner = listenerOf(needs.tell, (request, response) => {
     const authority = opened.get(request.socket)
     const { url = '' } = request
     if (authority === undefined || !url.startsWith('/')) {
@@ -93,7 +84,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     answer(needs, request, response, authority, `https://${authority.text}${url}`)
   })
 
-  const outer = listenerOf((request, response) => {
+  const outer = listenerOf(needs.tell, (request, response) => {
     if (!admitted(request)) return void challenge(response)
     const target = absolute(request.url ?? '')
     if (target === null) {
@@ -192,9 +183,16 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
   }
 }
 
-function listenerOf(handle: (request: IncomingMessage, response: ServerResponse) => void): Server {
+function listenerOf(
+  tell: (line: string) => void,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, handle)
-  server.on('clientError', (_, socket) => socket.destroy())
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (!error.code?.startsWith('HPE_') || !socket.writable) return void socket.destroy()
+    tell(`a request that is no HTTP (${error.message})`)
+    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  })
   return server
 }
 
@@ -319,36 +317,6 @@ async function answerPlain(
     if (response.headersSent) response.destroy()
     else refuse(response, refusal, request)
   }
-}
-
-const CODES: Readonly<Record<number, string>> = {
-  403: 'policy_denied',
-  413: 'payload_too_large',
-  501: 'not_implemented',
-}
-
-/** A problem document, as the service writes them (RFC 9457), with who says it (RFC 9209). */
-function refuse(
-  response: ServerResponse,
-  { status, proxyError, message: detail }: Refusal,
-  request?: IncomingMessage,
-): void {
-  const body = JSON.stringify({
-    type: 'about:blank',
-    title: 'Refused by svc run',
-    status,
-    detail,
-    error: CODES[status] ?? 'bad_gateway',
-  })
-  // What is left of the request is not read.
-  if (request !== undefined && !request.complete) response.setHeader('connection', 'close')
-  response.writeHead(status, {
-    'content-type': 'application/problem+json',
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-    'proxy-status': `svc-run; error=${proxyError}`,
-  })
-  response.end(body)
 }
 
 function challenge(response: ServerResponse): void {

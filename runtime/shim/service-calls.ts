@@ -86,7 +86,7 @@ function relayedFields(headers: HeaderPairs, own: string | null): Record<string,
     // Servers exist that read `_` and `-` alike.
     const isOwn = own !== null && lower.replaceAll('_', '-') === own.replaceAll('_', '-')
     if (NOT_SENT.has(lower) || isOwn) continue
-    if (!PLAIN_NAME.test(lower)) {
+    if (!PLAIN_NAME.test(lower) || !PLAIN_VALUE.test(value)) {
       others.push([lower, value])
       continue
     }
@@ -97,8 +97,12 @@ function relayedFields(headers: HeaderPairs, own: string | null): Record<string,
   return fields
 }
 
-/** What every server lets through; of other names the native one of the service reads nothing. */
+/**
+ * What every server reads as it is: the native one of the service reads nothing of other names, and
+ * cuts off values that end beyond ASCII.
+ */
 const PLAIN_NAME = /^[a-z0-9-]+$/
+const PLAIN_VALUE = /^[\t -~]*$/
 
 /** JSON that a field value can hold. */
 function asciiJson(value: unknown): string {

@@ -241,10 +241,17 @@ test.serial('what the service refuses is told to the program and to who runs it'
 })
 
 test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
-  const odd = ['-H', 'api_version: 2', '-H', 'x.y: z', '-H', 'x-plain: p']
+  const odd = ['api_version: 2', 'x.y: z', 'x-plain: p', 'x-n: café'].flatMap((line) => [
+    '-H',
+    line,
+  ])
   const { code, err } = await shim.run([], ['curl', '-sS', ...odd, at('/headers')])
   t.is(code, 0, err)
-  t.like(last().headers, { api_version: '2', 'x.y': 'z', 'x-plain': 'p' })
+  const utf8 = Buffer.from('café').toString('latin1')
+  t.like(last().headers, { api_version: '2', 'x.y': 'z', 'x-plain': 'p', 'x-n': utf8 })
+  const raw = await shim.run([], ['curl', '-sS', '-w', '%{http_code}', at('/headers?q=é')])
+  t.is(raw.out, '400')
+  t.regex(raw.err, /no HTTP/)
   const path = join(shim.home, 'large')
   await writeFile(path, Buffer.alloc(32 * MIB + 1))
   const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
