@@ -88,14 +88,12 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       async choose({ password: text }, turn) {
         const password = acceptable(text)
         if (password === null) return { tag: 'unacceptable' }
-        const verdict = breaches === null ? 'clean' : await breaches.check(password)
+        const tell = (reason: string) =>
+          turn.log.warn({ reason }, 'a password was not set: breaches could not be asked')
+        const verdict = breaches === null ? 'clean' : await breaches.check(password, tell)
         password.fill(0)
         if (verdict === 'breached') return { tag: 'breached' }
-        if (verdict === 'unknown') {
-          turn.log.warn('a password was not set: breaches could not be asked')
-          return { tag: 'unchecked' }
-        }
-        return hash(text, turn)
+        return verdict === 'unknown' ? { tag: 'unchecked' } : hash(text, turn)
       },
 
       hash: ({ password }, turn) => hash(password, turn),

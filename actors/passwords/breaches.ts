@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto'
 import { discard, readBody } from '../egress/answer-body.js'
 import type { Resolver } from '../egress/dialer.js'
+import { proxyErrorOf } from '../egress/failures.js'
 import { type EgressSettings, outbound } from '../egress/outbound.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams } from '../egress/upstreams.js'
@@ -21,8 +22,11 @@ const LINE = /^([0-9A-F]{35}):(\d{1,12})$/
 export type BreachVerdict = 'clean' | 'breached' | 'unknown'
 
 export interface Breaches {
-  /** Never throws. */
-  check(password: Uint8Array): Promise<BreachVerdict>
+  /**
+   * Never throws.
+   * @param told hears why the verdict is `unknown`: for the log, never for whoever chose the password.
+   */
+  check(password: Uint8Array, told?: (reason: string) => void): Promise<BreachVerdict>
   close(): Promise<void>
 }
 
@@ -38,11 +42,15 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   return {
-    async check(password) {
+    async check(password, told) {
+      const unknown = (reason: string): BreachVerdict => {
+        told?.(reason)
+        return 'unknown'
+      }
       const digest = createHash('sha1').update(password).digest('hex').toUpperCase()
       const prefix = digest.slice(0, PREFIX_LENGTH)
       const target = judgeTarget(`${base.replace(/\/$/, '')}/range/${prefix}`, rules)
-      if (target.tag === 'refused') return 'unknown'
+      if (target.tag === 'refused') return unknown('address_refused')
       const { origin, pathname } = target.url
       const signal = AbortSignal.timeout(LIMIT_MS)
       try {
@@ -54,13 +62,14 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
         })
         if (statusCode !== 200) {
           discard(body)
-          return 'unknown'
+          return unknown(`status_${statusCode}`)
         }
         const bytes = await readBody(body, ANSWER_BYTES_MAX)
-        if (bytes === undefined) return 'unknown'
-        return judgeRange(bytes.toString('latin1'), digest.slice(PREFIX_LENGTH))
-      } catch {
-        return 'unknown'
+        if (bytes === undefined) return unknown('too_long')
+        const verdict = judgeRange(bytes.toString('latin1'), digest.slice(PREFIX_LENGTH))
+        return verdict === 'unknown' ? unknown('no_list_of_hashes') : verdict
+      } catch (error) {
+        return unknown(signal.aborted ? 'timeout' : proxyErrorOf(error, false))
       }
     },
     close: () => upstreams.destroy(),
