@@ -55,7 +55,8 @@ export function newClientSecret(random: Random): ClientSecret {
 
 // 256 random bits cannot be guessed, so a slow hash would only slow the service.
 export function clientSecretSha256(secret: string): Uint8Array {
-  return hash('sha256', secret, 'buffer')
+  // By way of a text: asked for as bytes, the hash costs more than twice as much.
+  return Buffer.from(hash('sha256', secret, 'binary'), 'binary')
 }
 
 /** The audience an application has unless it names another one (decisions.md 7.4). */
