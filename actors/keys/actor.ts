@@ -31,6 +31,7 @@ import {
   STALE_MAX_SECS,
   type TooEarly,
 } from './rules.js'
+import { turnEnds } from './turn-end.js'
 
 const FRESH_MS = 30_000
 const STALE_MAX_MS = STALE_MAX_SECS * 1000
@@ -67,8 +68,10 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
   create: (needs, { log }) => {
     const keeper = new KeyKeeper(needs, log)
     const { settings, clock, kms } = needs
+    const turnEnd = turnEnds()
     return {
       async sign({ typ, claims, algorithm = settings.default_algorithm }) {
+        await turnEnd()
         const signer = (keeper.fresh ?? (await keeper.forSigning()))?.signers.get(algorithm)
         if (signer === undefined) return UNAVAILABLE
         const { kid } = signer.key

@@ -10,6 +10,12 @@ import { appendEvents, commitEvents, type NewEvent } from '../../storage/outbox.
 import type { Database, Statement, Transaction } from '../../storage/sql.js'
 
 const CHANGES_PER_COMMIT_MAX = 100
+/**
+ * One is carried out while the next lies ready in the database: it goes on at once, whatever this
+ * process is busy with. Few changes are better off in a commit of more.
+ */
+const UNDER_WAY_MAX = 2
+const NEXT_FROM = 8
 /** Changes that may wait; beyond it the service is overloaded and says so. */
 const WAITING_MAX = 10_000
 
@@ -57,9 +63,10 @@ type Waiting = {
   readonly committed: (result: unknown) => void
   readonly failed: (reason: unknown) => void
 }
+type Lane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
 
 export function tenantCommits(database: Database): TenantCommits {
-  const queues = new Map<string, Waiting[]>()
+  const lanes = new Map<string, Lane>()
   let waiting = 0
 
   async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
@@ -107,14 +114,25 @@ export function tenantCommits(database: Database): TenantCommits {
     }
   }
 
-  async function drain(tenantId: string, queue: Waiting[]): Promise<void> {
-    while (queue.length > 0) {
-      const batch = queue.splice(0, CHANGES_PER_COMMIT_MAX)
-      batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
-      await settle(tenantId, batch)
-      waiting -= batch.length
-    }
-    queues.delete(tenantId)
+  async function run(tenantId: string, lane: Lane): Promise<void> {
+    const batch = lane.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
+    batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
+    lane.underWay += 1
+    await settle(tenantId, batch)
+    lane.underWay -= 1
+    waiting -= batch.length
+    if (lane.waiting.length > 0) plan(tenantId, lane)
+    else if (lane.underWay === 0) lanes.delete(tenantId)
+  }
+
+  /** Once everything that goes on at the moment has come to rest: what comes of it goes together. */
+  function plan(tenantId: string, lane: Lane): void {
+    if (lane.planned || !isTimely(lane)) return
+    lane.planned = true
+    process.nextTick(() => {
+      lane.planned = false
+      void run(tenantId, lane)
+    })
   }
 
   function enter<Result>(tenantId: string, change: Any): Promise<Result> {
@@ -124,13 +142,13 @@ export function tenantCommits(database: Database): TenantCommits {
     waiting += 1
     return new Promise<Result>((resolve, failed) => {
       const committed = (result: unknown) => resolve(result as Result)
-      const entry: Waiting = { change, committed, failed }
-      const queue = queues.get(tenantId)
-      if (queue === undefined) {
-        const fresh = [entry]
-        queues.set(tenantId, fresh)
-        void drain(tenantId, fresh)
-      } else queue.push(entry)
+      let lane = lanes.get(tenantId)
+      if (lane === undefined) {
+        lane = { waiting: [], underWay: 0, planned: false }
+        lanes.set(tenantId, lane)
+      }
+      lane.waiting.push({ change, committed, failed })
+      plan(tenantId, lane)
     })
   }
 
@@ -140,6 +158,12 @@ export function tenantCommits(database: Database): TenantCommits {
     write: (tenantId, { statements, events }) =>
       enter(tenantId, { kind: 'certain', statements, events }),
   }
+}
+
+/** Whether what waits is better off now than with the changes to come. */
+function isTimely({ underWay, waiting }: Lane): boolean {
+  if (underWay === 0) return true
+  return underWay < UNDER_WAY_MAX && waiting.length >= NEXT_FROM
 }
 
 /** What can only succeed waits for no row. */

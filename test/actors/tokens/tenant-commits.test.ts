@@ -20,7 +20,7 @@ const event = (tenantId: string, id = randomUUID()): NewEvent => ({
   occurredAt: new Date('2030-01-01T00:00:00Z'),
 })
 
-/** Counts the transactions of either make, and lets the first wait until it is told. */
+/** Counts the transactions of either make, and lets them wait until it is told. */
 function counted(database: Database) {
   let transactions = 0
   let release: () => void = () => undefined
@@ -29,7 +29,7 @@ function counted(database: Database) {
   })
   const count = async () => {
     transactions += 1
-    if (transactions === 1) await held
+    await held
   }
   const watched: Database = {
     ...database,
@@ -44,6 +44,8 @@ function counted(database: Database) {
   }
   return { watched, release, transactions: () => transactions }
 }
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 const told = async (tenantId: string) => {
   const rows = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
@@ -62,6 +64,7 @@ test('what comes while one is under way shares the next, decided by one call for
   }
   const first = event(tenantId)
   const alone = commits.write(tenantId, { events: [first] })
+  await turn()
   const odd = [event(tenantId), event(tenantId)]
   const certain = event(tenantId)
   const decided = [1, 2, 3].map((input) =>
@@ -88,12 +91,37 @@ test('what comes while one is under way shares the next, decided by one call for
   t.deepEqual(now.toSorted(), [first, certain, ...odd].map(({ id }) => id).toSorted())
 })
 
+test('few changes wait for the commit under way, many are the next at once', async (t) => {
+  const tenantId = await town.tenant('next')
+  const before = (await told(tenantId)).length
+  const { watched, release, transactions } = counted(town.database)
+  const commits = tenantCommits(watched)
+  const write = (count: number) =>
+    Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
+  const written = write(3)
+  await turn()
+  t.is(transactions(), 1, 'what comes in one turn goes together')
+  written.push(...write(7))
+  await turn()
+  t.is(transactions(), 1)
+  written.push(...write(1))
+  await turn()
+  t.is(transactions(), 2)
+  written.push(...write(50))
+  await turn()
+  t.is(transactions(), 2, 'no third beside the two')
+  release()
+  await Promise.all(written)
+  t.is((await told(tenantId)).length - before, 61)
+})
+
 test('of changes that come together, the one that fails takes no other along', async (t) => {
   const tenantId = await town.tenant('apart')
   const before = await told(tenantId)
   const { watched, release } = counted(town.database)
   const commits = tenantCommits(watched)
   const first = commits.write(tenantId, { events: [event(tenantId)] })
+  await turn()
   const decide = async (_: Transaction, __: string, inputs: readonly string[]) => {
     if (inputs.includes('bad')) throw new Error('bad')
     return inputs
