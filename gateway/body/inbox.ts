@@ -77,6 +77,17 @@ export class BodyInbox {
     this.settle()
   }
 
+  /**
+   * Nobody wants the rest: it is dropped as it comes, so that whoever sends it first and reads then
+   * comes to the answer, and the connection to the next request.
+   */
+  discard(): void {
+    this.fail('aborted')
+    if (!this.paused) return
+    this.paused = false
+    this.brake.resume()
+  }
+
   fail(reason: BodyFailure): void {
     if (this.failure !== null || this.ended) return
     this.failure = reason

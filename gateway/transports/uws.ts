@@ -134,7 +134,10 @@ class UwsExchange implements Exchange {
             relayed.wake = resolve
           }),
         end: () => {
-          if (!this.closes) return this.endBody(bodiless, head)
+          if (!this.closes) {
+            this.inbox?.discard()
+            return this.endBody(bodiless, head)
+          }
           // A turn later, as in `send`. Told to close, the native side would write the header field
           // for it into the body; not read any more, the connection ends by its idle time.
           setImmediate(() => {
@@ -175,8 +178,7 @@ class UwsExchange implements Exchange {
 
   /** Whether nothing more may be read from this connection. */
   private get closes(): boolean {
-    const unread = this.inbox !== null && !this.inbox.complete
-    return this.chunked || unread || this.shared.draining
+    return this.chunked || this.shared.draining
   }
 
   send(answer: Answer): void {
@@ -212,6 +214,7 @@ class UwsExchange implements Exchange {
   private write(answer: Answer, close: boolean): void {
     if (this.done) return
     this.done = true
+    if (!close) this.inbox?.discard()
     this.gone = true
     const { res } = this
     res.cork(() => {

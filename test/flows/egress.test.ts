@@ -1,5 +1,7 @@
 /** Calls with a credential over HTTP. interface.md, Egress proxy request; decisions.md 5 and 22. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import test from 'ava'
 import { Client } from 'undici'
 import {
@@ -266,3 +268,45 @@ for (const [transport, at] of houses) {
     }
   })
 }
+
+test.serial('who sends a large body first and reads then gets the refusal', async (t) => {
+  const setting = await settingOf(house)
+  const { hostname, port } = new URL(house.running.baseUrl)
+  const socket = connect(Number(port), hostname)
+  t.teardown(() => socket.destroy())
+  const url = `${house.upstream.origin}/hash`
+  const call = (more: Record<string, string>, bytes: number) => {
+    const fields = {
+      host: `${hostname}:${port}`,
+      authorization: `Bearer ${setting.direct}`,
+      ...bodyCall(setting, url),
+      ...more,
+      'content-length': String(bytes),
+    }
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+    return Buffer.concat([
+      Buffer.from(`POST /v1/proxy/body HTTP/1.1\r\n${lines.join('')}\r\n`),
+      Buffer.alloc(bytes),
+    ])
+  }
+  const large = 16 * MIB
+  const cases: [number, Record<string, string>, number][] = [
+    [400, { 'x-svc-credential-id': 'x' }, large],
+    [404, { 'x-svc-credential-id': crypto.randomUUID() }, large],
+    [403, { 'x-svc-auth-scheme': 'basic' }, large],
+    [401, { authorization: 'Bearer nonsense' }, large],
+    [413, { 'x-svc-url': `${house.upstream.origin}/early` }, large],
+    [200, {}, 10],
+  ]
+  for (const [status, more, bytes] of cases) {
+    await new Promise<void>((resolve, reject) =>
+      socket.write(call(more, bytes), (error) => (error == null ? resolve() : reject(error))),
+    )
+    const answered = Promise.race([once(socket, 'data'), once(socket, 'close')])
+    socket.resume()
+    const [answer] = (await answered) as [Buffer]
+    t.true(answer instanceof Buffer, `closed instead of ${status}`)
+    t.is(answer.toString('latin1', 9, 12), String(status), answer.toString('latin1'))
+    socket.pause()
+  }
+})
