@@ -48,7 +48,7 @@ try {
       contenders: [
         {
           name: 'in process, with a key pair',
-          target: 50,
+          target: 30,
           run: (ms) => repeat(ms, () => compute.certificate(input())),
         },
         {
