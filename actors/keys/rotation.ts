@@ -1,5 +1,6 @@
 /** Carries a plan out. Safe with any number of processes: one at a time, each step conditional. */
-import { generateKeyPairSync } from 'node:crypto'
+import { createPublicKey } from 'node:crypto'
+import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
 import {
@@ -134,11 +135,8 @@ async function makeCandidates(steps: readonly Step[], sealer: Sealer): Promise<C
 }
 
 async function makeCandidate(algorithm: SigningAlgorithm, sealer: Sealer): Promise<Candidate> {
-  const { publicKey, privateKey } =
-    algorithm === 'ES256'
-      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      : generateKeyPairSync('ed25519')
-  const publicJwk = publicJwkOf(publicKey)
+  const privateKey = freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
+  const publicJwk = publicJwkOf(createPublicKey(privateKey))
   const kid = thumbprint(publicJwk)
   const der = privateKey.export({ format: 'der', type: 'pkcs8' })
   const privateSealed = await sealer.seal(SYSTEM_TENANT_ID, privateKeyContext(kid), der)

@@ -2,7 +2,8 @@
  * The work of the SSH pool: keys are made and certificates signed here, off the thread that serves
  * requests. An authority's key is opened here and nowhere else, and its bytes are wiped afterwards.
  */
-import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
 import sshpk from 'sshpk'
 import opensshFormat from 'sshpk/lib/formats/openssh-cert.js'
 import {
@@ -20,7 +21,7 @@ import { string } from './wire.js'
 
 /** Reads the key of an authority, or makes one. */
 export function authority({ privateKey }: MakeAuthority): AuthorityReady | AuthorityRefused {
-  if (privateKey === null) return ready(generateKeyPairSync('ed25519').privateKey)
+  if (privateKey === null) return ready(freshPrivateKey('ed25519'))
   const read = readPrivateKey(privateKey)
   return read.tag === 'key' ? ready(read.key) : read
 }
@@ -108,8 +109,8 @@ function subjectKey({ publicKey, keyId }: CertificateInput): {
   privateKey: string | null
 } {
   if (publicKey !== null) return { key: readPublicKey(publicKey), privateKey: null }
-  const pair = generateKeyPairSync('ed25519')
-  return { key: publicKeyOf(pair.publicKey), privateKey: privateKeyBlock(pair.privateKey, keyId) }
+  const key = freshPrivateKey('ed25519')
+  return { key: publicKeyOf(createPublicKey(key)), privateKey: privateKeyBlock(key, keyId) }
 }
 
 /** The names of a kind come in lexical order, each once; a value is a string within the string. */

@@ -2,13 +2,13 @@
 import {
   createPrivateKey,
   createPublicKey,
-  generateKeyPairSync,
   type JsonWebKey,
   type KeyObject,
   sign,
 } from 'node:crypto'
 import { ownershipString } from '../../actors/domain/signed-strings.js'
 import { toBase64Url } from '../../actors/pow/encoding.js'
+import { freshPrivateKey } from '../kernel/key-pair.js'
 import { didKey, fingerprint, publicJwk, rawFromJwk } from '../../actors/pow/keys.js'
 import type { KeyAlgorithm, PublicJwk } from '../../actors/pow/protocol.js'
 
@@ -49,11 +49,7 @@ export interface AgentKey {
 
 /** A fresh key pair. */
 export function createAgentKey(algorithm: KeyAlgorithm = 'ed25519'): AgentKey {
-  const { privateKey } =
-    algorithm === 'ed25519'
-      ? generateKeyPairSync('ed25519')
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  return agentKey(privateKey)
+  return agentKey(freshPrivateKey(algorithm === 'ed25519' ? 'ed25519' : 'P-256'))
 }
 
 /** A key that was kept with `exportPem`. @throws when it is neither ed25519 nor P-256. */
