@@ -13,7 +13,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { type AddressInfo, connect, isIP, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { type Duplex, PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { TLSSocket } from 'node:tls'
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
@@ -188,6 +188,8 @@ function listenerOf(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, handle)
+  // A body that is refused by its head is not asked for.
+  server.on('checkContinue', handle)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!error.code?.startsWith('HPE_') || !socket.writable) return void socket.destroy()
     tell(`a request that is no HTTP (${error.message})`)
@@ -237,16 +239,17 @@ async function call(
   const left = new AbortController()
   response.once('close', () => left.abort())
   const length = request.headers['content-length']
-  // Said here: whoever still sends when the service says so finds the connection broken.
+  // Said here: nothing of such a body needs to be sent anywhere.
   if (Number(length ?? 0) > BODY_BYTES_MAX) {
     throw new Refusal(413, 'http_request_denied', 'Egress takes request bodies of up to 32 MiB.')
   }
+  if (request.headers.expect !== undefined) response.writeContinue()
   const hasBody = length !== undefined || request.headers['transfer-encoding'] !== undefined
   const relayed = await needs.calls.send({
     method,
     url,
     headers: pairsOf(request.rawHeaders),
-    body: hasBody && length !== '0' ? request : null,
+    body: hasBody && length !== '0' ? apart(request) : null,
     bodyBytes: hasBody && length !== undefined ? Number(length) : null,
     credential: choice.credential,
     stream: true,
@@ -265,6 +268,20 @@ async function call(
   response.flushHeaders()
   await pipeline(body, response)
   return statusCode
+}
+
+/**
+ * A body that may be given up while the program still sends: the service may answer before it has all
+ * of it, and to destroy a request is to break off the connection that the answer goes out on.
+ */
+function apart(request: IncomingMessage): Readable {
+  const body = new PassThrough()
+  request.once('close', () => {
+    if (!request.complete) body.destroy(new Error('the program left'))
+  })
+  body.on('error', () => {})
+  body.once('close', () => request.resume())
+  return request.pipe(body)
 }
 
 function notChosen(

@@ -30,13 +30,32 @@ export function refuse(
     detail,
     error: CODES[status] ?? 'bad_gateway',
   })
-  // What is left of the request is not read.
-  if (request !== undefined && !request.complete) response.setHeader('connection', 'close')
+  const isPending = request !== undefined && !request.complete
+  if (isPending) response.setHeader('connection', 'close')
   response.writeHead(status, {
     'content-type': 'application/problem+json',
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     'proxy-status': `svc-run; error=${proxyError}`,
   })
-  response.end(body)
+  response.write(body)
+  if (isPending) endAfter(request, response)
+  else response.end()
+}
+
+/** How long a program may go on sending what nobody wants, in milliseconds. */
+const LINGER_MS = 5_000
+
+/**
+ * The connection is closed once the program has sent its body or left: closed on bytes that are still
+ * under way it would be reset, and the program would lose the answer (RFC 9112, 9.6).
+ */
+function endAfter(request: IncomingMessage, response: ServerResponse): void {
+  const end = () => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, LINGER_MS).unref()
+  request.once('close', end)
+  request.resume()
 }

@@ -255,9 +255,23 @@ test.serial('header names of any kind arrive, and too large a body is told so', 
   const path = join(shim.home, 'large')
   await writeFile(path, Buffer.alloc(32 * MIB + 1))
   const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
-  const refused = await shim.run([], large)
-  t.regex(refused.out, /"payload_too_large"\}413$/)
-  t.regex(refused.err, /32 MiB/)
+  // It asks first, it sends at once, it does not know the length.
+  for (const how of [
+    [],
+    ['-H', 'Expect:'],
+    ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked'],
+  ]) {
+    for (let round = 0; round < 5; round += 1) {
+      const refused = await shim.run([], [...large, ...how])
+      t.regex(refused.out, /"payload_too_large"[^}]*\}413$/, refused.err)
+      if (!how.join().includes('chunked')) t.regex(refused.err, /32 MiB/)
+    }
+  }
+  const [command = '', ...rest] = large
+  const asked = await shim.run([], [command, '-v', ...rest])
+  t.notRegex(asked.err, /100 Continue/)
+  const small = ['-sS', '-w', '%{http_code}', '-H', 'Expect: 100-continue', '-d', 'x']
+  t.regex((await shim.run([], ['curl', '-v', ...small, at('/echo')])).err, /100 Continue[^]*200 OK/)
 })
 
 test.serial('a token that is renewed in its file is used by the next call', async (t) => {
