@@ -31,15 +31,12 @@ export type NewAuditEvent = {
 }
 
 /**
- * Appends to the chains of the events' tenants. Append last in a transaction: from here to its end,
- * other transactions of the same tenants that append have to wait, as with `appendEvents`.
+ * Appends to the chains of the events' tenants, with the commit as `appendEvents` does: other
+ * transactions of the same tenants that append have to wait.
  */
-export async function appendAudit(
-  tx: Transaction,
-  events: readonly NewAuditEvent[],
-): Promise<void> {
+export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): void {
   if (events.length === 0) return
-  await tx.query({
+  tx.atCommit({
     name: 'audit.append',
     text: 'select svc_append_audit(string_to_array($1, chr(10)))',
     values: [auditLines(events.map(auditFields))],

@@ -63,7 +63,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   ) as Record<PoolPlan['name'], OpenPool>
   const notifier = new Notifier(
     // One round trip, which does not wait for the disk: a wake-up is a hint.
-    (channels) => pools.plane.use(notifications(channels), undefined, async () => undefined),
+    (channels) =>
+      pools.plane.use(undefined, undefined, async (session) => {
+        await session.control(notifications(channels))
+      }),
     log,
   )
   const notify = (channels: Iterable<string>) => notifier.notify(channels)
@@ -75,8 +78,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     background: {
       notify,
       statementTimeoutMs: settings.background_statement_timeout_secs * 1000,
-      use: (opening, signal, work) =>
-        background.pass(signal, () => pools.plane.use(opening, signal, work)),
+      use: (open, signal, work) =>
+        background.pass(signal, () => pools.plane.use(open, signal, work)),
     },
   }
   const listener = createListener({
@@ -89,7 +92,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
 
   function run<T>(
     tenantId: string | null,
-    work: (tx: Transaction) => Promise<T>,
+    work: (tx: Transaction) => Promise<T> | T,
     options: TransactionOptions = {},
   ): Promise<T> {
     const { pool = 'plane' } = options
@@ -121,7 +124,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       })
     },
     async ping(signal) {
-      await sources.plane.use('select 1', signal, async () => undefined)
+      const limitMs = settings.connect_timeout_secs * 1000
+      const probe = (session: Session) => session.probe(limitMs, signal)
+      await sources.plane.use(probe, signal, async () => undefined)
     },
     stats,
     async close() {
@@ -198,12 +203,15 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   }
 
   /**
-   * The first statement doubles as the test of the connection (`test_before_acquire`): it changes
-   * nothing, so where it fails because the connection is dead, another one may run it. Dead ones
-   * answer at once; silent ones take time, and then there is time for one of them only. Without such
-   * a statement, a connection that answered a moment ago is not asked again.
+   * A connection that has rested is asked whether it lives (`test_before_acquire`); one that answered
+   * a moment ago shows it by what is sent first, which changes nothing: where it fails because the
+   * connection is dead, another one may run it. Dead ones answer at once; silent ones take time, and
+   * then there is time for one of them only.
    */
-  async function acquire(opening: string | undefined, signal: AbortSignal | undefined) {
+  async function acquire(
+    open: ((session: Session) => Promise<unknown>) | undefined,
+    signal: AbortSignal | undefined,
+  ) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
       const client = await connect(signal).catch((error: unknown) => {
@@ -213,13 +221,11 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         return connect(signal)
       })
       const session = sessions.get(client)!
-      const { usedAtMs } = session
-      const isRested = usedAtMs !== null && performance.now() - usedAtMs > RESTED_MS
-      const test = opening ?? (settings.test_before_acquire && isRested ? 'select 1' : undefined)
-      const cut = () => session.cut()
-      signal?.addEventListener('abort', cut, { once: true })
       try {
-        if (test !== undefined) await session.control(test, openingLimitMs)
+        const { usedAtMs } = session
+        const isRested = usedAtMs !== null && performance.now() - usedAtMs > RESTED_MS
+        if (settings.test_before_acquire && isRested) await session.probe(openingLimitMs, signal)
+        await open?.(session)
         return { client, session }
       } catch (error) {
         client.release(true)
@@ -227,8 +233,6 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         const inTime = performance.now() - from < openingLimitMs || openingLimitMs === 0
         const again = settings.test_before_acquire && attempt < plan.max && inTime
         if (!again || !isConnectionLoss(error)) throw error
-      } finally {
-        signal?.removeEventListener('abort', cut)
       }
     }
   }
@@ -236,9 +240,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   return {
     plan,
     statementTimeoutMs: undefined,
-    async use(opening, signal, work) {
+    async use(open, signal, work) {
       const from = performance.now()
-      const { client, session } = await acquire(opening, signal).catch((error: unknown) => {
+      const { client, session } = await acquire(open, signal).catch((error: unknown) => {
         if (signal?.aborted || !isConnectionLoss(error)) throw error
         const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)

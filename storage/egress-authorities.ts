@@ -1,5 +1,5 @@
 /** What entitles a caller to use a credential through the egress proxy, and how much of it is left. */
-import { appended, type Appended, APPENDING, awaken, type NewEvent } from './outbox.js'
+import { appendAtCommit, appended, APPENDING, type NewEvent } from './outbox.js'
 import type { Transaction } from './sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
@@ -153,18 +153,15 @@ export async function returnToAuthority(
   )
 }
 
-/**
- * Writes down that credentials are being used, and the events of it, in one statement. Append last in
- * a transaction, as with `appendEvents`.
- */
-export async function bookUses(
+/** Writes down that credentials are being used, and the events of it, in one statement with the commit. */
+export function bookUses(
   tx: Transaction,
   tenantId: string,
   credentialIds: readonly string[],
   now: Date,
   events: readonly NewEvent[],
-): Promise<void> {
-  const { rows } = await tx.query<Appended>({
+): void {
+  appendAtCommit(tx, {
     name: 'egress_authority.book_uses',
     text: `with touched as (
              update vault_credentials set last_used_at = greatest(last_used_at, $9)
@@ -172,7 +169,6 @@ export async function bookUses(
            select ${APPENDING}`,
     values: [...appended(events), tenantId, credentialIds, now],
   })
-  awaken(tx, rows)
 }
 
 /** Which of these grants and leases are in force still, with their credentials. */

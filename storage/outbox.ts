@@ -28,13 +28,20 @@ export interface EventRow extends NewEvent {
 
 /**
  * Appends events, numbered per tenant in the order of the commits, and each to the audit chain of
- * its tenant. Append last in a transaction:
- * from here to its end, other transactions of the same tenant that append have to wait.
+ * its tenant. It is done with the commit, because from there on other transactions of the same tenant
+ * that append have to wait: the transaction itself does not see them.
  */
-export async function appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void> {
+export function appendEvents(tx: Transaction, events: readonly NewEvent[]): void {
   if (events.length === 0) return
-  const { rows } = await tx.query<Appended>(appending(events))
-  awaken(tx, rows)
+  appendAtCommit(tx, appending(events))
+}
+
+/** Runs a statement that has the column `APPENDING` with the commit. */
+export function appendAtCommit(tx: Transaction, statement: Statement): void {
+  tx.atCommit<Appended>(statement, ({ rows }) => {
+    // Wakes who dispatches events, where one is waited for.
+    if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+  })
 }
 
 /**
@@ -78,11 +85,6 @@ export function appended(events: readonly NewEvent[]): unknown[] {
 /** An array of ids, names or times: none of them holds what an array would have to quote. */
 function list(words: readonly string[]): string {
   return `{${words.join(',')}}`
-}
-
-/** Wakes who dispatches events, where one is waited for. */
-export function awaken(tx: Transaction, rows: readonly Appended[]): void {
-  if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/

@@ -1,6 +1,7 @@
 /**
- * Several prepared statements in one write and one answer. Between two Syncs the server runs them as
- * one implicit transaction: all of them count, or none does (PostgreSQL, Extended Query, Pipelining).
+ * Several prepared statements in one write and one answer. What fails keeps the server from those after
+ * it, and where no transaction is open, it runs them as one of their own: all of them count, or none
+ * does (PostgreSQL, Extended Query, Pipelining).
  */
 import { type Connection, type PoolClient, Query, type QueryResult, type Submittable } from 'pg'
 import type { Statement } from './sql.js'
@@ -24,10 +25,14 @@ interface Step {
   handleReadyForQuery(connection: unknown): void
 }
 
-export type Pipelined =
-  | { readonly tag: 'done'; readonly results: readonly QueryResult[] }
-  /** Nothing of it happened. What was prepared on the way may or may not be there. */
-  | { readonly tag: 'failed'; readonly error: Error; readonly unsure: readonly string[] }
+export type Pipelined = {
+  /** One for each statement; none where one of them failed. */
+  readonly results: readonly QueryResult[]
+  /** Why the first that failed did. */
+  readonly error: Error | null
+}
+/** What was prepared on the way of one that failed may or may not be there. */
+type Ended = Pipelined & { readonly unsure: readonly string[] }
 
 /** Each step would end with a Sync, and with it a transaction of its own. */
 const withoutSync = new WeakMap<Wire, object>()
@@ -41,7 +46,7 @@ function mutedOf(wire: Wire): object {
 }
 
 /** Runs the statements on a connection that nobody else uses meanwhile. */
-export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Pipelined> {
+export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Ended> {
   return new Promise((resolve) => {
     const types = (client as unknown as { readonly _types: unknown })._types
     const results: QueryResult[] = []
@@ -58,7 +63,7 @@ export function pipeline(client: PoolClient, statements: readonly Statement[]): 
     let at = 0
     let fresh: readonly Step[] = []
     const failed = (error: Error) => {
-      resolve({ tag: 'failed', error, unsure: fresh.map(({ name }) => name) })
+      resolve({ results: [], error, unsure: fresh.map(({ name }) => name) })
     }
     client.query({
       submit(connection: Connection) {
@@ -87,7 +92,7 @@ export function pipeline(client: PoolClient, statements: readonly Statement[]): 
         const wire = connection as unknown as Wire
         for (const { name, text } of fresh) wire.parsedStatements[name] = text
         for (const step of steps) step.handleReadyForQuery(connection)
-        if (failure === null) resolve({ tag: 'done', results })
+        if (failure === null) resolve({ results, error: null, unsure: [] })
         else failed(failure)
       },
       handleError: failed,

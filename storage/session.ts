@@ -1,6 +1,6 @@
 /** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
-import { pipeline } from './pipeline.js'
+import { type Pipelined, pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
@@ -56,26 +56,42 @@ export class Session {
     { name, text, values }: Statement,
     limitMs = this.#silenceMs,
   ): Promise<QueryResult<Row>> {
-    await this.#makeRoomFor(name)
+    await this.#makeRoomFor([name])
     return this.#guarded(
       limitMs,
       this.#client.query<Row>({ name, text, values: values as unknown[] }),
     )
   }
 
-  /** Named statements in one round trip and one transaction of their own. */
-  async together(statements: readonly Statement[]): Promise<readonly QueryResult[]> {
-    for (const { name } of statements) await this.#makeRoomFor(name)
-    const ran = await this.#guarded(this.#silenceMs, pipeline(this.#client, statements))
-    if (ran.tag === 'done') return ran.results
-    if (this.lost === undefined) await this.#close(ran.unsure)
-    throw ran.error
+  /** Named statements in one round trip, prepared at their first use. Never rejects. */
+  async pipeline(statements: readonly Statement[], limitMs = this.#silenceMs): Promise<Pipelined> {
+    try {
+      await this.#makeRoomFor(statements.map(({ name }) => name))
+      const running = pipeline(this.#client, statements)
+      // The limit is that of each statement.
+      const ran = await this.#guarded(limitMs * statements.length, running)
+      if (ran.error !== null && this.lost === undefined) await this.#close(ran.unsure)
+      return ran
+    } catch (error) {
+      return { results: [], error: error as Error }
+    }
   }
 
   /** Statements without parameters, in one round trip. For BEGIN, SET, COMMIT and their like. */
   async control(text: string, limitMs = this.#silenceMs): Promise<QueryResult> {
     const results: unknown = await this.#guarded(limitMs, this.#client.query(text))
     return (Array.isArray(results) ? results.at(-1) : results) as QueryResult
+  }
+
+  /** Asks whether the connection lives. Cut on abort: there is nothing to be stopped. */
+  async probe(limitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const cut = () => this.cut()
+    signal?.addEventListener('abort', cut, { once: true })
+    try {
+      await this.control('select 1', limitMs)
+    } finally {
+      signal?.removeEventListener('abort', cut)
+    }
   }
 
   /** The server's own limits do not reach us through a dead network: cut the socket then. */
@@ -89,14 +105,15 @@ export class Session {
     }
   }
 
-  /** Closes the least used quarter when full, so that it is not one by one from then on. */
-  async #makeRoomFor(name: string): Promise<void> {
-    if (this.#prepared.delete(name) || this.#prepared.size < this.#capacity) {
+  /** Closes the least used until a quarter is free when full, so that it is not one by one from then on. */
+  async #makeRoomFor(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      this.#prepared.delete(name)
       this.#prepared.add(name)
-      return
     }
-    await this.#close([...this.#prepared].slice(0, Math.ceil(this.#capacity / 4)))
-    this.#prepared.add(name)
+    if (this.#prepared.size <= this.#capacity) return
+    const enough = this.#prepared.size - Math.floor((this.#capacity * 3) / 4)
+    await this.#close([...this.#prepared].slice(0, enough).filter((name) => !names.includes(name)))
   }
 
   async #close(names: readonly string[]): Promise<void> {

@@ -15,7 +15,17 @@ export interface Rows<Row> {
 /** One open transaction. `tenantId` is what row-level security lets it see; null sees all tenants. */
 export interface Transaction {
   readonly tenantId: string | null
+  /** Statements that are asked for side by side go out in one round trip, in the order of the calls; where one fails, all do. */
   query<Row = Record<string, unknown>>(statement: Statement): Promise<Rows<Row>>
+  /**
+   * Runs a statement last, in one round trip with the commit: for what need not be known before, and
+   * for locks that others wait for.
+   * @param told is told what it answered, after the commit.
+   */
+  atCommit<Row = Record<string, unknown>>(
+    statement: Statement,
+    told?: (rows: Rows<Row>) => void,
+  ): void
 }
 
 /** Which pool serves a transaction (interface.md, [database]). */
@@ -43,11 +53,11 @@ export interface Database {
   /** Runs `work` in a transaction that sees and writes the rows of one tenant only. */
   tenant<T>(
     tenantId: string,
-    work: (tx: Transaction) => Promise<T>,
+    work: (tx: Transaction) => Promise<T> | T,
     options?: TransactionOptions,
   ): Promise<T>
   /** Runs `work` in a transaction that crosses tenants. Say why where it is called. */
-  system<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
+  system<T>(work: (tx: Transaction) => Promise<T> | T, options?: TransactionOptions): Promise<T>
   /**
    * A transaction whose statements are all known beforehand, in one round trip: nothing can be
    * decided between them. Tenant as in `tenant`; null crosses tenants as `system` does. One that

@@ -4,8 +4,8 @@ import type { Statement, TransactionOptions } from './sql.js'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
- * The statements that open a transaction, in one text and so in one round trip. SET LOCAL ends
- * with the transaction: the next user of the connection, or of a pooler's, sees nothing of it.
+ * The statements that open a transaction, to be sent with its first. What they set ends with the
+ * transaction: the next user of the connection, or of a pooler's, sees nothing of it.
  * @param tenantId null for a transaction that crosses tenants.
  * @param statementTimeoutMs replaces the session's limit where given.
  */
@@ -13,18 +13,25 @@ export function openingStatements(
   tenantId: string | null,
   isolation: TransactionOptions['isolation'],
   statementTimeoutMs?: number,
-): string {
-  // SET takes no parameters, so the id is part of the text: nothing but a UUID may be.
-  if (tenantId !== null && !UUID.test(tenantId)) throw new Error('a tenant id is a lower-case UUID')
-  const begin = isolation === 'serializable' ? 'begin isolation level serializable' : 'begin'
-  const sight =
-    tenantId === null ? `set local svc.scope = 'system'` : `set local svc.tenant_id = '${tenantId}'`
-  const limit =
-    statementTimeoutMs === undefined ? '' : `; set local statement_timeout = ${statementTimeoutMs}`
-  return `${begin}; ${sight}${limit}`
+): readonly Statement[] {
+  const sight = sightStatement(tenantId)
+  const begin = isolation === 'serializable' ? SERIALIZABLE : BEGIN
+  if (statementTimeoutMs === undefined) return [begin, sight]
+  const limit = {
+    name: 'transaction.limit',
+    text: `select set_config('statement_timeout', $1, true)`,
+    values: [String(statementTimeoutMs)],
+  }
+  return [begin, sight, limit]
 }
 
-/** What binds a transaction that is sent as a whole: the same, with the id as a parameter. */
+const BEGIN: Statement = { name: 'transaction.begin', text: 'begin' }
+const SERIALIZABLE: Statement = {
+  name: 'transaction.begin_serializable',
+  text: 'begin isolation level serializable',
+}
+
+/** What row-level security lets a transaction see. @throws when the tenant's id is no UUID. */
 export function sightStatement(tenantId: string | null): Statement {
   if (tenantId === null) {
     return { name: 'tenancy.system', text: `select set_config('svc.scope', 'system', true)` }

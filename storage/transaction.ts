@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Session } from './session.js'
+import { Statements } from './transaction-statements.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
 import { openingStatements, sightStatement } from './tenancy.js'
 import {
@@ -16,9 +17,12 @@ const RETRY_DELAY_MS = 10
 
 /** Where a transaction runs: a connection for as long as `use` takes. */
 export interface SessionSource {
-  /** @param opening runs first; a connection on which it fails for being dead is replaced. */
+  /**
+   * @param open runs first and commits nothing; where it fails because the connection is dead, it runs
+   * again on another one.
+   */
   use<T>(
-    opening: string | undefined,
+    open: ((session: Session) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
     work: (session: Session) => Promise<T>,
   ): Promise<T>
@@ -46,22 +50,20 @@ export function notifyAfterCommit(tx: Transaction, channel: string): void {
 export async function transact<T>(
   source: SessionSource,
   tenantId: string | null,
-  work: (tx: Transaction) => Promise<T>,
+  work: (tx: Transaction) => Promise<T> | T,
   { signal, isolation }: TransactionOptions = {},
 ): Promise<T> {
   const opening = openingStatements(tenantId, isolation, source.statementTimeoutMs)
   const attemptsMax = isolation === 'serializable' ? SERIALIZABLE_ATTEMPTS_MAX : 1
-  for (let attempt = 1; ; attempt += 1) {
+  for (let attempts = 1; ; attempts += 1) {
     try {
-      return await source.use(opening, signal, (session) =>
-        inTransaction(session, tenantId, work, source, signal),
-      )
+      return await attempt(source, opening, tenantId, work, signal)
     } catch (error) {
-      if (attempt >= attemptsMax || !isSerializationFailure(error)) {
+      if (attempts >= attemptsMax || !isSerializationFailure(error)) {
         if (!isGivenUp(error)) throw error
         throw new DatabaseUnavailable('the server gave a transaction up', error)
       }
-      await sleep(randomInt(RETRY_DELAY_MS * attempt * attempt) + 1, undefined, { signal })
+      await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
   }
 }
@@ -74,95 +76,74 @@ export async function transactTogether(
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
   const all = [sightStatement(tenantId), ...statements]
   return source.use(undefined, undefined, async (session) => {
-    try {
-      const [, ...results] = await session.together(all)
-      return results.map(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 }))
-    } catch (error) {
-      if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
-      throw new DatabaseUnavailable('a transaction got no answer', error)
+    const { results, error } = await session.pipeline(all)
+    if (error === null) {
+      return results.slice(1).map(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 }))
     }
+    if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
+    throw new DatabaseUnavailable('a transaction got no answer', error)
   })
 }
 
-async function inTransaction<T>(
-  session: Session,
-  tenantId: string | null,
-  work: (tx: Transaction) => Promise<T>,
+/**
+ * One attempt. The connection is taken as the first statement is asked for: it goes out with what opens
+ * the transaction, and where the connection turns out to be dead, both are sent again on another one,
+ * because nothing is committed yet. Work that asks for nothing needs no transaction.
+ */
+async function attempt<T>(
   source: SessionSource,
+  opening: readonly Statement[],
+  tenantId: string | null,
+  work: (tx: Transaction) => Promise<T> | T,
   signal: AbortSignal | undefined,
 ): Promise<T> {
-  const statements = new Statements(session, source.statementTimeoutMs, signal)
-  const tx: Transaction = { tenantId, query: (statement) => statements.run(statement) }
+  signal?.throwIfAborted()
+  const statements = new Statements(opening, source.statementTimeoutMs, signal)
+  const tx: Transaction = {
+    tenantId,
+    query: (statement) => statements.ask(statement),
+    atCommit: (statement, told) => statements.defer(statement, told),
+  }
   const channels = new Set<string>()
   wakeUps.set(tx, channels)
+  const working = (async () => work(tx))()
   try {
-    const result = await work(tx)
-    await statements.close()
-    signal?.throwIfAborted()
-    const { command } = await session.control('commit')
-    // The server answers COMMIT with ROLLBACK when a statement had failed and nobody minded.
-    if (command !== 'COMMIT') throw new Error('the transaction had failed and was rolled back')
+    await Promise.race([working, statements.asked])
+    if (statements.isEmpty) {
+      await statements.end()
+      return await working
+    }
+    const open = statements.isAsked ? (session: Session) => statements.open(session) : undefined
+    const result = await source.use(open, signal, (session) =>
+      committed(session, statements, working),
+    )
     source.notify(channels)
     return result
   } catch (error) {
-    await statements.close()
-    await session.control('rollback').catch(() => session.cut())
+    statements.fail(error)
+    await working.catch(() => undefined)
     if (signal?.aborted) throw signal.reason
-    if (isConnectionLoss(error)) {
-      throw new DatabaseUnavailable('the connection was lost in a transaction', error)
-    }
     throw error
   } finally {
     statements.dispose()
   }
 }
 
-/** The statements of one transaction, one after another, until it is over. */
-class Statements {
-  readonly #session: Session
-  readonly #limitMs: number | undefined
-  readonly #signal: AbortSignal | undefined
-  #last: Promise<unknown> = Promise.resolve()
-  #running: Promise<unknown> | undefined
-  #cancelling: Promise<void> | undefined
-  #over = false
-
-  constructor(session: Session, limitMs: number | undefined, signal: AbortSignal | undefined) {
-    this.#session = session
-    this.#limitMs = limitMs === undefined ? undefined : limitMs + 5_000
-    this.#signal = signal
-    signal?.addEventListener('abort', this.#cancel, { once: true })
-  }
-
-  run<Row>(statement: Statement): Promise<Rows<Row>> {
-    if (this.#over) return Promise.reject(new Error('the transaction is over'))
-    const mine = this.#last.then(async () => {
-      this.#signal?.throwIfAborted()
-      const running = this.#session.run<Row & object>(statement, this.#limitMs)
-      this.#running = running
-      try {
-        const { rows, rowCount } = await running
-        return { rows, rowCount: rowCount ?? 0 }
-      } finally {
-        this.#running = undefined
-      }
-    })
-    this.#last = mine.catch(() => undefined)
-    return mine
-  }
-
-  /** No statement starts from here on; waits for those that have. */
-  async close(): Promise<void> {
-    this.#over = true
-    await this.#last
-    await this.#cancelling
-  }
-
-  dispose(): void {
-    this.#signal?.removeEventListener('abort', this.#cancel)
-  }
-
-  readonly #cancel = (): void => {
-    if (this.#running) this.#cancelling = this.#session.cancel(this.#running)
+async function committed<T>(
+  session: Session,
+  statements: Statements,
+  working: Promise<T>,
+): Promise<T> {
+  try {
+    const result = await working
+    await statements.commit(session)
+    return result
+  } catch (error) {
+    await statements.end()
+    await session.control('rollback').catch(() => session.cut())
+    if (isConnectionLoss(error)) {
+      throw new DatabaseUnavailable('the connection was lost in a transaction', error)
+    }
+    throw error
   }
 }

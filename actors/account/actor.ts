@@ -133,7 +133,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             requestId: turn.requestId,
             fields: { reason: 'second_factor_removed' },
           } as const
-          await appendEvents(tx, [personEvent(random, doing, now)])
+          appendEvents(tx, [personEvent(random, doing, now)])
           return { tag: 'removed' }
         }, turn)
       },

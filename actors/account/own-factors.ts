@@ -65,7 +65,7 @@ export function ownFactors(needs: AccountNeeds) {
         const fields = { outcome: 'success', method: 'totp', enrolled: true }
         const type = 'auth.mfa.verify'
         const done = { tenantId, type, sub, sessionId, requestId, fields } as const
-        await appendEvents(tx, [personEvent(random, done, now)])
+        appendEvents(tx, [personEvent(random, done, now)])
         // Those that came with the passkey stay good.
         return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
       }, turn)
@@ -86,7 +86,7 @@ export function ownFactors(needs: AccountNeeds) {
       const recoveryCodes = await database.system(async (tx) => {
         const type = 'account.recovery_codes.replaced'
         const did = { tenantId, type, sub, address, requestId } as const
-        await appendAudit(tx, [personDid(random, did, now)])
+        appendAudit(tx, [personDid(random, did, now)])
         return newCodes(tx, accountId, now)
       }, turn)
       return { tag: 'renewed', tenant, recoveryCodes }

@@ -278,7 +278,7 @@ export function registration(needs: RegistrationNeeds) {
     const record = agentRecord(row)
     const key = record.keys.find(({ id }) => id === agent.fingerprint)
     invariant(key !== undefined, 'an agent has the key it was registered with')
-    await appendEvents(tx, [agentRegistered(random.uuid(), agent, turn.requestId)])
+    appendEvents(tx, [agentRegistered(random.uuid(), agent, turn.requestId)])
     return { tag: 'registered', agent: record, key, issuer }
   }
 }

@@ -88,7 +88,7 @@ export async function decide(
       // It is on the account page from now on, and taking it back ends the tokens.
       if (scopes !== null)
         await rememberConsent(tx, { tenantId, subject, clientId: client.id }, scopes, now)
-      await appendAudit(tx, [
+      appendAudit(tx, [
         {
           id: random.uuid(),
           tenantId,

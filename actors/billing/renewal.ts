@@ -59,7 +59,7 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
           dueAt: null,
         })
         if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
-        await appendEvents(tx, told.events)
+        appendEvents(tx, told.events)
         return told.row
       },
       options,

@@ -66,7 +66,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         const begun = told?.row.subscriptionId ?? null
         if (begun !== null) await cancelSubscription(tx, tenantId, begun, clock.now())
       }
-      await appendEvents(tx, events)
+      appendEvents(tx, events)
       return ended.length
     }, options)
   }
@@ -90,7 +90,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
           now.status === 'created'
             ? await stepSettlement(tx, means, now, 'held', 'clearing', clock.now())
             : await stepSettlement(tx, means, now, 'released', null, null)
-        await appendEvents(tx, told?.events ?? [])
+        appendEvents(tx, told?.events ?? [])
       },
       options,
     )
@@ -131,7 +131,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
       tenantId,
       async (tx) => {
         const row = await insertStatement(tx, tenantId, currency, random.uuid(), clock.now())
-        await appendEvents(
+        appendEvents(
           tx,
           row === undefined ? [] : [statementEvent('commerce.statement.created', row, means)],
         )

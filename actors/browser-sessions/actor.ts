@@ -75,7 +75,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       if (ended === undefined) return false
       const doing = { tenantId, type: 'auth.logout', sub: ended.sub, sessionId } as const
       const event = personEvent(random, { ...doing, requestId, fields: { reason } }, now)
-      await appendEvents(tx, [event])
+      appendEvents(tx, [event])
       return true
     }
 

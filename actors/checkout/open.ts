@@ -110,7 +110,7 @@ export function checkouts(needs: CheckoutNeeds) {
               amountMinor,
               requestId,
             })
-            await appendEvents(tx, events)
+            appendEvents(tx, events)
             return outcome
           },
           (outcome) => outcome,

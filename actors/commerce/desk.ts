@@ -60,7 +60,7 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
         charge.tenantId,
         async (tx) => {
           const told = await applyAnswer(tx, means, charge, rail.name, answer, requestId)
-          await appendEvents(tx, told ?? [])
+          appendEvents(tx, told ?? [])
           return told
         },
         options,

@@ -65,7 +65,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     if (answer === undefined) return
     await database.tenant(tenantId, async (tx) => {
       const events = await applyRefund(tx, means, refund, answer, turn.requestId, caller)
-      await appendEvents(tx, events ?? [])
+      appendEvents(tx, events ?? [])
     })
   }
 

@@ -48,7 +48,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         const now = clock.now()
         const row = await work(tx, found, now)
         if ('tag' in row) return row
-        await appendAudit(tx, [
+        appendAudit(tx, [
           audited(caller, {
             id: random.uuid(),
             tenantId,

@@ -100,7 +100,7 @@ export function changeSteps(tools: CredentialsTools) {
         const { address } = visitor
         const type = 'account.password.changed'
         const done = { tenantId, type, sub, address, requestId: turn.requestId } as const
-        await appendAudit(tx, [personDid(random, done, now)])
+        appendAudit(tx, [personDid(random, done, now)])
         return true
       }, turn)
       return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
@@ -173,7 +173,7 @@ export function changeSteps(tools: CredentialsTools) {
         if (sub !== undefined) {
           const type = 'account.email.verified'
           const did = { tenantId, type, sub, address: null, requestId: turn.requestId } as const
-          await appendAudit(tx, [personDid(random, did, now)])
+          appendAudit(tx, [personDid(random, did, now)])
         }
         return { tag: 'done', tenant: faceOf(tenantId, tenantName, tenantSettings), email } as const
       }, turn)

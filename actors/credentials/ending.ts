@@ -37,5 +37,5 @@ export async function endGivenOut(
     const audit = byPerson({ sub: one.subject }, address)
     return delegationRevoked(random.uuid(), one, { actor, audit, requestId })
   })
-  await appendEvents(tx, told)
+  appendEvents(tx, told)
 }

@@ -74,7 +74,7 @@ export function invitationSteps(tools: CredentialsTools) {
         const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {
-          await told(tx, [activated], now)
+          told(tx, [activated], now)
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
         }
         const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
@@ -82,14 +82,14 @@ export function invitationSteps(tools: CredentialsTools) {
         const fields = { amr: ['pwd'], acr: 'aal1' }
         const sessionId = session.id
         const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
-        await told(tx, [activated, signedIn], now)
+        told(tx, [activated, signedIn], now)
         return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
       }, turn)
     },
   }
 
-  function told(tx: Transaction, doings: readonly Doing[], now: Date): Promise<void> {
-    return appendEvents(
+  function told(tx: Transaction, doings: readonly Doing[], now: Date): void {
+    appendEvents(
       tx,
       doings.map((doing) => personEvent(random, doing, now)),
     )

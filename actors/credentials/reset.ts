@@ -139,7 +139,7 @@ export function resetSteps(tools: CredentialsTools) {
         await endGivenOut(tx, tools, ended, turn, now)
         await mail.queue(tx, letter)
         const type = 'account.password.reset'
-        await appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
         return { tag: 'done', tenant } as const
       }, turn)
     },

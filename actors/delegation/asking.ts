@@ -66,7 +66,7 @@ export function asking(needs: DelegationNeeds) {
         for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
           const userCode = newUserCode((count) => random.bytes(count))
           if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
-          await appendAudit(tx, [
+          appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
               tenantId,

@@ -128,7 +128,7 @@ export function deciding(needs: DelegationNeeds) {
           expiresAt: row.expiresAt,
         })
       }
-      await appendAudit(tx, [
+      appendAudit(tx, [
         {
           ...byPerson(session, address),
           id: random.uuid(),

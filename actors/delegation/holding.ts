@@ -53,7 +53,7 @@ export function holding(needs: DelegationNeeds) {
   ): Promise<Date | undefined> {
     const ended = await revokeDelegation(tx, tenantId, id, 'revoked', clock.now())
     if (ended === undefined) return undefined
-    await appendEvents(tx, [delegationRevoked(random.uuid(), ended, by)])
+    appendEvents(tx, [delegationRevoked(random.uuid(), ended, by)])
     return ended.revokedAt ?? undefined
   }
 

@@ -203,15 +203,18 @@ class TenantBook {
       ...admissions.map(({ credentialId }) => credentialId),
       ...endings.flatMap(({ facts, leftBytes }) => (leftBytes > 0 ? facts.credentialId : [])),
     ]
-    const held =
-      touched.length === 0 ? [] : await holdVaultCredentials(tx, tenantId, [...new Set(touched)])
-    await this.#giveBack(tx, endings)
+    // Asked for side by side, so that it takes one round trip.
+    const [held, known] = await Promise.all([
+      touched.length === 0 ? [] : holdVaultCredentials(tx, tenantId, [...new Set(touched)]),
+      whatEntitles(tx, tenantId, admissions),
+      this.#giveBack(tx, endings),
+    ])
+    const rows = new Map(held.map((row) => [row.id, row]))
     for (const { facts, report } of endings) events.push(streamClosed(facts, report, random, now))
-    const known = await whatEntitles(tx, tenantId, admissions, held)
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
     for (const admission of admissions) {
-      const judged = this.#judge(tx, admission, known, now)
+      const judged = this.#judge(tx, admission, rows.get(admission.credentialId), known, now)
       // Nothing is waited for where nothing is limited.
       const outcome = judged instanceof Promise ? await judged : judged
       if (outcome.tag === 'admitted') {
@@ -220,8 +223,8 @@ class TenantBook {
       }
       outcomes.push(outcome)
     }
-    if (used.size > 0) await bookUses(tx, tenantId, [...used], now, events)
-    else await appendEvents(tx, events)
+    if (used.size > 0) bookUses(tx, tenantId, [...used], now, events)
+    else appendEvents(tx, events)
     return outcomes
   }
 
@@ -235,30 +238,27 @@ class TenantBook {
       of.bytes += leftBytes
       left.set(authority.id, of)
     }
-    for (const { authority, bytes } of left.values()) {
-      await returnToAuthority(tx, this.#tenantId, authority, bytes)
-    }
+    await Promise.all(
+      [...left.values()].map(({ authority, bytes }) =>
+        returnToAuthority(tx, this.#tenantId, authority, bytes),
+      ),
+    )
   }
 
   #judge(
     tx: Transaction,
     admission: Admission,
-    known: ReadonlyMap<string, Entitled>,
+    row: SecretCredentialRow | undefined,
+    known: ReadonlyMap<string, readonly AuthorityRow[]>,
     now: Date,
   ): Admitted | Refusal | Promise<Admitted | Refusal> {
-    const entitled = known.get(keyOf(admission))
-    const verdict = judgeCall(admission.call, entitled?.row, entitled?.authorities ?? [], now)
+    const verdict = judgeCall(admission.call, row, known.get(keyOf(admission)) ?? [], now)
     if (verdict.tag !== 'allowed') return verdict
     const [first] = verdict.authorities
     if (first!.maxRequests === null && first!.maxBytes === null) {
-      return {
-        tag: 'admitted',
-        facts: factsOf(admission, first!),
-        row: entitled!.row,
-        budget: null,
-      }
+      return { tag: 'admitted', facts: factsOf(admission, first!), row: row!, budget: null }
     }
-    return this.#judgeLimited(tx, admission, entitled!.row, verdict.authorities, now)
+    return this.#judgeLimited(tx, admission, row!, verdict.authorities, now)
   }
 
   async #judgeLimited(
@@ -295,9 +295,6 @@ class TenantBook {
   }
 }
 
-/** A credential, and by what a caller may use it. */
-type Entitled = { readonly row: SecretCredentialRow; readonly authorities: readonly AuthorityRow[] }
-
 /** Calls of one caller with one credential are entitled by the same. */
 function keyOf({ credentialId, caller }: Admission): string {
   const { agentId, delegationId } = granteeOf(caller.principal)
@@ -309,21 +306,15 @@ async function whatEntitles(
   tx: Transaction,
   tenantId: string,
   admissions: readonly Admission[],
-  held: readonly SecretCredentialRow[],
-): Promise<ReadonlyMap<string, Entitled>> {
-  const rows = new Map(held.map((row) => [row.id, row]))
-  const askers = new Map<string, Asker & { readonly row: SecretCredentialRow }>()
+): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
+  const askers = new Map<string, Asker>()
   for (const admission of admissions) {
     const { credentialId, caller } = admission
-    const row = rows.get(credentialId)
-    if (row === undefined) continue
-    askers.set(keyOf(admission), { credentialId, ...granteeOf(caller.principal), row })
+    askers.set(keyOf(admission), { credentialId, ...granteeOf(caller.principal) })
   }
   if (askers.size === 0) return new Map()
   const found = await findEgressAuthorities(tx, tenantId, [...askers.values()])
-  return new Map(
-    [...askers].map(([key, { row }], at) => [key, { row, authorities: found[at]! }] as const),
-  )
+  return new Map([...askers.keys()].map((key, at) => [key, found[at]!] as const))
 }
 
 function factsOf(

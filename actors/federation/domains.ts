@@ -116,7 +116,7 @@ export function domainSteps(
               const inserted = await insertVerifiedDomain(tx, row, most)
               if (inserted === 'full') return { tag: 'full', most } as const
               if (inserted === 'present') return { tag: 'present' } as const
-              await appendAudit(tx, [noted(caller, 'org.domain.added', row, now, requestId)])
+              appendAudit(tx, [noted(caller, 'org.domain.added', row, now, requestId)])
               const record = recordOf({ ...row, verifiedAt: null })
               return { tag: 'created', domain: record, replayed: false } as const
             },
@@ -148,7 +148,7 @@ export function domainSteps(
           if (fault !== null) return fault
           const row = await updateVerifiedDomain(tx, tenantId, id, change)
           if (row === undefined) return UNKNOWN
-          await appendAudit(tx, [noted(caller, 'org.domain.changed', row, now, requestId)])
+          appendAudit(tx, [noted(caller, 'org.domain.changed', row, now, requestId)])
           return { tag: 'found', domain: recordOf(row) } as const
         },
         { signal },
@@ -179,7 +179,7 @@ export function domainSteps(
             const verified = await markDomainVerified(tx, tenantId, id, now)
             if (verified === undefined) throw new DomainGone()
             if (row.verifiedAt === null) {
-              await appendAudit(tx, [noted(caller, 'org.domain.verified', row, now, requestId)])
+              appendAudit(tx, [noted(caller, 'org.domain.verified', row, now, requestId)])
             }
             return { tag: 'found', domain: recordOf(verified) } as const
           },
@@ -201,7 +201,7 @@ export function domainSteps(
           if (domain === undefined) return UNKNOWN
           const now = clock.now()
           const gone = { id, domain }
-          await appendAudit(tx, [noted(caller, 'org.domain.removed', gone, now, requestId)])
+          appendAudit(tx, [noted(caller, 'org.domain.removed', gone, now, requestId)])
           return { tag: 'deleted' } as const
         },
         { signal },

@@ -101,7 +101,7 @@ export function providerSteps(
             async () => {
               const most = settings.max_providers_per_tenant
               if (!(await insertSsoProvider(tx, row, most))) return { tag: 'full', most } as const
-              await appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
+              appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
               return { tag: 'created', provider: recordOf(row), replayed: false } as const
             },
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -145,7 +145,7 @@ export function providerSteps(
           )
           if (fault !== null) return fault
           await replaceSsoProvider(tx, row)
-          await appendEvents(tx, [configured(caller, row, 'changed', now, requestId)])
+          appendEvents(tx, [configured(caller, row, 'changed', now, requestId)])
           return { tag: 'found', provider: recordOf(row) } as const
         },
         { signal },
@@ -163,7 +163,7 @@ export function providerSteps(
           if (row === undefined) return UNKNOWN
           const now = clock.now()
           await deleteSsoProvider(tx, tenantId, id, now)
-          await appendEvents(tx, [configured(caller, row, 'deleted', now, requestId)])
+          appendEvents(tx, [configured(caller, row, 'deleted', now, requestId)])
           return { tag: 'deleted' } as const
         },
         { signal },

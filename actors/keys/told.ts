@@ -13,7 +13,7 @@ export function tellAudit(random: Random, now: Date, by: AskedBy): Tell {
     const tenant = await findControlPlane(tx)
     // Before the first start there is no chain yet, and no key that anybody knows.
     if (tenant === undefined) return
-    await appendAudit(tx, [
+    appendAudit(tx, [
       {
         ...(by === null ? NOBODY : doneBy(by.caller)),
         id: random.uuid(),

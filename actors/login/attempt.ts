@@ -78,7 +78,7 @@ export async function attempted<Shown extends object, Success extends object>(
       })
       if (!isRaised) throw new SessionGone()
       const events = success.told.map((one) => personEvent(random, one, now))
-      await appendEvents(tx, events)
+      appendEvents(tx, events)
       return success.outcome
     }, turn)
     if (done !== null) {

@@ -98,7 +98,7 @@ export function inviteStep(tools: LoginTools) {
           requestId: turn.requestId,
           fields: { amr: ['pwd'], acr: 'aal1' },
         }
-        await appendEvents(tx, [
+        appendEvents(tx, [
           {
             ...told,
             id: random.uuid(),

@@ -50,7 +50,7 @@ export async function openAlong(
         : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
     if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
-    await appendEvents(
+    appendEvents(
       tx,
       told.map((one) => personEvent(random, one, now)),
     )

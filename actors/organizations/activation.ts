@@ -84,7 +84,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     await endAgentSessionsIn(tx, tenantId, REASON, now)
     // Events before the tokens: from here on no token of the tenant is committed beside us, so that
     // the sweep sees every one that was issued for the old secrets.
-    await appendEvents(tx, told)
+    appendEvents(tx, told)
     const audit = audited(caller, {
       id: random.uuid(),
       tenantId,
@@ -97,7 +97,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
         rotated_applications: applications.map(({ applicationId }) => applicationId),
       },
     })
-    await appendAudit(tx, [audit])
+    appendAudit(tx, [audit])
     const ids = applications.map(({ applicationId }) => applicationId)
     await revokeServiceTokens(tx, tenantId, ids, now)
     return {

@@ -56,7 +56,7 @@ export async function createOrganization(
   })
   const about = { actor: actorOf(caller), resource: { type: 'organization', id }, requestId }
   const event = { tenantId, occurredAt: now, audit: doneBy(caller) }
-  await appendEvents(tx, [
+  appendEvents(tx, [
     { ...event, id: random.uuid(), type: 'org.created', data: eventData(about, { name, slug }) },
     {
       ...event,
@@ -102,7 +102,7 @@ export async function createTenant(
   // In the words of the new tenant: what the person is called elsewhere is not its business.
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
-  await appendAudit(tx, [
+  appendAudit(tx, [
     audited(
       { ...caller, principal },
       {
@@ -138,7 +138,7 @@ async function admitOwner(
     requestId,
   }
   const data = eventData(about, { email, status: 'active', fixture: false })
-  await appendEvents(tx, [
+  appendEvents(tx, [
     { id: random.uuid(), tenantId, type: 'admin.user.created', occurredAt: now, data },
   ])
 }

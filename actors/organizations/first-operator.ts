@@ -69,7 +69,7 @@ export async function createFirstOperator(
     resource: { type: 'organization', id: organization.id },
     requestId: undefined,
   }
-  await appendEvents(tx, [
+  appendEvents(tx, [
     {
       id: random.uuid(),
       tenantId: tenant.id,

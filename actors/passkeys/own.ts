@@ -54,7 +54,7 @@ export function ownPasskeys(tools: PasskeyTools) {
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }
-          await appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, turn)])
+          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, turn)])
           return stored
         }, turn))
       return codes === null
@@ -91,7 +91,7 @@ export function ownPasskeys(tools: PasskeyTools) {
         if (removed === 'unknown') return { tag: 'unknown_passkey' }
         if (removed === 'last') return { tag: 'last_way_in' }
         const fields = { reason: 'passkey_removed' }
-        await appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, turn)])
+        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, turn)])
         return { tag: 'removed' }
       }, turn)
     },

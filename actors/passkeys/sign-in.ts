@@ -94,7 +94,7 @@ export function signInStep(tools: PasskeyTools) {
       const { sub, tenantUserId } = person
       const told = { tenantId, sub, requestId: turn.requestId }
       if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
-        await appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
+        appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
         return null
       }
       const opened = { tenantId, tenantSettings, accountId, pending: false, level, amr }
@@ -105,7 +105,7 @@ export function signInStep(tools: PasskeyTools) {
         ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
         { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
-      await appendEvents(
+      appendEvents(
         tx,
         doings.map((one) => personEvent(random, one, now)),
       )

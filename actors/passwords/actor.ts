@@ -1,5 +1,5 @@
 /**
- * Hashes passwords with argon2id on threads of the lowest priority. At most `argon2_max_concurrent`
+ * Hashes passwords with argon2id on threads of a low priority. At most `argon2_max_concurrent`
  * run at once, each with its own memory; a bounded number waits; the next is told `busy` at once,
  * so that a flood of logins costs neither memory nor the speed of everything else.
  */
@@ -17,8 +17,11 @@ const SALT_BYTES = 16
 const HASH_BYTES = 32
 /** Some 5 s of waiting at 150 ms a hash; who would wait longer is better told so. */
 const QUEUED_PER_THREAD_MAX = 32
-/** The lowest priority: whatever answers requests goes first. */
-const NICE = 19
+/**
+ * Whatever answers requests goes first; a machine that is busy for long still leaves these threads a
+ * tenth of a processor each, where the lowest priority would leave them a hundredth.
+ */
+const NICE = 10
 /** A stored hash that asks for more is not computed: it would break the bound on memory. */
 const STORED_MEMORY_KIB_MAX = 256 * 1024
 const STORED_ITERATIONS_MAX = 64

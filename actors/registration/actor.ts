@@ -144,7 +144,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
                 scopesMax: scopes,
               })
               const from = { address, tokenId }
-              await appendAudit(tx, [
+              appendAudit(tx, [
                 auditOf('admin.application.registered', tenantId, row.id, from, turn),
               ])
               const clientSecret = secret?.secret ?? null
@@ -211,9 +211,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
             const kept = { handedOn, tokenSha256: null, scopesMax: null }
             await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
             const from = { address, tokenId: null }
-            await appendAudit(tx, [
-              auditOf('admin.application.updated', tenantId, clientId, from, turn),
-            ])
+            appendAudit(tx, [auditOf('admin.application.updated', tenantId, clientId, from, turn)])
             return registrationOf(row, handedOn, tenantSlug, secret, found.token)
           },
           { signal: turn.signal },
@@ -231,9 +229,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           tenantId,
           async (tx) => {
             if (!(await deleteApplication(tx, tenantId, clientId))) return false
-            await appendAudit(tx, [
-              auditOf('admin.application.deleted', tenantId, clientId, from, turn),
-            ])
+            appendAudit(tx, [auditOf('admin.application.deleted', tenantId, clientId, from, turn)])
             return true
           },
           { signal: turn.signal },

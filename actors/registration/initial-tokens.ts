@@ -51,7 +51,7 @@ export async function createToken(
             createdAt: now,
             expiresAt,
           })
-          await appendAudit(tx, [
+          appendAudit(tx, [
             {
               ...doneBy({ principal, address }),
               id: random.uuid(),

@@ -86,7 +86,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       data: Readonly<Record<string, unknown>>,
       { requestId }: Turn,
     ): Promise<void> {
-      await appendAudit(tx, [
+      appendAudit(tx, [
         audited(caller, {
           id: random.uuid(),
           tenantId: caller.principal.tenantId,
@@ -110,7 +110,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
     ): Promise<void> {
       const ended = await endDelegations(tx, of, reason, now)
       const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
-      await appendEvents(
+      appendEvents(
         tx,
         ended.map((one) => delegationRevoked(random.uuid(), one, by)),
       )

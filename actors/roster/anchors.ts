@@ -34,7 +34,7 @@ export function agentAnchors({ database, clock, random }: RosterNeeds) {
           const { homeTenantId: tenantId } = granted
           const now = clock.now()
           await revokeAgentAnchor(tx, { tenantId, type: anchor.type, value }, now)
-          await appendAudit(tx, [
+          appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
               tenantId,

@@ -37,7 +37,7 @@ export async function appoint(
   if (to === 'dismissed') {
     await endAgentSessions(tx, { agentId, tenantId, fingerprint: null }, 'scopes_narrowed', now)
   }
-  await appendAudit(tx, [
+  appendAudit(tx, [
     {
       id: random.uuid(),
       tenantId,

@@ -57,7 +57,7 @@ export function agentKeys(needs: RosterNeeds) {
     data: Readonly<Record<string, unknown>>,
     { requestId }: Turn,
   ): Promise<void> {
-    await appendAudit(tx, [
+    appendAudit(tx, [
       audited(caller, {
         id: random.uuid(),
         tenantId,
@@ -98,7 +98,7 @@ export function agentKeys(needs: RosterNeeds) {
           await endAgentSessions(tx, ended, 'key_revoked', now)
           const borrowed = await endDelegations(tx, ended, 'key_revoked', now)
           const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
-          await appendEvents(
+          appendEvents(
             tx,
             borrowed.map((one) => delegationRevoked(random.uuid(), one, by)),
           )

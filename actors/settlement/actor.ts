@@ -129,7 +129,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
         ],
       })
       const told = payoutEvent('commerce.payout.submitted', row, means, requestId, caller)
-      await appendEvents(tx, [told])
+      appendEvents(tx, [told])
       return { tag: 'created', row: payoutOf(row), replayed: false }
     }
 
@@ -158,7 +158,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
             if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
             const told = await closeDispute(tx, means, message, requestId)
             if (told?.changed !== true) return { tag: 'closed' }
-            await appendEvents(tx, told.events)
+            appendEvents(tx, told.events)
             return { tag: 'changed', row: disputeOf(told.row) }
           },
           { signal },
@@ -194,7 +194,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
                 const now = clock.now()
                 const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
                 if (row === undefined) return NOTHING_BOOKED
-                await appendEvents(tx, [
+                appendEvents(tx, [
                   statementEvent('commerce.statement.created', row, means, requestId, caller),
                 ])
                 return { tag: 'created' as const, row: statementOf(row), replayed: false }

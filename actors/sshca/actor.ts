@@ -179,7 +179,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
             issuedAt,
             expiresAt,
           })
-          await appendEvents(tx, [accessEvent(request, signed, grant, turn)])
+          appendEvents(tx, [accessEvent(request, signed, grant, turn)])
           return true
         },
         { signal: turn.signal },
@@ -246,7 +246,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
                 requestId: turn.requestId,
                 data: { serial },
               })
-              await appendAudit(tx, [action])
+              appendAudit(tx, [action])
             }
             return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
           },

@@ -77,7 +77,7 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
           const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
           if (removed !== 'removed') return removed
           const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
-          await appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
+          appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
           return removed
         }, turn)
         if (outcome === 'last') return { tag: 'last_way_in' }

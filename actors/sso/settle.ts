@@ -166,10 +166,10 @@ async function settleIn(
     const methods = await challengeMethods(tx, account)
     tell({ type: 'auth.mfa.challenge', fields: { methods } })
   } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
-  await appendEvents(tx, told)
+  appendEvents(tx, told)
   if (decision.tag === 'link') {
     const done = { tenantId, sub, address: visitor.address, requestId: turn.requestId }
-    await appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
+    appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
   }
   return { tag: 'signed_in', token: session.token }
 }

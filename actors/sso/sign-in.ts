@@ -298,7 +298,7 @@ export function signInSteps(tools: SsoTools) {
       const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
       if (!isNew) return 'identity_taken'
       const done = { tenantId, sub, address, requestId: turn.requestId }
-      await appendAudit(tx, [linkedRecord(random, done, key, 'person', now)])
+      appendAudit(tx, [linkedRecord(random, done, key, 'person', now)])
       return null
     }, turn)
   }

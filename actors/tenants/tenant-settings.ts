@@ -62,7 +62,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
           )
           if (rows === undefined) return undefined
           const changed = settingsOf(rows.after)
-          await appendAudit(tx, [
+          appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
               tenantId,

@@ -136,7 +136,7 @@ async function revoke(
     if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
     const resource = { type: 'refresh_family', id } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    await appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+    appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
   })
   standingChanged([id])
   turn.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')

@@ -269,7 +269,7 @@ async function revoke(
         ? undefined
         : await revokeDelegation(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
     const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
-    await appendEvents(tx, [
+    appendEvents(tx, [
       ...(ended === undefined ? [] : [delegationRevoked(random.uuid(), ended, by)]),
       reuseEvent(
         random,

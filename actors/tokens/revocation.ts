@@ -63,7 +63,7 @@ async function revokeAccess(
     if (!first) return
     const resource = { type: 'token', id: tokenId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    await appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+    appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
   })
   standingChanged([tokenId])
   return DONE
@@ -96,7 +96,7 @@ async function revokeFamily(
     const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
     const resource = { type: 'refresh_family', id: familyId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    await appendEvents(tx, [
+    appendEvents(tx, [
       revokedEvent(random, ended, now, turn.requestId),
       ...(returned === undefined ? [] : [delegationRevoked(random.uuid(), returned, by)]),
     ])

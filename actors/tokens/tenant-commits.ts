@@ -95,7 +95,7 @@ export function tenantCommits(database: Database): TenantCommits {
         found.set(change, applied.result)
         events.push(...applied.events)
       }
-      await appendEvents(tx, events)
+      appendEvents(tx, events)
       return found
     })
     for (const { change, committed } of batch) committed(results.get(change))

@@ -105,7 +105,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
         createdAt: now,
       })
     }
-    await appendEvents(tx, [
+    appendEvents(tx, [
       {
         id: random.uuid(),
         tenantId: tenant.id,
@@ -193,11 +193,11 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
             now,
           )
           const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
-          await appendEvents(
+          appendEvents(
             tx,
             lent.map((one) => delegationRevoked(random.uuid(), one, by)),
           )
-          await appendAudit(tx, [
+          appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
               tenantId,

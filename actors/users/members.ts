@@ -148,7 +148,7 @@ export function members(needs: UsersNeeds) {
     if (user === undefined) throw new Error('a tenant user that was made is there')
     if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
-    await appendEvents(tx, [
+    appendEvents(tx, [
       event(caller, user, 'admin.user.created', fields, turn),
       ...(status === 'invited' ? [event(caller, user, 'tenant_user.invited', fields, turn)] : []),
     ])
@@ -221,7 +221,7 @@ export function members(needs: UsersNeeds) {
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
         await letters.send(tx, invitation, user)
         const fields = { email: user.email, status: user.status, fixture: user.fixture }
-        await appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
+        appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
         return { tag: 'found', user: recordOf(user) }
       }, turn)
     },
@@ -238,7 +238,7 @@ export function members(needs: UsersNeeds) {
           const change = { displayName, roles: roles && [...new Set(roles)], metadata }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
             return UNKNOWN_USER
-          await appendAudit(tx, [
+          appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
               tenantId: user.tenantId,
@@ -270,7 +270,7 @@ export function members(needs: UsersNeeds) {
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
           await endHumanSessions(tx, user, 'user_suspended', now)
           const fields = { status: 'suspended', fixture: user.fixture }
-          await appendEvents(tx, [
+          appendEvents(tx, [
             ...lent,
             event(message.caller, user, 'tenant_user.suspended', fields, turn),
           ])
@@ -288,9 +288,7 @@ export function members(needs: UsersNeeds) {
             const presented = await present(tx, user)
             if (changed) {
               const fields = { status: presented.user.status, fixture: user.fixture }
-              await appendEvents(tx, [
-                event(message.caller, user, 'tenant_user.activated', fields, turn),
-              ])
+              appendEvents(tx, [event(message.caller, user, 'tenant_user.activated', fields, turn)])
             }
             return presented
           },
@@ -311,7 +309,7 @@ export function members(needs: UsersNeeds) {
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
         await endHumanSessions(tx, user, 'user_removed', now)
         const fields = { status: 'removed', fixture: user.fixture }
-        await appendEvents(tx, [
+        appendEvents(tx, [
           ...lent,
           event(message.caller, user, 'tenant_user.removed', fields, turn),
         ])

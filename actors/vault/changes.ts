@@ -57,7 +57,7 @@ export async function updateCredential(
     .map(([name]) => name)
   const telling = { caller, random, now, requestId }
   const resource = credentialResource(row.id)
-  await appendAudit(tx, [noted('vault.credential.updated', resource, telling, { changed: named })])
+  appendAudit(tx, [noted('vault.credential.updated', resource, telling, { changed: named })])
   return { tag: 'found', credential: credentialOf(changed) }
 }
 
@@ -84,11 +84,11 @@ export async function endCredential(
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
   const telling = { caller, random, now, requestId }
-  await appendEvents(
+  appendEvents(
     tx,
     grants.map((grant) => grantRevoked(grant, telling)),
   )
-  await appendAudit(tx, [
+  appendAudit(tx, [
     ...leases.map((lease) =>
       noted('vault.lease.revoked', { type: 'vault_lease', id: lease.id }, telling, {
         credential_id: id,
@@ -117,7 +117,7 @@ export async function endGrant(
       const ended = await revokeVaultGrant(tx, tenantId, grantId, now)
       if (ended === undefined) return { tag: 'unknown_grant' }
       const telling = { caller, random, now, requestId }
-      if (ended.first) await appendEvents(tx, [grantRevoked(ended.grant, telling)])
+      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, telling)])
       return { tag: 'ended', grant: grantOf(ended.grant, now) }
     },
     { signal },
@@ -142,7 +142,7 @@ export async function endLease(
         const telling = { caller, random, now, requestId }
         const resource = { type: 'vault_lease', id: leaseId }
         const data = { credential_id: ended.lease.credentialId }
-        await appendAudit(tx, [noted('vault.lease.revoked', resource, telling, data)])
+        appendAudit(tx, [noted('vault.lease.revoked', resource, telling, data)])
       }
       return { tag: 'ended', lease: leaseOf(ended.lease, now) }
     },

@@ -96,7 +96,7 @@ export async function createCredential(
           )
           if (row === undefined) return { tag: 'full', most }
           const telling = { caller, random, now, requestId: turn.requestId }
-          await appendEvents(tx, [credentialCreated(row, telling)])
+          appendEvents(tx, [credentialCreated(row, telling)])
           return { tag: 'created', credential: credentialOf(row), replayed: false }
         },
         (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -196,7 +196,7 @@ export async function rotateSecret(
       // Access tokens of the secret before are not this one's.
       await forgetManagedToken(tx, tenantId, credentialId)
       const telling = { caller, random, now, requestId: turn.requestId }
-      await appendAudit(tx, [
+      appendAudit(tx, [
         noted('vault.credential.rotated', credentialResource(credentialId), telling),
       ])
       return { tag: 'found', credential: credentialOf(row) }
@@ -231,7 +231,7 @@ export async function readSecret(
       const now = clock.now()
       await touchVaultCredentials(tx, tenantId, [row.id], now)
       const telling = { caller, random, now, requestId: turn.requestId }
-      await appendEvents(tx, [secretAccessed(row, telling)])
+      appendEvents(tx, [secretAccessed(row, telling)])
       return { tag: 'row', type: row.credentialType, secret: row.secret } as const
     },
     { signal: turn.signal },

@@ -74,7 +74,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
         const telling = { caller, random, now, requestId }
         const access = kind === 'secret' ? 'export' : 'managed_token'
         const event = secretAccessed(verdict.row, telling, access)
-        await appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
+        appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
         return verdict
       },
       { signal },

@@ -57,7 +57,7 @@ export async function createGrant(
       expiresAt: message.expiresAt,
       createdAt: now,
     })
-    await appendAudit(tx, [
+    appendAudit(tx, [
       noted(
         'vault.grant.created',
         { type: 'vault_grant', id: grant.id },
@@ -121,7 +121,7 @@ export async function createLease(
       expiresAt,
       createdAt: now,
     })
-    await appendAudit(tx, [
+    appendAudit(tx, [
       noted(
         'vault.lease.created',
         { type: 'vault_lease', id: lease.id },

@@ -22,7 +22,7 @@ export async function auditSubscription(
   { caller, did, webhookId, requestId, webhook }: SubscriptionChange,
 ): Promise<void> {
   const { tenantId } = caller.principal
-  await appendAudit(tx, [
+  appendAudit(tx, [
     audited(caller, {
       id: random.uuid(),
       tenantId,

@@ -118,7 +118,7 @@ export async function provision(
   const invite = order.invited
     ? await insertInvite(tx, order, organizationId, tenant, random)
     : null
-  await appendEvents(tx, events(order, organization, tenant, fixtureUser, random))
+  appendEvents(tx, events(order, organization, tenant, fixtureUser, random))
   return {
     tag: 'provisioned',
     organization,

@@ -58,8 +58,8 @@ export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
 }
 
 /** What else belongs into the transaction that ends a payment. */
-type Also = (tx: Transaction) => Promise<unknown>
-const nothing: Also = () => Promise.resolve()
+type Also = (tx: Transaction) => Promise<unknown> | void
+const nothing: Also = () => undefined
 
 export function endings({ database, clock, random }: EndingNeeds) {
   const means = { clock, random }
@@ -87,7 +87,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
         }
         const opened = await openCharge(tx, means, charge, requestId)
         if (opened === undefined) throw new Error('a payment has a charge before it began')
-        await appendEvents(tx, opened.events)
+        appendEvents(tx, opened.events)
         return true
       })
     },
@@ -110,7 +110,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
         const paid = await chargePaid(tx, means, payment, requestId)
         if (paid === undefined) throw new Error('the charge of a payment ended before the payment')
         await also(tx)
-        await appendEvents(tx, paid.events)
+        appendEvents(tx, paid.events)
         return true
       })
     },
@@ -127,7 +127,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
           throw new Error('the charge of a payment ended before the payment')
         }
         await also(tx)
-        await appendEvents(tx, failed.events)
+        appendEvents(tx, failed.events)
         return true
       })
     },

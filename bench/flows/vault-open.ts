@@ -24,10 +24,11 @@ const none: Transaction = {
     rows: [],
     rowCount: name === 'data_key.insert' ? 1 : 0,
   }),
+  atCommit: () => undefined,
 }
 const database = {
-  tenant: <T>(_: string, work: (tx: Transaction) => Promise<T>) => work(none),
-  system: <T>(work: (tx: Transaction) => Promise<T>) => work(none),
+  tenant: async <T>(_: string, work: (tx: Transaction) => Promise<T> | T) => work(none),
+  system: async <T>(work: (tx: Transaction) => Promise<T> | T) => work(none),
   together: async () => [],
   ping: async () => undefined,
   close: async () => undefined,

@@ -1,6 +1,4 @@
 /** The network between service and PostgreSQL misbehaves: reset, silence, delay. */
-import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { silentLogger } from '../../runtime/kernel/log.js'
@@ -8,72 +6,7 @@ import { openDatabase } from '../../storage/database.js'
 import type { PoolSettings } from '../../storage/pool-plan.js'
 import { DatabaseUnavailable } from '../../storage/unavailable.js'
 import { type FreshDatabase, freshDatabase, sameUrls } from '../support/database.js'
-
-/** A relay in front of the database that can be told to misbehave. */
-async function relayTo(t: ExecutionContext, url: string) {
-  const target = new URL(url)
-  const host = target.searchParams.get('host') ?? target.hostname
-  const port = Number(target.port || 5432)
-  const upstreamOf = () =>
-    host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
-  const pairs = new Set<[Socket, Socket]>()
-  const held = new Set<Socket>()
-  let silent = false
-  let full = false
-  const server = createServer((down) => {
-    if (full) {
-      held.add(down)
-      down.on('error', () => undefined).on('close', () => held.delete(down))
-      return
-    }
-    const up = upstreamOf()
-    const pair: [Socket, Socket] = [down, up]
-    pairs.add(pair)
-    const drop = () => {
-      down.destroy()
-      up.destroy()
-      pairs.delete(pair)
-    }
-    for (const socket of pair) socket.on('error', drop).on('close', drop)
-    down.on('data', (chunk) => silent || up.write(chunk))
-    up.on('data', (chunk) => silent || down.write(chunk))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const relay = {
-    url: '',
-    reset() {
-      for (const [down, up] of pairs) {
-        down.resetAndDestroy()
-        up.destroy()
-      }
-    },
-    /** Nothing comes through any more in either direction, and nothing is closed. */
-    fallSilent() {
-      silent = true
-    },
-    speakAgain() {
-      silent = false
-    },
-    /** New connections are accepted, and that is all; those before go on. */
-    openNoMore() {
-      full = true
-    },
-  }
-  target.searchParams.delete('host')
-  target.hostname = '127.0.0.1'
-  target.port = String((server.address() as { port: number }).port)
-  relay.url = target.href
-  t.teardown(() => {
-    for (const [down, up] of pairs) {
-      down.destroy()
-      up.destroy()
-    }
-    for (const down of held) down.destroy()
-    server.close()
-  })
-  return relay
-}
+import { relayTo } from '../support/database-relay.js'
 
 async function behindRelay(t: ExecutionContext, overrides: Partial<PoolSettings> = {}) {
   const fresh = await freshDatabase(t)
@@ -108,7 +41,13 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
   const { fresh, relay, database } = await behindRelay(t)
   for (let round = 0; round < 3; round += 1) {
     const sleep = { name: `sleep${round}`, text: `select pg_sleep(8), 'round ${round}'` }
-    const hit = Array.from({ length: 4 }, () => database.system((tx) => tx.query(sleep)))
+    const late = () =>
+      database.system(async (tx) => {
+        // What is asked for first would be asked for again.
+        await tx.query(ONE)
+        await tx.query(sleep)
+      })
+    const hit = Array.from({ length: 4 }, late)
     const outcomes = Promise.allSettled(hit)
     while ((await sessions(fresh, sleep.text)) < 4);
     relay.reset()

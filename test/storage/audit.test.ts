@@ -165,12 +165,12 @@ test('writers that race, roll back and mix with events leave one unbroken chain 
       fresh.database.system(async (tx) => {
         const order = i % 2 ? tenants : tenants.toReversed()
         if (i % 3 !== 0)
-          await appendAudit(
+          appendAudit(
             tx,
             order.map((tenant) => event(tenant)),
           )
         else {
-          await appendEvents(
+          appendEvents(
             tx,
             order.map((tenantId) => ({
               id: random.uuid(),

@@ -142,18 +142,19 @@ test('aborting while waiting for a connection leaves the pool whole', async (t) 
     let free: () => void = () => undefined
     const inside = new Promise<void>((resolve) => (enter = resolve))
     const freed = new Promise<void>((resolve) => (free = resolve))
-    const held = db.system(async () => {
+    const held = db.system(async (tx) => {
+      await tx.query(ALL_NOTES)
       enter()
       await freed
     })
     await inside
     const abort = new AbortController()
-    const waiting = db.system(async () => 1, { signal: abort.signal })
+    const waiting = db.system((tx) => tx.query(ALL_NOTES), { signal: abort.signal })
     setTimeout(() => abort.abort(new Error('too long')), 30)
     await t.throwsAsync(waiting, { message: 'too long' })
     free()
     await held
-    t.is(await db.system(async () => 2), 2)
+    t.is((await db.system((tx) => tx.query(ALL_NOTES))).rowCount, 2)
   } finally {
     await db.close()
   }

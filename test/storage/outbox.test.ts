@@ -69,7 +69,7 @@ test('writers that race leave no gap and no double number, whatever rolls back',
     await fresh.database.system(async (tx) => {
       // Both orders of the tenants, so that a wrong locking order would deadlock.
       const order = i % 2 ? tenants : tenants.toReversed()
-      await appendEvents(
+      appendEvents(
         tx,
         order.flatMap((tenant) => [event(tenant), event(tenant)]),
       )
@@ -164,7 +164,7 @@ test('a commit with events wakes the listeners, a rollback does not', async (t) 
     },
   })
   const rolledBack = fresh.database.system(async (tx) => {
-    await appendEvents(tx, [event(tenant)])
+    appendEvents(tx, [event(tenant)])
     throw new Error('no')
   })
   await t.throwsAsync(rolledBack)

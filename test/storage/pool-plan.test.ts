@@ -120,9 +120,11 @@ test('the metrics tell of pools and of how transactions ended', async (t) => {
     log: silentLogger,
     registry,
   })
-  await db.system(async () => 1)
+  const one = { name: 'one', text: 'select 1' }
+  await db.system((tx) => tx.query(one))
   await t.throwsAsync(
-    db.system(async () => {
+    db.system(async (tx) => {
+      await tx.query(one)
       throw new Error('no')
     }),
   )

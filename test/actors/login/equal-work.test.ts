@@ -29,6 +29,10 @@ const watched = (tx: Transaction): Transaction => ({
     work.push(statement.name)
     return tx.query<Row>(statement)
   },
+  atCommit: (statement, told) => {
+    work.push(statement.name)
+    tx.atCommit(statement, told)
+  },
 })
 const database: Database = {
   tenant: (tenantId, run, options) =>

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import test from 'ava'
 import { together } from '../../../runtime/kernel/together.js'
 
@@ -14,7 +15,6 @@ function held() {
   )
   return { read, batches }
 }
-const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
 
 test('what is asked for in one turn is one statement, and each gets its own answer', async (t) => {
   const { read, batches } = held()

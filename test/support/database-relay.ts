@@ -1,0 +1,79 @@
+/** The network between a service and its database, which can be told to misbehave. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** A relay in front of the database that can be told to misbehave. */
+export async function relayTo(t: { teardown(end: () => void): void }, url: string) {
+  const target = new URL(url)
+  const host = target.searchParams.get('host') ?? target.hostname
+  const port = Number(target.port || 5432)
+  const upstreamOf = () =>
+    host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
+  const pairs = new Set<[Socket, Socket]>()
+  const held = new Set<Socket>()
+  let silent = false
+  let full = false
+  const server = createServer((down) => {
+    if (full) {
+      held.add(down)
+      down.on('error', () => undefined).on('close', () => held.delete(down))
+      return
+    }
+    const up = upstreamOf()
+    const pair: [Socket, Socket] = [down, up]
+    pairs.add(pair)
+    const drop = () => {
+      down.destroy()
+      up.destroy()
+      pairs.delete(pair)
+    }
+    for (const socket of pair) socket.on('error', drop).on('close', drop)
+    let isAnswered = true
+    down.on('data', (chunk) => {
+      if (isAnswered) relay.turns += 1
+      isAnswered = false
+      return silent || up.write(chunk)
+    })
+    up.on('data', (chunk) => {
+      isAnswered = true
+      return silent || down.write(chunk)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const relay = {
+    url: '',
+    /** How often a client has spoken after it was answered, on all connections. */
+    turns: 0,
+    reset() {
+      for (const [down, up] of pairs) {
+        down.resetAndDestroy()
+        up.destroy()
+      }
+    },
+    /** Nothing comes through any more in either direction, and nothing is closed. */
+    fallSilent() {
+      silent = true
+    },
+    speakAgain() {
+      silent = false
+    },
+    /** New connections are accepted, and that is all; those before go on. */
+    openNoMore() {
+      full = true
+    },
+  }
+  target.searchParams.delete('host')
+  target.hostname = '127.0.0.1'
+  target.port = String((server.address() as { port: number }).port)
+  relay.url = target.href
+  t.teardown(() => {
+    for (const [down, up] of pairs) {
+      down.destroy()
+      up.destroy()
+    }
+    for (const down of held) down.destroy()
+    server.close()
+  })
+  return relay
+}
