@@ -4,11 +4,12 @@
  * is written to a real PostgreSQL. And what the rejection of a completion costs. Beside them, in the same run, the
  * cryptography that a login cannot do without.
  */
-import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { createHash, sign, verify } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'undici'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { compare, publish, saturate } from '../harness.js'
 import { bootstrap, startWhole } from '../whole-service.js'
@@ -89,7 +90,7 @@ async function poll(): Promise<void> {
   await post('delegations/device/token', { device_code }, 400, workspace)
 }
 
-const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const p256 = freshKeyPair('P-256')
 const message = Buffer.alloc(400)
 async function cryptography(): Promise<void> {
   const signature = sign(null, message, key.privateKey)

@@ -1,6 +1,7 @@
 /** Signing and verifying access tokens: ours beside bare node:crypto and beside jose. */
-import { generateKeyPairSync, sign, verify } from 'node:crypto'
+import { sign, verify } from 'node:crypto'
 import * as jose from 'jose'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { type SigningKey, signJwt, verifyJwt } from '../../actors/tokens/jwt.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
@@ -24,9 +25,7 @@ const kid = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
 
 for (const algorithm of ['ES256', 'EdDSA'] as const) {
   const { publicKey, privateKey } =
-    algorithm === 'ES256'
-      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      : generateKeyPairSync('ed25519')
+    algorithm === 'ES256' ? freshKeyPair('P-256') : freshKeyPair('ed25519')
   const key: SigningKey = { kid, algorithm, privateKey }
   const token = signJwt(key, 'at+jwt', claims)
   const [input, signature] = [

@@ -3,11 +3,11 @@
  * gateway, so that the figures are the actor's. The reference signs a token and commits one row for
  * it with a named insert, which is the least an issuer with a durable row can do without batching.
  */
-import { generateKeyPairSync } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { keysActor } from '../../actors/keys/actor.js'
 import { tokensActor } from '../../actors/tokens/actor.js'
 import type { TokenRequest } from '../../actors/tokens/protocol.js'
@@ -100,7 +100,7 @@ async function run(url: string): Promise<void> {
   const agentId = random.uuid()
   const { secret, sha256 } = newClientSecret(random)
   const createdAt = clock.now()
-  const key = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+  const key = freshKeyPair('ed25519').publicKey.export({ format: 'jwk' })
   await database.system(async (tx) => {
     await insertControlPlane(tx, { id: tenantId, name: 'bench', slug: 'bench', createdAt })
     await insertApplication(tx, {

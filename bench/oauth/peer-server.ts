@@ -2,9 +2,10 @@
  * oidc-provider 9 as the peer: `node peer-server.js memory|postgres jwt|opaque [database url]`.
  * Confidential client, client_secret_post, ES256, rotating refresh tokens: what our side does too.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { type Configuration, Provider } from 'oidc-provider'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { postgresAdapter } from './peer-adapter.js'
 import { answerRequests, CALLBACK, type Peer } from './protocol.js'
 
@@ -13,7 +14,7 @@ const ISSUER = 'http://localhost'
 const RESOURCE = 'https://api.example'
 const clientId = 'bench'
 const clientSecret = randomBytes(32).toString('base64url')
-const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+const key = freshKeyPair('P-256').privateKey.export({ format: 'jwk' })
 
 const configuration: Configuration = {
   ...(store === 'postgres' ? { adapter: await postgresAdapter(url) } : {}),

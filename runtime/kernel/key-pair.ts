@@ -1,5 +1,11 @@
 /** Fresh key pairs. */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 
 const SPKI = { type: 'spki', format: 'der' } as const
 const PKCS8 = { type: 'pkcs8', format: 'der' } as const
@@ -26,4 +32,13 @@ export function freshPrivateKey(kind: 'ed25519' | 'P-256'): KeyObject {
   const key = createPrivateKey({ key: privateKey, ...PKCS8 })
   privateKey.fill(0)
   return key
+}
+
+/** Both halves of a fresh key. */
+export function freshKeyPair(kind: 'ed25519' | 'P-256'): {
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+} {
+  const privateKey = freshPrivateKey(kind)
+  return { privateKey, publicKey: createPublicKey(privateKey) }
 }

@@ -3,9 +3,10 @@
  * comes out of the service: answers, logs, metrics, every row of every table, the audit log, and the
  * objects of the thread that speaks HTTP.
  */
-import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createPrivateKey, randomBytes } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { apiOf, type Json } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
 import { canaries, type Found } from '../support/canaries.js'
@@ -218,7 +219,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   }
 
   // SSH: an authority of our own, and what is signed with it.
-  const { privateKey } = generateKeyPairSync('ed25519')
+  const { privateKey } = freshKeyPair('ed25519')
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
   flock.plant('authority key', pem.split('\n')[1]!)
   flock.plant('authority seed', String(createPrivateKey(pem).export({ format: 'jwk' }).d))

@@ -1,9 +1,10 @@
 /** CIBA under attack, and requests that are refused. CIBA Core 1.0 sections 7.1, 13 and 15. */
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { type KeyObject } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { exportJWK, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { isBindingMessage } from '../../actors/backchannel/ciba-parameters.js'
 import { dataIn } from '../support/browser.js'
 import { ciba, CIBA_GRANT, expire, INBOX, type Inbox, type Told } from '../support/ciba.js'
@@ -23,7 +24,7 @@ let person: Workspace
 let party: RelyingParty
 let keyed: RelyingParty
 let inbox: Inbox
-const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const key = freshKeyPair('P-256')
 
 test.before(async () => {
   running = await testService({
@@ -238,7 +239,7 @@ const signed = (
 test('a login_hint_token: signed by the application, for us, not expired', async (t) => {
   const { start } = ciba(running, keyed)
   const ended = Math.floor(Date.now() / 1000) - 1
-  const wrong = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  const wrong = freshKeyPair('P-256').privateKey
   const bad: readonly (readonly [string, Promise<string>, string])[] = [
     ['expired', signed({ exp: ended }), 'expired_login_hint_token'],
     ['expired and forged', signed({ exp: ended }, wrong), 'invalid_request'],

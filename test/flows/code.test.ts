@@ -1,8 +1,8 @@
 /** The authorization code flow, from the button of an application to its tokens and out again. */
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import * as oidc from 'openid-client'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { openBrowser } from '../support/browser.js'
 import { bootstrapped, type Workspace } from '../support/person.js'
 import {
@@ -152,7 +152,7 @@ for (const binding of ['dpop_jkt', 'par'] as const) {
 }
 
 test('a client authenticates with its key', async (t) => {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { publicKey, privateKey } = freshKeyPair('P-256')
   const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'ES256' }]
   const key = await crypto.subtle.importKey(
     'pkcs8',

@@ -1,8 +1,8 @@
 /** What a caller of the egress proxy may use, and how much. decisions.md 4, 5, 17, 18 and 22. */
-import { generateKeyPairSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import sshpk from 'sshpk'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import {
   bodyCall,
   closedCalls,
@@ -41,7 +41,7 @@ for (const [scheme, secret, header, value] of [
 }
 
 test.serial('an ssh_key goes into every place that a scheme names', async (t) => {
-  const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const pem = freshKeyPair('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
   const secret = `${sshpk.parsePrivateKey(pem, 'pem').toString('openssh')}\n`
   const base64 = Buffer.from(secret).toString('base64')
   for (const [scheme, header, value] of [

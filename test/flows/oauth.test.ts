@@ -1,9 +1,9 @@
 /** The OAuth endpoints over HTTP, driven by an independent client library. */
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { type Dispatcher, request } from 'undici'
 import { z } from 'zod'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { applicationsActor } from '../../actors/applications/actor.js'
 import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/gateway.js'
 import { applicationRoutes } from '../../gateway/routes/applications.js'
@@ -385,7 +385,7 @@ test('two keys in one proof header are one too many', async (t) => {
     client_id: app.clientId,
     client_secret: app.secret,
   }
-  const pair = generateKeyPairSync('ed25519')
+  const pair = freshKeyPair('ed25519')
   const dpop = `${await town.proof(pair)}, ${await town.proof(pair)}`
   t.is((await post('/oauth/token', form, { dpop })).status, 401)
 })

@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
 import { request } from 'undici'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { authority, certificate } from '../../actors/sshca/compute.js'
 import { apiOf, type Json } from '../support/api.js'
 import { sql } from '../support/identity.js'
@@ -367,6 +368,6 @@ function tampered({ body }: { body: Json }, from: string, to: string): { body: J
 }
 
 function ecdsaPem(): string {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { privateKey } = freshKeyPair('P-256')
   return privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
 }

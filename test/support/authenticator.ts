@@ -2,7 +2,8 @@
  * An authenticator in software, for what no honest one does: it signs for any origin, claims any
  * counter and any flags. WebAuthn Level 3 sections 6.1 and 6.5.
  */
-import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { createHash, randomBytes, sign } from 'node:crypto'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 
 export type CreationOptions = { readonly challenge: string; readonly user: { readonly id: string } }
 export type RequestOptions = { readonly challenge: string }
@@ -44,7 +45,7 @@ export function softAuthenticator({
   readonly synced?: boolean
 }): SoftAuthenticator {
   const id = randomBytes(32)
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { privateKey, publicKey } = freshKeyPair('P-256')
   const { x, y } = publicKey.export({ format: 'jwk' })
   let handle: string | null = null
   let counter = 0

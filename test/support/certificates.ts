@@ -1,8 +1,9 @@
 /** Throwaway certificates for tests, written with node:crypto alone: one self-signed P-256 leaf. */
-import { createSign, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createSign, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 
 export type Certificate = {
   readonly certPath: string
@@ -53,7 +54,7 @@ function name(common: string): Buffer {
 
 /** A certificate for localhost and 127.0.0.1, valid for a day around now. */
 export function makeCertificate(): Certificate {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { publicKey, privateKey } = freshKeyPair('P-256')
   const algorithm = der(SEQUENCE, objectId(1, 2, 840, 10045, 4, 3, 2))
   const serial = randomBytes(8)
   serial[0] = (serial[0]! & 0x7f) | 0x40

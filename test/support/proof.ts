@@ -1,5 +1,6 @@
 /** Proofs of possession by new keys, for tests. RFC 9449 section 4.2. */
-import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { exportJWK, SignJWT } from 'jose'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 
 /** For one request, with more claims such as a nonce. */
 export async function proofFor(
@@ -7,7 +8,7 @@ export async function proofFor(
   htu: string,
   claims: Readonly<Record<string, unknown>> = {},
 ): Promise<string> {
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const { publicKey, privateKey } = freshKeyPair('P-256')
   const jwk = await exportJWK(publicKey)
   const iat = Math.floor(Date.now() / 1000)
   return new SignJWT({ htm, htu, iat, jti: crypto.randomUUID(), ...claims })

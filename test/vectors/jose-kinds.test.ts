@@ -5,14 +5,15 @@
  */
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import test from 'ava'
+import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { importPublicJwk } from '../../actors/keys/jwk.js'
 import { decodeJwt, type VerificationKey, verifySignature } from '../../actors/tokens/jwt.js'
 
 const b64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64url')
-const ec = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const ec = () => freshKeyPair('P-256')
 const PAIRS = [
   ['ES256', ec()],
-  ['EdDSA', generateKeyPairSync('ed25519')],
+  ['EdDSA', freshKeyPair('ed25519')],
 ] as const
 const PAYLOAD = { foo: 'bar' }
 
@@ -35,7 +36,7 @@ for (const [alg, { publicKey, privateKey }] of PAIRS) {
   const jwk = publicKey.export({ format: 'jwk' })
   const good = signed(alg, {}, privateKey)
   const [header, payload, signature] = good.split('.') as [string, string, string]
-  const other = alg === 'ES256' ? ec() : generateKeyPairSync('ed25519')
+  const other = alg === 'ES256' ? ec() : freshKeyPair('ed25519')
   const flattened = { payload, protected: header, signature }
   const mac = (secret: string | Uint8Array) => {
     const input = `${b64('{"alg":"HS256","kid":"kid"}')}.${payload}`

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { exportJWK } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { applicationsActor } from '../../../actors/applications/actor.js'
 import type { ApplicationDraft, ApplicationsListed } from '../../../actors/applications/protocol.js'
 import { draftFault } from '../../../actors/applications/rules.js'
@@ -289,8 +289,8 @@ test.serial('parallel rotations leave one secret without an end', async (t) => {
   t.is(rows.length, 1)
 })
 
-const jwk = await exportJWK(generateKeyPairSync('ed25519').publicKey)
-const privateJwk = await exportJWK(generateKeyPairSync('ed25519').privateKey)
+const jwk = await exportJWK(freshKeyPair('ed25519').publicKey)
+const privateJwk = await exportJWK(freshKeyPair('ed25519').privateKey)
 const keyed = { tokenEndpointAuthMethod: 'private_key_jwt' } as const
 for (const [title, change, pointer] of [
   ['a plain draft', {}, undefined],

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import * as jose from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { importPublicJwk, thumbprint } from '../../../actors/keys/jwk.js'
 import { verifyBytes } from '../../../actors/tokens/jwt.js'
 
@@ -115,7 +115,7 @@ const message = Buffer.from('message')
 
 test('ES256: r and s outside 1..n-1 are refused, a high s is as good as a low one', async (t) => {
   const { sign } = await import('node:crypto')
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { publicKey, privateKey } = freshKeyPair('P-256')
   const key = { algorithm: 'ES256', publicKey } as const
   const signature = sign('sha256', message, { key: privateKey, dsaEncoding: 'ieee-p1363' })
   const [r, s] = [signature.subarray(0, 32), signature.subarray(32)]
@@ -145,7 +145,7 @@ test('ES256: r and s outside 1..n-1 are refused, a high s is as good as a low on
 
 test('EdDSA: S not below L, changed R and other lengths are refused', async (t) => {
   const { sign } = await import('node:crypto')
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const { publicKey, privateKey } = freshKeyPair('ed25519')
   const key = { algorithm: 'EdDSA', publicKey } as const
   const signature = sign(null, message, privateKey)
   const [r, s] = [signature.subarray(0, 32), fromLittleEndian(signature.subarray(32))]

@@ -1,7 +1,8 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { createHash, sign } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { calculateJwkThumbprint } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { ownershipString } from '../../../actors/domain/signed-strings.js'
 import { fromAnyBase64, fromBase64Url, toBase64Url } from '../../../actors/pow/encoding.js'
 import {
@@ -18,9 +19,7 @@ import { isNonce, judgeWork, leadingZeroBits } from '../../../actors/pow/work.js
 
 function newKey(algorithm: KeyAlgorithm) {
   const { publicKey, privateKey } =
-    algorithm === 'ed25519'
-      ? generateKeyPairSync('ed25519')
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    algorithm === 'ed25519' ? freshKeyPair('ed25519') : freshKeyPair('P-256')
   const jwk = publicKey.export({ format: 'jwk' }) as PublicJwk
   const signText = (text: string): string => {
     const bytes = Buffer.from(text)

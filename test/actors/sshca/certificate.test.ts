@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import test from 'ava'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { authority, certificate, type CertificateInput } from '../../../actors/sshca/compute.js'
 import { testWithProgram } from '../../support/programs.js'
 import { ran, sshFolder } from '../../support/ssh.js'
@@ -37,7 +38,7 @@ function signed(more: Partial<CertificateInput> = {}) {
 
 const pem = (name: 'ed25519' | 'prime256v1' | 'secp384r1' | 'rsa') =>
   (name === 'ed25519'
-    ? generateKeyPairSync('ed25519')
+    ? freshKeyPair('ed25519')
     : name === 'rsa'
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
       : generateKeyPairSync('ec', { namedCurve: name })

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { SignJWT } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import type { Authenticate } from '../../../actors/tokens/protocol.js'
 import {
   buildTown,
@@ -101,7 +101,7 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const kid = (JSON.parse(Buffer.from(head, 'base64url').toString()) as { kid: string }).kid
-  const foreign = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const foreign = freshKeyPair('P-256')
   const forge = (header: Record<string, unknown>) =>
     new SignJWT(claims).setProtectedHeader(header as never).sign(foreign.privateKey)
   const ours = async (typ: string, change: Record<string, unknown>) => {
@@ -176,7 +176,7 @@ test.serial(
 
 test.serial('a token that is bound to nothing is not a DPoP token', async (t) => {
   const { token } = await serviceToken()
-  const pair = generateKeyPairSync('ed25519')
+  const pair = freshKeyPair('ed25519')
   const dpopProof = await town.proof(pair, { htm: 'GET', htu: API }, token)
   t.like(await town.tokens.ask('authenticate', present(token, { scheme: 'DPoP', dpopProof })), {
     error: 'unauthorized',
@@ -188,7 +188,7 @@ test.serial(
   async (t) => {
     const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
     const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-    const pair = generateKeyPairSync('ed25519')
+    const pair = freshKeyPair('ed25519')
     const prove = async (nonce?: string, process = strict) =>
       process.ref.ask('proveKey', {
         proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
@@ -215,7 +215,7 @@ test.serial(
 
 test.serial('a deployment without DPoP says so', async (t) => {
   const without = town.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
-  const proof = await town.proof(generateKeyPairSync('ed25519'))
+  const proof = await town.proof(freshKeyPair('ed25519'))
   const outcome = await without.ref.ask('proveKey', {
     proof,
     httpMethod: 'POST',

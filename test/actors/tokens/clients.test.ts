@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { exportJWK } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { eventsAfter } from '../../../storage/outbox.js'
 import { basic, buildTown, byAssertion, ISSUER, request, type Town, TOKEN_URL } from './town.js'
 
@@ -19,7 +19,7 @@ const headerOf = (token: string) =>
   JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString()) as Record<string, unknown>
 
 async function keyed() {
-  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pair = freshKeyPair('P-256')
   const jwk = await exportJWK(pair.publicKey)
   const application = await town.application(tenantId, {
     tokenEndpointAuthMethod: 'private_key_jwt',
@@ -204,7 +204,7 @@ test.serial('an assertion is used once, in whatever process', async (t) => {
 
 test.serial('an assertion by a key of somebody else is refused and uses nothing up', async (t) => {
   const app = await keyed()
-  const foreign = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const foreign = freshKeyPair('P-256')
   const jti = town.random.uuid()
   const forged = await town.assertion(app.clientId, foreign.privateKey, { jti })
   t.like(await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(forged) })), {
@@ -219,7 +219,7 @@ test.serial('a client with a secret cannot use a key, and one with a key no secr
   // Its row has a secret, left from another method: the method decides, not the row.
   const withKey = await town.application(tenantId, { tokenEndpointAuthMethod: 'private_key_jwt' })
   t.like(await town.tokens.ask('exchange', request(GRANT, withKey)), { error: 'invalid_client' })
-  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pair = freshKeyPair('P-256')
   const jwks = { keys: [await exportJWK(pair.publicKey)] }
   const withSecret = await town.application(tenantId, { jwks } as never)
   const signed = await town.assertion(withSecret.clientId, pair.privateKey)
@@ -330,7 +330,7 @@ test.serial('an application that must bind its tokens cannot do without a proof'
     tag: 'proof_refused',
     error: 'invalid_dpop_proof',
   })
-  const pair = generateKeyPairSync('ed25519')
+  const pair = freshKeyPair('ed25519')
   const dpopProof = await town.proof(pair)
   const outcome = await town.tokens.ask('exchange', { ...request(GRANT, app), dpopProof })
   t.like(outcome, { tag: 'issued', tokenType: 'DPoP' })

@@ -1,7 +1,8 @@
 /** The attack table of proofs (RFC 9449 sections 4.3 and 11). */
-import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHash, type KeyObject, sign } from 'node:crypto'
 import test from 'ava'
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { accessTokenHash, type ProofContext, readProof } from '../../../actors/tokens/dpop.js'
 
 const NOW = 1_900_000_000
@@ -13,9 +14,9 @@ const context: ProofContext = {
   ageSecsMax: 300,
   accessToken: null,
 }
-const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const ed25519 = generateKeyPairSync('ed25519')
+const p256 = freshKeyPair('P-256')
+const other = freshKeyPair('P-256')
+const ed25519 = freshKeyPair('ed25519')
 const claims = { jti: 'one', htm: 'POST', htu: URL, iat: NOW }
 
 async function header(publicKey: KeyObject, more: Record<string, unknown> = {}) {

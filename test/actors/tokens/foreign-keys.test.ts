@@ -1,7 +1,7 @@
 /** Signatures under a kid that was somebody else's, or is nobody's any more. */
-import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { exportJWK, SignJWT } from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { buildTown, byAssertion, ISSUER, request, type Town } from './town.js'
 
 let town: Town
@@ -13,7 +13,7 @@ test.after.always(() => town?.close())
 const GRANT = { grant_type: 'client_credentials' }
 
 async function keyed(tenantId: string, kid: string) {
-  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pair = freshKeyPair('P-256')
   const jwk = { ...(await exportJWK(pair.publicKey)), kid }
   const application = await town.application(tenantId, {
     tokenEndpointAuthMethod: 'private_key_jwt',
@@ -53,7 +53,7 @@ test.serial("another tenant's kid signs no assertion", async (t) => {
 
 test.serial('a kid that an application gave up signs no assertion', async (t) => {
   const before = await keyed(await town.tenant('gave-up'), 'old')
-  const after = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const after = freshKeyPair('P-256')
   t.is(await exchanged(before.clientId, before, 'old'), 'issued')
   const keys = [{ ...(await exportJWK(after.publicKey)), kid: 'new' }]
   await town.sql('update applications set jwks = $2 where id = $1', [

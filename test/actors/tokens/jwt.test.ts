@@ -1,7 +1,8 @@
-import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import * as jose from 'jose'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { importPublicJwk } from '../../../actors/keys/jwk.js'
 import {
   decodeJwt,
@@ -14,8 +15,8 @@ import {
 } from '../../../actors/tokens/jwt.js'
 
 const NOW = 1_900_000_000
-const es256Pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const eddsaPair = generateKeyPairSync('ed25519')
+const es256Pair = freshKeyPair('P-256')
+const eddsaPair = freshKeyPair('ed25519')
 const es256: SigningKey = { kid: 'es', algorithm: 'ES256', privateKey: es256Pair.privateKey }
 const eddsa: SigningKey = { kid: 'ed', algorithm: 'EdDSA', privateKey: eddsaPair.privateKey }
 const publicKeys: Record<string, VerificationKey> = {

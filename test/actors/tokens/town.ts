@@ -1,7 +1,8 @@
 /** A small real world for the token tests: database, keys, tokens, a tenant with clients in it. */
-import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import { exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../actors/discovery/actor.js'
 import { keysActor } from '../../../actors/keys/actor.js'
 import { tokensActor } from '../../../actors/tokens/actor.js'
@@ -140,10 +141,7 @@ export async function buildTown() {
   }
 
   async function agent(tenantId: string, kind: 'ed25519' | 'es256' = 'ed25519') {
-    const pair: KeyPair =
-      kind === 'ed25519'
-        ? generateKeyPairSync('ed25519')
-        : generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const pair: KeyPair = kind === 'ed25519' ? freshKeyPair('ed25519') : freshKeyPair('P-256')
     const jwk = await exportJWK(pair.publicKey)
     const fingerprint = readPublicJwk(jwk)!.thumbprint
     const x = Buffer.from(jwk.x!, 'base64url')
