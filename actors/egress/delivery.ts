@@ -17,7 +17,11 @@ export type DeliveryStages = {
   readonly purse: Purse | null
   readonly redactor: Redactor | null
   readonly usage: UsageReader | null
+  /** The longest body that is taken; null takes any. */
+  readonly bytesMax: number | null
 }
+
+export type DeliveryFault = 'budget' | 'coding' | 'size'
 
 export type DeliveryEvents = {
   /** There is room again after `write` answered false. */
@@ -27,7 +31,7 @@ export type DeliveryEvents = {
   /** The last byte has been handed over. */
   readonly onDone: () => void
   /** The rest will not be delivered. */
-  readonly onFault: (fault: 'budget' | 'coding') => void
+  readonly onFault: (fault: DeliveryFault) => void
 }
 
 export class Delivery {
@@ -124,9 +128,10 @@ export class Delivery {
   }
 
   #hand(chunk: Uint8Array): void {
-    const { redactor, usage } = this.#stages
+    const { redactor, usage, bytesMax } = this.#stages
     this.bytes += chunk.byteLength
     this.chunks += 1
+    if (bytesMax !== null && this.bytes > bytesMax) return this.#fail('size')
     this.#events.onProgress()
     usage?.push(chunk)
     if (redactor === null) this.#push(chunk)
@@ -166,7 +171,7 @@ export class Delivery {
     this.#events.onDone()
   }
 
-  #fail(fault: 'budget' | 'coding'): void {
+  #fail(fault: DeliveryFault): void {
     if (this.#over) return
     this.stop()
     this.#events.onFault(fault)

@@ -24,7 +24,7 @@ import type {
 } from './protocol.js'
 import { Purse } from './purse.js'
 import { createRedactor } from './redaction.js'
-import { relay, type RelayJob, type RelayStart, TOO_LARGE } from './relay.js'
+import { relay, type RelayJob, type RelayStart } from './relay.js'
 import { denied, invalid, SPENT } from './rules.js'
 import { judgeTarget, type TargetRules } from './targets.js'
 import type { Upstreams } from './upstreams.js'
@@ -83,7 +83,7 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(needs, request, begun)
+  return answerOf(request, begun)
 }
 
 /** What goes out, before the secret is put in. */
@@ -117,6 +117,7 @@ async function begin(
       body: request.body,
       bodyBytes: request.bodyBytes,
       limits,
+      answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
       purse,
       redactor: createRedactor(opened.needles),
       turn,
@@ -180,46 +181,28 @@ const UNSENT: RelayReport = {
   proxyError: 'proxy_internal_error',
 }
 
-async function answerOf(
-  { bufferedBytesMax }: ProxyNeeds,
-  { stream, body: sent }: ProxyRequest,
-  begun: Begun,
-): Promise<ProxyOutcome> {
+async function answerOf({ stream, body: sent }: ProxyRequest, begun: Begun): Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  const collected = await collect(body, bufferedBytesMax)
-  if (collected === 'too_large') return tooLarge()
-  if (collected === 'broken') return failed(begun.report ?? UNSENT)
+  const collected = await collect(body)
+  if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
   return { tag: 'relayed', status, headers, body: collected }
 }
 
-/** The whole body; or why there is none. */
-async function collect(
-  body: ByteStream,
-  bytesMax: number,
-): Promise<Uint8Array | 'too_large' | 'broken'> {
+/** The whole body; null where it breaks off. */
+async function collect(body: ByteStream): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = []
-  let bytes = 0
   try {
     for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
-      bytes += chunk.byteLength
-      if (bytes > bytesMax) {
-        body.cancel(TOO_LARGE)
-        return 'too_large'
-      }
       chunks.push(chunk)
     }
   } catch {
-    return 'broken'
+    return null
   }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
-}
-
-function tooLarge(): ProxyOutcome {
-  return { tag: 'upstream_failed', error: TOO_LARGE }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
 }
 
 /** Why no answer came, in the words of the caller. */

@@ -13,7 +13,7 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { decoderOf } from './decoding.js'
-import { Delivery } from './delivery.js'
+import { Delivery, type DeliveryFault } from './delivery.js'
 import { proxyErrorOf } from './failures.js'
 import { responseHeaders } from './headers.js'
 import type { Loan } from './lent-reads.js'
@@ -35,6 +35,8 @@ export type RelayJob = {
   /** Length of the body where it is known; otherwise it is sent chunked. */
   readonly bodyBytes: number | null
   readonly limits: RelayLimits
+  /** The longest answer that is taken, after decoding; null takes any. */
+  readonly answerBytesMax: number | null
   /** What the bytes of both directions are paid from; null is unmetered. */
   readonly purse: Purse | null
   readonly redactor: Redactor | null
@@ -72,9 +74,6 @@ export function relay(
 ): Relay {
   return new RunningRelay(upstream, job, clock, events)
 }
-
-/** Why the reader of a body gives it up that is larger than what may be kept; RFC 9209. */
-export const TOO_LARGE = 'http_response_body_size'
 
 /** Thrown into undici to break off a request that we ended. */
 class Ended extends Error {
@@ -208,7 +207,7 @@ class RunningRelay implements Relay {
       this.#controller?.abort(new Ended())
       return
     }
-    const { purse, redactor } = this.#job
+    const { purse, redactor, answerBytesMax: bytesMax } = this.#job
     this.#announcedBytes = this.#isBodiless(status)
       ? 0
       : Number(fieldOf(received['content-length']) ?? 0)
@@ -216,7 +215,7 @@ class RunningRelay implements Relay {
     this.#outlet = outlet
     this.#usage = createUsageReader(fieldOf(received['content-type']))
     this.#delivery = new Delivery(
-      { outlet, decoder, purse, redactor, usage: this.#usage },
+      { outlet, decoder, purse, redactor, usage: this.#usage, bytesMax },
       {
         onRoom: () => this.#controller?.resume(),
         onProgress: () => this.#idleTimer.refresh(),
@@ -234,7 +233,7 @@ class RunningRelay implements Relay {
     // From here on the client is the reader of the body.
     this.#unfollow?.()
     if (whole === null) this.#delivery?.streams()
-    const body = whole ?? outlet.open((reason) => this.#givenUp(reason))
+    const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
     this.#events.onStart({ tag: 'relaying', status, headers, body })
   }
 
@@ -256,23 +255,15 @@ class RunningRelay implements Relay {
     else this.#delivery?.end()
   }
 
-  #faulted(fault: 'budget' | 'coding'): void {
+  #faulted(fault: DeliveryFault): void {
     if (fault === 'budget') return this.#breakOff('budget_exhausted')
-    this.#finish('upstream_error', 'http_response_content_coding')
+    this.#finish('upstream_error', FAULTS[fault])
     this.#controller?.abort(new Ended())
   }
 
   #failed(error: unknown): void {
     if (this.#over) return
     this.#finish('upstream_error', proxyErrorOf(error, this.#outlet !== undefined))
-  }
-
-  /** The reader of the answer takes no more: the client has left, or it is more than is kept for one. */
-  #givenUp(reason: string): void {
-    if (this.#over) return
-    if (reason !== TOO_LARGE) return this.#breakOff('client_closed')
-    this.#finish('upstream_error', TOO_LARGE)
-    this.#controller?.abort(new Ended())
   }
 
   /** Ends the relay for a reason of our own and lets the upstream know. */
@@ -319,6 +310,9 @@ const PROXY_ERRORS = {
   budget_exhausted: null,
   revoked: null,
 } as const
+
+/** RFC 9209 section 2.3. */
+const FAULTS = { coding: 'http_response_content_coding', size: 'http_response_body_size' } as const
 
 function fieldOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value

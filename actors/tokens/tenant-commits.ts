@@ -80,15 +80,18 @@ export function tenantCommits(database: Database): TenantCommits {
     }
     const results = await database.tenant(tenantId, async (tx) => {
       const found = new Map<Any, unknown>()
-      for (const statement of statements) await tx.query(statement)
-      for (const changes of kindsOf(batch)) {
-        const inputs = changes.map(({ input }) => input)
-        const decided = await changes[0]!.decide(tx, tenantId, inputs)
-        for (const [at, change] of changes.entries()) {
-          found.set(change, decided[at])
-          events.push(...change.events(decided[at]))
+      const decide = async () => {
+        for (const changes of kindsOf(batch)) {
+          const inputs = changes.map(({ input }) => input)
+          const decided = await changes[0]!.decide(tx, tenantId, inputs)
+          for (const [at, change] of changes.entries()) {
+            found.set(change, decided[at])
+            events.push(...change.events(decided[at]))
+          }
         }
       }
+      // What is known goes out with the first that is decided.
+      await Promise.all([...statements.map((statement) => tx.query(statement)), decide()])
       for (const { change } of batch) {
         if (change.kind !== 'one') continue
         const applied = await change.apply(tx)

@@ -16,8 +16,9 @@ export type Start =
 
 export type Running = { readonly started: Promise<Start>; readonly ended: Promise<RelayReport> }
 
-/** A job whose caller gives up by a signal. */
-export type SignalledJob = Omit<RelayJob, 'turn'> & { readonly signal: AbortSignal }
+/** A job whose caller gives up by a signal; any answer is taken unless it says otherwise. */
+export type SignalledJob = Omit<RelayJob, 'turn' | 'answerBytesMax'> &
+  Partial<Pick<RelayJob, 'answerBytesMax'>> & { readonly signal: AbortSignal }
 
 export function run(upstream: Dispatcher, { signal, ...job }: SignalledJob): Running {
   let onStart: ((start: Start) => void) | undefined
@@ -35,7 +36,7 @@ export function run(upstream: Dispatcher, { signal, ...job }: SignalledJob): Run
       return () => signal.removeEventListener('abort', listener)
     },
   }
-  relay(upstream, { ...job, turn }, systemClock, {
+  relay(upstream, { answerBytesMax: null, ...job, turn }, systemClock, {
     onStart(start) {
       if (start.tag === 'failed') return onStart!(start)
       const { body } = start
