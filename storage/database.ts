@@ -64,9 +64,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const notifier = new Notifier(
     // One round trip, which does not wait for the disk: a wake-up is a hint.
     (channels) =>
-      pools.plane.use(undefined, undefined, async (session) => {
-        await session.control(notifications(channels))
-      }),
+      pools.plane.use(undefined, undefined, (session) => session.control(notifications(channels))),
     log,
   )
   const notify = (channels: Iterable<string>) => notifier.notify(channels)

@@ -52,13 +52,10 @@ export class Session {
   }
 
   /** A named statement, prepared at its first use on this connection. */
-  async run<Row extends object>(
-    { name, text, values }: Statement,
-    limitMs = this.#silenceMs,
-  ): Promise<QueryResult<Row>> {
+  async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
     await this.#makeRoomFor([name])
     return this.#guarded(
-      limitMs,
+      this.#silenceMs,
       this.#client.query<Row>({ name, text, values: values as unknown[] }),
     )
   }
@@ -70,17 +67,16 @@ export class Session {
       const running = pipeline(this.#client, statements)
       // The limit is that of each statement.
       const ran = await this.#guarded(limitMs * statements.length, running)
-      if (ran.error !== null && this.lost === undefined) await this.#close(ran.unsure)
+      if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
       return ran
     } catch (error) {
       return { results: [], error: error as Error }
     }
   }
 
-  /** Statements without parameters, in one round trip. For BEGIN, SET, COMMIT and their like. */
-  async control(text: string, limitMs = this.#silenceMs): Promise<QueryResult> {
-    const results: unknown = await this.#guarded(limitMs, this.#client.query(text))
-    return (Array.isArray(results) ? results.at(-1) : results) as QueryResult
+  /** Statements without parameters, in one round trip: ROLLBACK, NOTIFY and their like. */
+  async control(text: string, limitMs = this.#silenceMs): Promise<void> {
+    await this.#guarded(limitMs, this.#client.query(text))
   }
 
   /** Asks whether the connection lives. Cut on abort: there is nothing to be stopped. */
