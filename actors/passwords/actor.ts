@@ -18,10 +18,10 @@ const HASH_BYTES = 32
 /** Some 5 s of waiting at 150 ms a hash; who would wait longer is better told so. */
 const QUEUED_PER_THREAD_MAX = 32
 /**
- * Whatever answers requests goes first; a machine that is busy for long still leaves these threads a
- * tenth of a processor each, where the lowest priority would leave them a hundredth.
+ * Whatever answers requests goes first; a machine that is busy for long still leaves these threads more
+ * than twice what the lowest priority would.
  */
-const NICE = 10
+const NICE = 15
 /** A stored hash that asks for more is not computed: it would break the bound on memory. */
 const STORED_MEMORY_KIB_MAX = 256 * 1024
 const STORED_ITERATIONS_MAX = 64

@@ -2,15 +2,15 @@
  * The work of the SSH pool: keys are made and certificates signed here, off the thread that serves
  * requests. An authority's key is opened here and nowhere else, and its bytes are wiped afterwards.
  */
-import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
 import sshpk from 'sshpk'
 import opensshFormat from 'sshpk/lib/formats/openssh-cert.js'
 import {
+  freshKey,
   keyTypeOf,
   lineOf,
   openPrivateKey,
-  privateKeyBlock,
   publicKeyOf,
   readPrivateKey,
   readPublicKey,
@@ -30,7 +30,7 @@ function ready(key: KeyObject): AuthorityReady {
   return {
     tag: 'authority',
     pkcs8: new Uint8Array(key.export({ format: 'der', type: 'pkcs8' })),
-    caPublicKey: lineOf(publicKeyOf(createPublicKey(key))),
+    caPublicKey: lineOf(publicKeyOf(key)),
   }
 }
 
@@ -76,7 +76,7 @@ export function certificate(input: CertificateInput): CertificateOutput {
   }
   const { key, privateKey } = subjectKey(input)
   if (key === undefined) return { tag: 'bad_key' }
-  const issuerKey = publicKeyOf(createPublicKey(signer))
+  const issuerKey = publicKeyOf(signer)
   const signed = new sshpk.Certificate({
     subjects: input.principals.map((name) => sshpk.Identity.forUser(name)),
     subjectKey: key,
@@ -109,8 +109,7 @@ function subjectKey({ publicKey, keyId }: CertificateInput): {
   privateKey: string | null
 } {
   if (publicKey !== null) return { key: readPublicKey(publicKey), privateKey: null }
-  const key = freshPrivateKey('ed25519')
-  return { key: publicKeyOf(createPublicKey(key)), privateKey: privateKeyBlock(key, keyId) }
+  return freshKey(keyId)
 }
 
 /** The names of a kind come in lexical order, each once; a value is a string within the string. */

@@ -1,6 +1,7 @@
 /** Keys of node:crypto in the words of sshpk: that one signs, this one writes the formats down. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import sshpk from 'sshpk'
+import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
 import { publicKeyLine } from './wire.js'
 
 const P256_FIELD_BYTES = 32
@@ -106,7 +107,7 @@ export function isEd25519(key: KeyObject): boolean {
   return key.asymmetricKeyType === 'ed25519'
 }
 
-/** The public half of a key, for sshpk. */
+/** The public half of a key, of a private one too, for sshpk. */
 export function publicKeyOf(key: KeyObject): sshpk.Key {
   const { x = '', y = '' } = key.export({ format: 'jwk' })
   const raw = Buffer.from(x, 'base64url')
@@ -162,19 +163,17 @@ function publicJwk(key: sshpk.Key) {
   }
 }
 
-/** An ed25519 private key as an unencrypted `openssh-key-v1` block. */
-export function privateKeyBlock(key: KeyObject, comment: string): string {
-  const { d = '', x = '' } = key.export({ format: 'jwk' })
-  const parts = [
-    { name: 'A', data: Buffer.from(x, 'base64url') },
-    { name: 'k', data: Buffer.from(d, 'base64url') },
-  ]
+/** A fresh ed25519 key: its public half, and the private one as an unencrypted `openssh-key-v1` block. */
+export function freshKey(comment: string): { key: sshpk.Key; privateKey: string } {
+  const { d = '', x = '' } = freshPrivateKey('ed25519').export({ format: 'jwk' })
+  const publicPart = { name: 'A', data: Buffer.from(x, 'base64url') }
+  const parts = [publicPart, { name: 'k', data: Buffer.from(d, 'base64url') }]
   const options = { type: 'ed25519', parts }
   const pair = new sshpk.PrivateKey(
     options as unknown as ConstructorParameters<typeof sshpk.PrivateKey>[0],
   )
   pair.comment = comment
-  return pair.toString('openssh')
+  return { key: makeKey('ed25519', [publicPart]), privateKey: pair.toString('openssh') }
 }
 
 /** The signature of an authority over the bytes of a certificate. */

@@ -191,6 +191,6 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   t.true(report.slowestBusyMs < report.fastestHashMs, 'refusals do not wait for a hash')
   t.true(report.medianDelayMs < 100, 'the event loop stays free')
   if (report.nice !== null) {
-    t.is(report.nice.filter((nice) => nice === 10).length, 2, 'both threads give way')
+    t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads give way')
   }
 })
