@@ -21,7 +21,7 @@ import { METHODS } from '../../actors/egress/protocol.js'
 import type { Random } from '../kernel/random.js'
 import type { ThrowawayAuthority } from './authority.js'
 import type { CredentialChoice } from './credential-choice.js'
-import { Refusal, refuse } from './refusal.js'
+import { endAfter, Refusal, refuse } from './refusal.js'
 import type { HeaderPairs, ServiceCalls } from './service-calls.js'
 
 const USER = 'svc'
@@ -79,17 +79,17 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     const authority = opened.get(request.socket)
     const { url = '' } = request
     if (authority === undefined || !url.startsWith('/')) {
-      return refuse(response, new Refusal(400, 'http_request_error', 'A path and query.'))
+      return refuse(response, new Refusal(400, 'http_request_error', 'A path and query.'), request)
     }
     answer(needs, request, response, authority, `https://${authority.text}${url}`)
   })
 
   const outer = listenerOf(needs.tell, (request, response) => {
-    if (!admitted(request)) return void challenge(response)
+    if (!admitted(request)) return challenge(request, response)
     const target = absolute(request.url ?? '')
     if (target === null) {
       const detail = 'This is the proxy of svc run: it takes CONNECT and absolute addresses.'
-      return refuse(response, new Refusal(400, 'http_request_error', detail))
+      return refuse(response, new Refusal(400, 'http_request_error', detail), request)
     }
     const authority = authorityOf(target.host, target.protocol === 'https:' ? HTTPS_PORT : 80)!
     if (target.protocol === 'https:') answer(needs, request, response, authority, request.url!)
@@ -313,7 +313,8 @@ async function answerPlain(
       )
     }
     if (!isPassed(passthrough, host)) throw notChosen(host, known)
-    const headers = pairsOf(request.rawHeaders).filter(([name]) => !/^proxy-/i.test(name))
+    if (request.headers.expect !== undefined) response.writeContinue()
+    const headers = pairsOf(request.rawHeaders).filter(([name]) => !/^(proxy-|expect$)/i.test(name))
     const upstream = plainRequest(target, {
       method: request.method,
       headers: headers.flat() as never,
@@ -321,7 +322,7 @@ async function answerPlain(
     response.once('close', () => upstream.destroy())
     const answered = once(upstream, 'response') as Promise<[IncomingMessage]>
     answered.catch(() => {})
-    await Promise.race([pipeline(request, upstream), answered])
+    await Promise.race([pipeline(apart(request), upstream), answered])
     const [received] = await answered
     response.writeHead(received.statusCode!, received.rawHeaders)
     trace(`${request.method} ${text}: passed through`)
@@ -336,9 +337,10 @@ async function answerPlain(
   }
 }
 
-function challenge(response: ServerResponse): void {
+function challenge(request: IncomingMessage, response: ServerResponse): void {
+  if (!request.complete) response.setHeader('connection', 'close')
   response.writeHead(407, { 'proxy-authenticate': 'Basic realm="svc run"', 'content-length': 0 })
-  response.end()
+  endAfter(request, response, '')
 }
 
 function authorityOf(text: string, port: number): Authority | null {

@@ -21,7 +21,7 @@ const CODES: Readonly<Record<number, string>> = {
 export function refuse(
   response: ServerResponse,
   { status, proxyError, message: detail }: Refusal,
-  request?: IncomingMessage,
+  request: IncomingMessage,
 ): void {
   const body = JSON.stringify({
     type: 'about:blank',
@@ -30,27 +30,28 @@ export function refuse(
     detail,
     error: CODES[status] ?? 'bad_gateway',
   })
-  const isPending = request !== undefined && !request.complete
-  if (isPending) response.setHeader('connection', 'close')
+  if (!request.complete) response.setHeader('connection', 'close')
   response.writeHead(status, {
     'content-type': 'application/problem+json',
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     'proxy-status': `svc-run; error=${proxyError}`,
   })
-  response.write(body)
-  if (isPending) endAfter(request, response)
-  else response.end()
+  endAfter(request, response, body)
 }
 
 /** How long a program may go on sending what nobody wants, in milliseconds. */
 const LINGER_MS = 5_000
 
 /**
- * The connection is closed once the program has sent its body or left: closed on bytes that are still
- * under way it would be reset, and the program would lose the answer (RFC 9112, 9.6).
+ * Ends an answer that does not wait for the request. The connection is closed once the program has
+ * sent its body or left: closed on bytes that are still under way it would be reset, and the program
+ * would lose the answer (RFC 9112 section 9.6).
  */
-function endAfter(request: IncomingMessage, response: ServerResponse): void {
+export function endAfter(request: IncomingMessage, response: ServerResponse, body: string): void {
+  if (request.complete) return void response.end(body)
+  response.write(body)
+  response.flushHeaders()
   const end = () => {
     clearTimeout(timer)
     response.end()

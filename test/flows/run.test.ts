@@ -171,7 +171,12 @@ test.serial(
 
 test.serial('what is let through is what the host itself says', async (t) => {
   const { createServer } = await import('node:http')
-  const server = createServer((request, response) => response.end(`self ${request.url}`))
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return response.end(`self ${request.url}`)
+    let bytes = 0
+    request.on('data', (chunk) => (bytes += chunk.length))
+    return request.on('end', () => response.end(`${bytes} ${request.headers.expect}`))
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve))
   t.teardown(() => void server.close())
   const { port } = server.address() as { port: number }
@@ -180,6 +185,20 @@ test.serial('what is let through is what the host itself says', async (t) => {
   t.is(plain.out, 'self /x?y', plain.err)
   const tunnelled = await shim.run(['--passthrough', '*'], ['curl', '-sSp', address])
   t.is(tunnelled.out, 'self /x?y', tunnelled.err)
+  const body = join(shim.home, 'body')
+  await writeFile(body, Buffer.alloc(MIB))
+  const send = (expect: string, url: string) =>
+    `curl -sSv -w '%{http_code}' -H 'Expect: ${expect}' --data-binary @${body} ${url}`
+  const letThrough = (script: string) => shim.run(['--passthrough', '*'], ['sh', '-c', script])
+  const asking = await letThrough(send('100-continue', address))
+  t.is(asking.out, `${MIB} undefined200`, asking.err)
+  t.regex(asking.err, /100 Continue/)
+  // Who still sends is told of a host that is away, and that the proxy wants its password.
+  t.regex((await letThrough(send('', 'http://127.0.0.2:1/'))).out, /502$/)
+  const stranger = `-x "http://\${http_proxy##*@}" ${address}`
+  for (const expect of ['', '100-continue']) {
+    t.is((await letThrough(send(expect, stranger))).out, '407', expect)
+  }
   // What has a credential is never let through around the vault.
   const asked = ['curl', '-sS', at('/headers')]
   t.regex((await shim.run(['--passthrough', '*'], asked)).out, /\[redacted\]/)
