@@ -101,7 +101,10 @@ export class Session {
     }
   }
 
-  /** Closes the least used until a quarter is free when full, so that it is not one by one from then on. */
+  /**
+   * When full, closes the least used until a quarter is free, so that it is not one by one from then
+   * on.
+   */
   async #makeRoomFor(names: readonly string[]): Promise<void> {
     for (const name of names) {
       this.#prepared.delete(name)

@@ -15,7 +15,10 @@ export interface Rows<Row> {
 /** One open transaction. `tenantId` is what row-level security lets it see; null sees all tenants. */
 export interface Transaction {
   readonly tenantId: string | null
-  /** Statements that are asked for side by side go out in one round trip, in the order of the calls; where one fails, all do. */
+  /**
+   * Statements that are asked for side by side go out in one round trip, in the order of the calls;
+   * where one fails, all do.
+   */
   query<Row = Record<string, unknown>>(statement: Statement): Promise<Rows<Row>>
   /**
    * Runs a statement last, in one round trip with the commit: for what need not be known before, and

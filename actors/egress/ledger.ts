@@ -203,11 +203,12 @@ class TenantBook {
       ...admissions.map(({ credentialId }) => credentialId),
       ...endings.flatMap(({ facts, leftBytes }) => (leftBytes > 0 ? facts.credentialId : [])),
     ]
-    // Asked for side by side, so that it takes one round trip.
-    const [held, known] = await Promise.all([
+    // Asked for side by side, so that it takes one round trip; what is given back is there for those
+    // who are admitted with it.
+    const [held, , known] = await Promise.all([
       touched.length === 0 ? [] : holdVaultCredentials(tx, tenantId, [...new Set(touched)]),
-      whatEntitles(tx, tenantId, admissions),
       this.#giveBack(tx, endings),
+      whatEntitles(tx, tenantId, admissions),
     ])
     const rows = new Map(held.map((row) => [row.id, row]))
     for (const { facts, report } of endings) events.push(streamClosed(facts, report, random, now))
