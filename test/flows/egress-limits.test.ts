@@ -211,6 +211,20 @@ test.serial(
   },
 )
 
+test.serial(
+  'what a call leaves of a small lease is there for the next, however soon',
+  async (t) => {
+    const setting = await settingOf(house)
+    const at = `${CREDENTIALS}/${setting.credentialId}/leases`
+    const lease = { recipient_id: setting.agentId, byte_budget: 10_000 }
+    t.is((await api.post(at, setting.operator, lease)).status, 201)
+    // The first takes all of it until it has ended.
+    for (let nth = 1; nth <= 20; nth += 1) {
+      t.is((await call(setting, '/bytes/100')).status, 200, `call ${nth}`)
+    }
+  },
+)
+
 test.serial('what was revoked is refused by the next call', async (t) => {
   for (const what of ['grant', 'credential'] as const) {
     const setting = await settingOf(house)
