@@ -25,6 +25,7 @@ import type { AuthorizationRequest } from './parameters.js'
 import {
   type AuthorizationProtocol,
   authorization,
+  type BeginAuthorization,
   type Refused,
   type RefusedError,
   REQUEST_URI_PREFIX,
@@ -125,28 +126,39 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
     }
 
+    async function begun(
+      form: OAuthForm,
+      { host, sessionToken }: BeginAuthorization,
+      turn: Turn,
+    ): Promise<Outcome> {
+      if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
+        return refused('invalid_request', CONFLICTING_TENANT)
+      const client = await namedClient(form, host, turn)
+      if ('tag' in client) return client
+      const requestUri = form.get('request_uri')
+      if (requestUri?.startsWith(REQUEST_URI_PREFIX))
+        return opened(requestUri, client, sessionToken, turn)
+      const verdict = judge({ form, client, pushed: false, levelMax: needs.levelMax })
+      if (verdict.tag === 'refused') return verdict
+      if (verdict.tag === 'returned') {
+        const { error, description } = verdict
+        const location = errorLocation({ ...verdict, issuer }, error, description)
+        return { tag: 'answered', location }
+      }
+      const { request } = verdict
+      const requestedAt = clock.now()
+      const none = { pushedId: null, kept: null, allowedIn: null }
+      return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, turn)
+    }
+
     return {
-      async begin({ parameters, host, sessionToken }, turn) {
-        const form = readForm(parameters)
+      async begin(message, turn) {
+        const form = readForm(message.parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
-        if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
-          return refused('invalid_request', CONFLICTING_TENANT)
-        const client = await namedClient(form, host, turn)
-        if ('tag' in client) return client
-        const requestUri = form.get('request_uri')
-        if (requestUri?.startsWith(REQUEST_URI_PREFIX))
-          return opened(requestUri, client, sessionToken, turn)
-        const verdict = judge({ form, client, pushed: false, levelMax: needs.levelMax })
-        if (verdict.tag === 'refused') return verdict
-        if (verdict.tag === 'returned') {
-          const { error, description } = verdict
-          const location = errorLocation({ ...verdict, issuer }, error, description)
-          return { tag: 'answered', location }
-        }
-        const { request } = verdict
-        const requestedAt = clock.now()
-        const none = { pushedId: null, kept: null, allowedIn: null }
-        return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, turn)
+        const outcome = await begun(form, message, turn)
+        return outcome.tag === 'refused'
+          ? { ...outcome, uiLocales: form.get('ui_locales') }
+          : outcome
       },
 
       async resume({ handle, sessionToken }, turn) {

@@ -169,7 +169,7 @@ export const RETURNED: readonly Check<ReturnedError>[] = [
       ? ['invalid_request', 'claims must be an object of id_token and userinfo']
       : undefined,
   ({ form, levelMax }) =>
-    levelOf(form) > levelMax
+    readClaims(form.get('claims'))?.level === 'foreign' || levelOf(form) > levelMax
       ? ['unmet_authentication_requirements', 'this level of assurance cannot be reached here']
       : undefined,
 ]
@@ -243,8 +243,8 @@ function requestOf(
 
 function levelOf(form: OAuthForm) {
   const asked = readLevel(form.get('acr_values'))
-  const essential = readClaims(form.get('claims'))?.level ?? 1
-  return asked > essential ? asked : essential
+  const essential = readClaims(form.get('claims'))?.level
+  return typeof essential === 'number' && essential > asked ? essential : asked
 }
 
 function readPrompts(form: OAuthForm): readonly string[] {

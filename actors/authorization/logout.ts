@@ -35,7 +35,9 @@ export async function endSession(
   turn: Turn,
 ): Promise<SessionEnded | Refused> {
   const form = readForm(parameters)
-  if ('repeated' in form) return refused('a parameter is repeated')
+  if ('repeated' in form) return refusal('a parameter is repeated', null)
+  const uiLocales = form.get('ui_locales')
+  const refused = (description: string) => refusal(description, uiLocales)
   const token = form.get('id_token_hint')
   if (token === null) return refused('id_token_hint is missing')
   const hint = await readIdTokenHint(keys, issuer, token, turn)
@@ -70,9 +72,9 @@ export async function endSession(
   const state = form.get('state')
   const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
   const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null
-  return { tag: 'ended', location, tenant, ownSession }
+  return { tag: 'ended', location, tenant, uiLocales, ownSession }
 }
 
-function refused(description: string): Refused {
-  return { tag: 'refused', error: 'invalid_request', description }
+function refusal(description: string, uiLocales: string | null): Refused {
+  return { tag: 'refused', error: 'invalid_request', description, uiLocales }
 }

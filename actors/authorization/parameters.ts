@@ -26,6 +26,7 @@ export type AuthorizationRequest = {
   readonly uiLocales: string | null
 }
 
+const ACR = /^aal([123])$/
 const DETAILS_MAX = 10
 const JSON_CHARACTERS_MAX = 8192
 
@@ -33,7 +34,7 @@ const JSON_CHARACTERS_MAX = 8192
 export function readLevel(acrValues: string | null): AssuranceLevel {
   const named = (acrValues ?? '')
     .split(' ')
-    .map((value) => /^aal([123])$/.exec(value)?.[1])
+    .map((value) => ACR.exec(value)?.[1])
     .filter((level) => level !== undefined)
     .map((level) => Number(level) as AssuranceLevel)
   return named.length === 0 ? 1 : (Math.min(...named) as AssuranceLevel)
@@ -42,8 +43,11 @@ export function readLevel(acrValues: string | null): AssuranceLevel {
 export type ReadClaims = {
   readonly claims: AskedClaims | null
   readonly sub: string | null
-  /** Null unless the level of assurance is an essential claim (section 5.5.1.1). */
-  readonly level: AssuranceLevel | null
+  /**
+   * Null unless the level of assurance is an essential claim (section 5.5.1.1); `foreign` when none of
+   * the values demanded is one of ours, so that no sign-in could satisfy it.
+   */
+  readonly level: AssuranceLevel | 'foreign' | null
 }
 
 /** The `claims` parameter (OpenID Connect Core section 5.5); null when it is malformed. */
@@ -51,7 +55,9 @@ export function readClaims(text: string | null): ReadClaims | null {
   if (text === null) return { claims: null, sub: null, level: null }
   const parsed = readJson(text)
   if (!isObject(parsed)) return null
-  const { id_token: idToken = {}, userinfo = {} } = parsed
+  // A member without a value asks for nothing.
+  const idToken = parsed['id_token'] ?? {}
+  const userinfo = parsed['userinfo'] ?? {}
   if (!isObject(idToken) || !isObject(userinfo)) return null
   for (const wish of [...Object.values(idToken), ...Object.values(userinfo)])
     if (wish !== null && !isObject(wish)) return null
@@ -87,11 +93,13 @@ function readJson(text: string): unknown {
   }
 }
 
-function essentialLevel(wish: unknown): AssuranceLevel | null {
+function essentialLevel(wish: unknown): AssuranceLevel | 'foreign' | null {
   if (!isObject(wish) || wish['essential'] !== true) return null
   const values = Array.isArray(wish['values']) ? wish['values'] : [wish['value']]
   const named = values.filter((value): value is string => typeof value === 'string')
-  return named.length === 0 ? null : readLevel(named.join(' '))
+  if (named.length === 0) return null
+  const ours = named.filter((value) => ACR.test(value))
+  return ours.length === 0 ? 'foreign' : readLevel(ours.join(' '))
 }
 
 function valueOf(wish: unknown): string | null {

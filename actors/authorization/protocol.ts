@@ -95,6 +95,8 @@ export type Refused = {
   readonly tag: 'refused'
   readonly error: RefusedError
   readonly description: string
+  /** For the page, where the request said so. */
+  readonly uiLocales?: string | null | undefined
 }
 export type RefusedError =
   | 'invalid_request'
@@ -174,6 +176,7 @@ export type SessionEnded = {
   readonly location: string | null
   /** For that page; null when the application is gone. */
   readonly tenant: PageTenant | null
+  readonly uiLocales: string | null
   /** The browser that asked held the session: its cookie goes. */
   readonly ownSession: boolean
 }

@@ -8,6 +8,7 @@ import type { Database } from '../../storage/sql.js'
 import type { AssuranceLevel } from '../domain/assurance.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import { areKnownAudiences } from '../tokens/audience.js'
 import { readForm } from '../tokens/form.js'
 import { refuse } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
@@ -30,6 +31,7 @@ export type PushNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly clock: Clock
   readonly random: Random
+  readonly issuer: string
   readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
   readonly levelMax: AssuranceLevel
   /** An active application of an active tenant. */
@@ -37,7 +39,7 @@ export type PushNeeds = {
 }
 
 export async function push(
-  { database, tokens, tenants, clock, random, oidc, levelMax, clientOf }: PushNeeds,
+  { database, tokens, tenants, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
   turn: Turn,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
@@ -61,6 +63,13 @@ export async function push(
     return { tag: 'push_refused', error, description }
   }
   const { request } = verdict
+  // As the authorization endpoint would (RFC 9126 section 2.1): the client learns it at once.
+  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn)))
+    return {
+      tag: 'push_refused',
+      error: 'invalid_target',
+      description: 'the audience is not one of this tenant',
+    }
   // RFC 9449 section 10.1: a proof at this endpoint binds the code as dpop_jkt does.
   if (request.jkt !== null && identified.jkt !== null && request.jkt !== identified.jkt)
     return refuse('invalid_request', 'dpop_jkt is not the key of the proof')

@@ -88,6 +88,7 @@ export type ReadToken = {
   readonly amr: readonly string[]
   /** The agent that may act next, by id; null when nobody may. */
   readonly mayAct: string | null
+  readonly authorizationDetails: AuthorizationDetails | null
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
@@ -131,6 +132,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
     notBeforeSecs: nbf,
     amr,
     mayAct: readNamed(claims['may_act']),
+    authorizationDetails: readDetails(claims['authorization_details']),
   }
 }
 
@@ -151,6 +153,10 @@ function readActors(act: unknown): readonly ActingParty[] | null {
     hop = next
   }
   return actors
+}
+
+function readDetails(details: unknown): AuthorizationDetails | null {
+  return Array.isArray(details) && details.length > 0 ? (details as AuthorizationDetails) : null
 }
 
 function readNamed(party: unknown): string | null {

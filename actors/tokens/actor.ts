@@ -50,6 +50,8 @@ import { tokenSigner } from './token-signer.js'
 const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code', 'auth_req_id'])
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
+/** Nobody is asked to allow anything in particular. */
+const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -219,6 +221,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           return proofs.missing('this client needs a DPoP proof')
         const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
         if ('tag' in proof) return proof
+        // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
+        if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
+          return refuse(
+            'invalid_authorization_details',
+            'this grant gives no authorization_details',
+          )
         const address = request.address ?? ''
         return client === null
           ? exchangeToken(null, form, proof.jkt, turn, address)

@@ -19,6 +19,7 @@ import type { Client } from './clients.js'
 import type { OAuthForm } from './form.js'
 import { issuedEvent, revokedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
+import { type Breadth, narrowed } from './narrowing.js'
 import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh.js'
@@ -58,7 +59,9 @@ export async function grantCode(
   if (row.jkt !== null && row.jkt !== proof.jkt) return invalidGrant()
   if (row.redeemedAt !== null) return revoke(needs, row, turn)
   if (row.expiresAt <= clock.now() || !row.standing) return invalidGrant()
-  return redeem(needs, row, client, proof, turn)
+  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes: row.scopes })
+  if ('tag' in breadth) return breadth
+  return redeem(needs, row, breadth, client, proof, turn)
 }
 
 /** Same client, same redirect URI, and the verifier of the challenge, or neither of both. */
@@ -79,6 +82,7 @@ export function belongs(
 async function redeem(
   needs: CodeNeeds,
   row: CodeRow,
+  breadth: Breadth,
   client: Client & { readonly kind: 'application' },
   proof: RefreshProof,
   turn: Turn,
@@ -88,7 +92,7 @@ async function redeem(
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const { access, grant, idToken } = await signPersonTokens(
     needs,
-    { ...row, grantId: row.id, jkt: proof.jkt },
+    { ...row, ...breadth, grantId: row.id, jkt: proof.jkt },
     client.row.idTokenSignedResponseAlg,
     turn,
   )
@@ -112,7 +116,7 @@ async function redeem(
   if (!redeemed) return revoke(needs, row, turn)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = row
+  const { authorizationDetails } = breadth
   return {
     tag: 'issued',
     accessToken,

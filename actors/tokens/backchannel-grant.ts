@@ -19,6 +19,7 @@ import type { Client } from './clients.js'
 import type { OAuthForm } from './form.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
+import { narrowed } from './narrowing.js'
 import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { GrantType, Issued, OAuthRefused } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh.js'
@@ -83,7 +84,7 @@ export async function grantBackchannel(
     case 'expired':
       return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
     case 'approved':
-      return redeem(needs, grantType, polled as Approved, client, jkt, turn)
+      return redeem(needs, grantType, polled as Approved, form, client, jkt, turn)
   }
 }
 
@@ -114,19 +115,23 @@ async function redeem(
   needs: BackchannelNeeds,
   grantType: BackchannelGrant,
   row: Approved,
+  form: OAuthForm,
   client: Client & { readonly kind: 'application' },
   jkt: string | null,
   turn: Turn,
 ): Promise<Issued | OAuthRefused> {
-  const { commits, random, jwt, metrics } = needs
+  const { commits, random, jwt, metrics, issuer } = needs
+  const whole = { audience: row.audience, authorizationDetails: null }
+  const breadth = narrowed(form, whole, { issuer, scopes: row.scopes })
+  if ('tag' in breadth) return breadth
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const granted = {
     ...row,
+    ...breadth,
     grantId: row.id,
     sessionId: row.id,
     jkt,
-    authorizationDetails: null,
     claims: null,
     nonce: null,
   }

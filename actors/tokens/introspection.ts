@@ -60,7 +60,15 @@ async function accessToken(
   return found.state === 'active' ? describe(found.token) : INACTIVE
 }
 
-function describe({ principal, issuer, issuedAtSecs, notBeforeSecs, amr }: ReadToken): ActiveToken {
+function describe({
+  principal,
+  issuer,
+  issuedAtSecs,
+  notBeforeSecs,
+  amr,
+  mayAct,
+  authorizationDetails,
+}: ReadToken): ActiveToken {
   return {
     active: true,
     tokenType: principal.jkt === null ? 'Bearer' : 'DPoP',
@@ -83,6 +91,9 @@ function describe({ principal, issuer, issuedAtSecs, notBeforeSecs, amr }: ReadT
     acr: principal.acr,
     actors: principal.actors,
     delegationId: principal.delegationId,
+    mayAct,
+    // A resource server that asks learns what it would read in the token (RFC 9396 section 9.2).
+    authorizationDetails,
   }
 }
 
@@ -121,5 +132,7 @@ async function refreshToken(
     acr: row.level === null ? null : `aal${row.level}`,
     actors: row.delegationId === null ? [] : [{ sub: row.clientId, subjectType: 'agent' }],
     delegationId: row.delegationId,
+    mayAct: null,
+    authorizationDetails: row.authorizationDetails,
   }
 }

@@ -205,6 +205,7 @@ export type OAuthError =
   | 'unsupported_grant_type'
   | 'invalid_scope'
   | 'invalid_target'
+  | 'invalid_authorization_details'
   | 'insufficient_scope'
   | 'authorization_pending'
   | 'slow_down'
@@ -253,6 +254,9 @@ export type ActiveToken = {
   /** Outermost first; empty for a direct token. */
   readonly actors: readonly ActingParty[]
   readonly delegationId: DelegationId | null
+  /** The agent that may act next; null when nobody may. */
+  readonly mayAct: string | null
+  readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
 }
 
 export type OriginListed = {

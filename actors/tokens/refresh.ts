@@ -22,11 +22,11 @@ import type { Sealer } from '../../storage/sealer.js'
 import { endSession } from '../../storage/sessions.js'
 import { delegationRevoked } from '../domain/events.js'
 import type { AccessGrant } from './access-token.js'
-import { readAskedAudience } from './audience.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent, reuseEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
+import { narrowed } from './narrowing.js'
 import { type PersonTokens, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { refuse } from './refusals.js'
@@ -119,25 +119,21 @@ async function rotate(
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const scopes = narrowedScopes(form, row.scopes)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
-  const asked = readAskedAudience(form)
-  if ('fault' in asked) return refuse('invalid_target', asked.fault)
-  // RFC 8707 section 2.2: only what the grant was for.
-  if (!asked.asked.every((audience) => row.audience.includes(audience)))
-    return refuse('invalid_target', 'the grant was not for this audience')
+  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in breadth) return breadth
 
   const { commits, sealer, metrics, random } = needs
-  const audience = asked.asked.length === 0 ? row.audience : asked.asked
   // A family without a key may still get a bound access token (RFC 9449 section 5).
   const jkt = row.jkt ?? proof.jkt
   // Everything that can fail comes before the turn: a token is never spent for nothing.
   const { access, grant, idToken } = await sign(
     needs,
-    { ...row, scopes, audience, jkt },
+    { ...row, ...breadth, scopes, jkt },
     client,
     turn,
   )
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = row
+  const { authorizationDetails } = breadth
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
   const answer: Issued = {
     tag: 'issued',

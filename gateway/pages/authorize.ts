@@ -19,23 +19,23 @@ export function consentPage(
 
 /** What cannot be told to the client, told to the person and to whoever helps them. */
 export function refusedPage(
-  { error, description }: Refused,
+  { error, description, uiLocales }: Refused,
   { browser: { languages }, requestId }: ReplyContext,
 ): string {
   return renderPage(
     'refused',
-    { titleKey: 'error.title', branding: null, acceptLanguage: languages },
+    { titleKey: 'error.title', branding: null, uiLocales, acceptLanguage: languages },
     { key: 'authorize.refused', error, description, requestId },
   )
 }
 
 export function signedOutPage(
-  { tenant }: SessionEnded,
+  { tenant, uiLocales }: SessionEnded,
   { browser: { languages } }: ReplyContext,
 ): string {
   return renderPage(
     'signed-out',
-    { titleKey: 'signedout.title', branding: tenant, acceptLanguage: languages },
+    { titleKey: 'signedout.title', branding: tenant, uiLocales, acceptLanguage: languages },
     {},
   )
 }

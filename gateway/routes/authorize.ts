@@ -58,6 +58,7 @@ const EndSessionParameters = z
     client_id: z.string().max(255).optional(),
     post_logout_redirect_uri: z.string().max(2048).optional(),
     state: z.string().max(2048).optional(),
+    ui_locales: z.string().max(2048).optional(),
   })
   .meta({ id: 'EndSessionRequest' })
 

@@ -26,6 +26,10 @@ const TokenForm = z
     scope: z.string().max(4096).optional(),
     audience: z.string().max(2048).optional(),
     resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    authorization_details: z.string().max(8192).optional().meta({
+      description:
+        'Of those that were granted, the ones that this token is for (RFC 9396 section 6).',
+    }),
     code: z.string().max(1024).optional(),
     redirect_uri: z.string().max(2048).optional(),
     code_verifier: z.string().max(128).optional(),
@@ -113,6 +117,8 @@ const IntrospectionResponse = z
     acr: z.string().optional(),
     delegation_id: z.uuid().optional(),
     cnf: z.object({ jkt: z.string() }).optional(),
+    may_act: z.object({ sub: z.string() }).optional(),
+    authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),
   })
   .meta({ id: 'IntrospectionResponse' })
 
@@ -153,6 +159,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   unsupported_grant_type: oauthError(400, 'unsupported_grant_type', describe),
   invalid_scope: oauthError(400, 'invalid_scope', describe),
   invalid_target: oauthError(400, 'invalid_target', describe),
+  invalid_authorization_details: oauthError(400, 'invalid_authorization_details', describe),
   invalid_client: oauthError(
     401,
     'invalid_client',
@@ -331,5 +338,9 @@ function introspectionBody(answer: Introspection): z.input<typeof IntrospectionR
     ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
     ...actClaim(answer.actors),
     ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
+    ...(answer.mayAct === null ? {} : { may_act: { sub: answer.mayAct } }),
+    ...(answer.authorizationDetails === null
+      ? {}
+      : { authorization_details: answer.authorizationDetails.map((one) => ({ ...one })) }),
   }
 }

@@ -311,3 +311,25 @@ test('a page of the application reads userinfo from its own origin, a page of an
     t.is(answer.headers.get('access-control-allow-origin'), allowed)
   }
 })
+
+test('a page that ends a request speaks the language that the request asks for', async (t) => {
+  const party = await relyingParty(running, person)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const { url } = await journey(party, {
+    ui_locales: 'fr de',
+    redirect_uri: 'https://evil.example/',
+  })
+  const refused = await browser.get(pathOf(url))
+  t.is(refused.status, 400)
+  t.regex(refused.html, /<html lang="de"/)
+  const signedOut = (id_token_hint: string) =>
+    browser.get(`/oauth/end-session?${new URLSearchParams({ id_token_hint, ui_locales: 'de' })}`)
+  const { tokens } = await signedIn(running, party, person)
+  const page = await signedOut(tokens.id_token!)
+  t.is(page.status, 200)
+  t.regex(page.html, /<html lang="de"/)
+  const forged = await signedOut('forged')
+  t.is(forged.status, 400)
+  t.regex(forged.html, /<html lang="de"/)
+})

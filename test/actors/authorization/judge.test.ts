@@ -55,6 +55,13 @@ const accepted: [string, Change, Partial<JudgedClient>?, boolean?][] = [
   ['prompt none', { prompt: 'none' }],
   ['max_age 0', { max_age: '0' }],
   ['acr values of somebody else', { acr_values: 'urn:mace:incommon:iap:silver 2' }],
+  ['an essential acr of any value', { claims: '{"id_token":{"acr":{"essential":true}}}' }],
+  [
+    'an essential acr that may be one of ours',
+    { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","aal2"]}}}' },
+  ],
+  ['a voluntary acr of somebody else', { claims: '{"id_token":{"acr":{"value":"urn:a"}}}' }],
+  ['claims of nobody', { claims: '{"id_token":null,"userinfo":{"name":null}}' }],
   ['the lower of two levels', { acr_values: 'aal3 aal2' }],
   ['claims', { claims: '{"userinfo":{"name":{"essential":true}},"id_token":{"email":null}}' }],
   ['details of a known type', { authorization_details: '[{"type":"payment","amount":"1"}]' }],
@@ -128,6 +135,11 @@ const returned: [string, Change, string, Partial<JudgedClient>?][] = [
   ['no details', { authorization_details: '[]' }, 'invalid_authorization_details'],
   ['a short dpop_jkt', { dpop_jkt: 'x' }, 'invalid_request'],
   ['aal3', { acr_values: 'aal3' }, 'unmet_authentication_requirements'],
+  [
+    'an essential acr of somebody else',
+    { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","urn:b"]}}}' },
+    'unmet_authentication_requirements',
+  ],
   ['a state that is too long', { state: 's'.repeat(2049) }, 'invalid_request'],
 ]
 for (const [title, change, error, of] of returned) {
