@@ -56,7 +56,7 @@ export function createBoundedFetch({
     http2: true,
     resolve,
   })
-  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX, { http2: true })
 
   return {
     async fetch(text, { method, headers = {}, body, signal: outer }) {

@@ -2,9 +2,11 @@
  * Connections to upstreams, pooled by origin and by whose they are, and bounded in number. HTTP/2 is
  * spoken where the upstream offers it; otherwise connections are kept alive and used in turn.
  */
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
+import { tellEnds } from './http2-ends.js'
 import { lend, Loan } from './lent-reads.js'
 
 /** Pools that keep connections open; the least recently used one is closed beyond it. */
@@ -45,12 +47,14 @@ class LendingClient extends Client {
  * many go side by side.
  */
 function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
+  let fresh: Socket | null = null
   const client: LendingClient = new LendingClient(url, {
     ...options,
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
         const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
+        fresh = isH2 ? socket : null
         if (!isH2) lend(socket, client.loan)
         callback(null, socket)
         // Once the client has taken the connection over: it looks for more to send at once.
@@ -58,6 +62,9 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
           if (!client.destroyed) client.pipelining = isH2 ? STREAMS_PER_CONNECTION_MAX : 1
         })
       }),
+  })
+  client.on('connect', () => {
+    if (fresh !== null) tellEnds(fresh)
   })
   return client
 }

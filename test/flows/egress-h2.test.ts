@@ -1,6 +1,6 @@
 /** Upstreams that speak HTTP/2 and do not keep to it. docs/egress.md, What comes back. */
 import { once } from 'node:events'
-import { createSecureServer } from 'node:http2'
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import test from 'ava'
 import { UPSTREAM_CERT, UPSTREAM_KEY } from '../actors/egress/loopback-tls.js'
@@ -8,18 +8,55 @@ import { bodyCall, closedCalls, egressHouse, settingOf, UPSTREAM_NAME } from '..
 
 const NO_ERROR = 0
 const CANCEL = 8
-const INTERNAL_ERROR = 2
+/** Every one of RFC 9113 section 7. */
+const CODES = Array.from({ length: 14 }, (_, code) => code)
+/** More than a stream of HTTP/2 lets through at once. */
+const LARGE = Buffer.alloc(600_000, 'svc ')
 
 const house = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
+
+const habits: Readonly<Record<string, (stream: ServerHttp2Stream, code: number) => void>> = {
+  announced(stream, code) {
+    stream.respond({ ':status': 200, 'content-length': 7 })
+    stream.write('part')
+    setTimeout(() => (code === NO_ERROR ? stream.destroy() : stream.close(code)), 50)
+  },
+  open(stream, code) {
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    setTimeout(() => {
+      // What waits to be sent keeps the END_STREAM of `close` from going out before the reset.
+      stream.write(LARGE)
+      stream.close(code)
+    }, 50)
+  },
+  whole(stream) {
+    stream.respond({ ':status': 200, 'content-length': 7 })
+    stream.end('partial')
+  },
+  // It is complete, and the rest of the request is not wanted (RFC 9113 section 8.1).
+  early(stream) {
+    stream.respond({ ':status': 200 })
+    stream.end('partial')
+    stream.once('finish', () => stream.close(NO_ERROR))
+  },
+  nothing(stream) {
+    stream.respond({ ':status': 200 }, { endStream: true })
+  },
+  leaving(stream) {
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    setTimeout(() => stream.session?.destroy(), 50)
+  },
+}
 server.on('stream', (stream, { ':path': path = '', ':method': method }) => {
   stream.on('error', () => {})
-  const code = Number(path.slice(1))
-  stream.respond({ ':status': 200, 'content-length': 7 }, { endStream: method === 'HEAD' })
-  if (method === 'HEAD') return
-  if (path === '/whole') return void stream.end('partial')
-  stream.write('part')
-  setTimeout(() => (code === NO_ERROR ? stream.destroy() : stream.close(code)), 50)
+  const [, habit = '', code] = path.split('/')
+  if (method === 'HEAD') {
+    return void stream.respond({ ':status': 200, 'content-length': 7 }, { endStream: true })
+  }
+  habits[habit]!(stream, Number(code))
 })
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
@@ -29,30 +66,77 @@ test.after.always(async () => {
   server.close()
 })
 
-test.serial('an answer that ends before what it announced does not look complete', async (t) => {
-  const setting = await settingOf(house)
-  const call = (path: string, stream: boolean, method = 'GET') =>
+type Setting = Awaited<ReturnType<typeof settingOf>>
+const callerOf =
+  (setting: Setting) =>
+  (path: string, stream: boolean, method = 'GET', body?: AsyncGenerator<Uint8Array>) =>
     house.send('/v1/proxy/body', {
       token: setting.direct,
+      ...(body === undefined ? {} : { body: body as never }),
       headers: bodyCall(setting, origin + path, {
         'x-svc-method': method,
         'x-svc-stream-response': String(stream),
       }),
     })
+
+test.serial('an answer that ends before what it announced does not look complete', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
   const whole = await call('/whole', false)
   t.is(await whole.body.text(), 'partial')
   const head = await call('/whole', false, 'HEAD')
   t.is(head.statusCode, 200)
   await head.body.dump()
-  for (const code of [NO_ERROR, CANCEL, INTERNAL_ERROR]) {
-    const buffered = await call(`/${code}`, false)
+  for (const code of [NO_ERROR, CANCEL, 2]) {
+    const buffered = await call(`/announced/${code}`, false)
     t.is(buffered.statusCode, 502, `${code}: ${await buffered.body.text()}`)
     t.is(buffered.headers['proxy-status'], 'svc-egress; error=http_response_incomplete')
-    const streamed = await call(`/${code}`, true)
+    const streamed = await call(`/announced/${code}`, true)
     t.is(streamed.statusCode, 200)
     await t.throwsAsync(streamed.body.text(), undefined, String(code))
   }
   const closed = await closedCalls(house, setting.tenantId, 8)
   const outcomes = closed.map(({ outcome }) => outcome)
   t.deepEqual(outcomes, ['completed', 'completed', ...Array<string>(6).fill('upstream_error')])
+})
+
+test.serial('an answer that is reset does not look complete, whatever the code', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
+  for (const code of CODES) {
+    const buffered = await call(`/open/${code}`, false)
+    t.is(buffered.statusCode, 502, `${code}`)
+    await buffered.body.dump()
+    t.is(buffered.headers['proxy-status'], 'svc-egress; error=http_response_incomplete')
+    const streamed = await call(`/open/${code}`, true)
+    t.is(streamed.statusCode, 200)
+    await t.throwsAsync(streamed.body.text(), undefined, String(code))
+  }
+  const left = await call('/leaving', false)
+  t.is(left.statusCode, 502, await left.body.text())
+  const closed = await closedCalls(house, setting.tenantId, CODES.length * 2 + 1)
+  t.true(closed.every(({ outcome }) => outcome === 'upstream_error'))
+})
+
+test.serial('what ends without a length is complete, upload or not', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
+  for (const stream of [true, false]) {
+    const early = await call('/early', stream)
+    t.is(await early.body.text(), 'partial')
+    let isRead: () => void = () => undefined
+    const read = new Promise<void>((resolve) => (isRead = resolve))
+    async function* upload() {
+      yield Buffer.from('the first of it')
+      await read
+    }
+    const unread = await call('/early', stream, 'POST', upload())
+    t.is(await unread.body.text(), 'partial')
+    isRead()
+    const nothing = await call('/nothing', stream)
+    t.is(nothing.statusCode, 200)
+    t.is(await nothing.body.text(), '')
+  }
+  const closed = await closedCalls(house, setting.tenantId, 6)
+  t.true(closed.every(({ outcome }) => outcome === 'completed'))
 })
