@@ -260,8 +260,14 @@ CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_session()
  LANGUAGE plpgsql
 AS $function$
 begin
+  with recursive earlier (id) as (
+    select new.id
+    union
+    select b.id from earlier e join browser_sessions b on b.replaced_by = e.id
+    where b.tenant_id = new.tenant_id
+  )
   update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
-  where tenant_id = new.tenant_id and id = new.id and ended_at is null;
+  where tenant_id = new.tenant_id and id in (select id from earlier) and ended_at is null;
   return null;
 end
 $function$;
@@ -700,6 +706,7 @@ create table browser_sessions (
   ended_reason text,
   confined boolean default false not null,
   provider text,
+  replaced_by uuid,
   constraint browser_sessions_pkey PRIMARY KEY (tenant_id, id),
   constraint browser_sessions_token_sha256_key UNIQUE (token_sha256),
   constraint browser_sessions_check CHECK (((ended_at IS NULL) = (ended_reason IS NULL))),
@@ -711,6 +718,7 @@ create table browser_sessions (
 );
 CREATE INDEX browser_sessions_expired ON public.browser_sessions USING btree (expires_at);
 CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree (tenant_id, account_id) WHERE (ended_at IS NULL);
+CREATE INDEX browser_sessions_replaced ON public.browser_sessions USING btree (tenant_id, replaced_by) WHERE (replaced_by IS NOT NULL);
 alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));

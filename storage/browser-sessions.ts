@@ -183,18 +183,22 @@ export async function endBrowserSession(
   return rows[0]
 }
 
-/** Ends whatever session a cookie opened, of whichever tenant. */
-export async function endBrowserSessionOf(
+/**
+ * Ends whatever session a cookie opened, of whichever tenant, for the one that takes its place. That of
+ * the same person is linked to it: its tokens live on, and end with the new one.
+ */
+export async function replaceBrowserSession(
   tx: Transaction,
   tokenSha256: Uint8Array,
-  reason: string,
+  by: { readonly tenantId: string; readonly id: string; readonly accountId: string },
   now: Date,
 ): Promise<void> {
   await tx.query({
-    name: 'browser_session.end_by_token',
-    text: `update browser_sessions set ended_at = $3, ended_reason = $2
+    name: 'browser_session.replace',
+    text: `update browser_sessions set ended_at = $2, ended_reason = 'replaced',
+             replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
            where token_sha256 = $1 and ended_at is null`,
-    values: [Buffer.from(tokenSha256), reason, now],
+    values: [Buffer.from(tokenSha256), now, by.tenantId, by.id, by.accountId],
   })
 }
 

@@ -1,5 +1,5 @@
 /** A new session takes the place of whatever the browser had (session fixation: ASVS 7.2.4). */
-import { endBrowserSessionOf, insertBrowserSession } from '../../storage/browser-sessions.js'
+import { insertBrowserSession, replaceBrowserSession } from '../../storage/browser-sessions.js'
 import type { Transaction } from '../../storage/sql.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { lifetimesOf } from './face.js'
@@ -41,7 +41,9 @@ export async function openSession(
   const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
   const token = random.token(SESSION_TOKEN_BYTES)
   const id = random.uuid()
-  if (visitor.token !== null) await endBrowserSessionOf(tx, sha256(visitor.token), 'replaced', now)
+  if (visitor.token !== null) {
+    await replaceBrowserSession(tx, sha256(visitor.token), { tenantId, id, accountId }, now)
+  }
   await insertBrowserSession(tx, {
     tenantId,
     id,
