@@ -90,6 +90,8 @@ async function findSession(
         }
       : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
   }
+  if (sub !== null && (await signedInOther(needs, underway, sub, turn)))
+    return { tag: 'none', error: ['login_required', 'somebody else signed in'] }
   const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
   const verdict = await needs.sessions.ask(
     'demand',
@@ -111,6 +113,22 @@ async function findSession(
   if (verdict.tag === 'met') return { tag: 'session', session: verdict.session }
   await keep(needs, underway, handle, turn)
   return { tag: 'interaction', location: verdict.location }
+}
+
+/**
+ * Whether somebody else signed in for this request, which is for one person (OpenID Connect Core
+ * section 3.1.2.1, `id_token_hint`): the application learns it, the browser is not asked for ever.
+ */
+async function signedInOther(
+  { sessions }: InteractionNeeds,
+  { client, requestedAt, kept, sessionToken }: Underway,
+  sub: string,
+  turn: Turn,
+): Promise<boolean> {
+  if (kept === null) return false
+  const read = await sessions.ask('read', { token: sessionToken }, turn)
+  if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
+  return read.session.sub !== sub && read.session.createdAt >= requestedAt
 }
 
 /** `max_age` and `prompt=login` as one moment: the person signed in at or after it. */

@@ -75,8 +75,26 @@ async function progressOf(
   const session =
     sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
   const factors = session === undefined ? NO_FACTORS : await accountFactors(tx, session.accountId)
-  const step = nextStep(flow, session, reachOf(factors), now)
+  const step = stepOfOther(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
   return { flow, token, session, factors, step }
+}
+
+/** Whether the flow is for one person, and the session is of another one. */
+export function isOther(
+  { tenantId, sub }: Pick<SignInFlowFound, 'tenantId' | 'sub'>,
+  session: Pick<BrowserSessionRow, 'tenantId' | 'sub'> | undefined,
+): boolean {
+  return sub !== null && session?.tenantId === tenantId && session.sub !== sub
+}
+
+/**
+ * Somebody else who signed in for a flow goes back to whoever asked, who then says what it means: on
+ * the sign-in page they would stand before the same question again and again.
+ */
+function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefined): Step | null {
+  if (session === undefined || !isOther(flow, session) || session.createdAt < flow.createdAt)
+    return null
+  return session.pending ? 'mfa' : 'done'
 }
 
 /** On to wherever the browser belongs instead of the page it asked for. */

@@ -9,7 +9,7 @@ import { findSignIn, rehashPassword } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
-import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
+import { flowPage, isOther, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
@@ -44,7 +44,7 @@ export function passwordStep(tools: PasswordTools) {
       // Whoever owes a second factor may still come back and be somebody else.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
-      const again = session !== undefined && !session.pending
+      const again = session !== undefined && !session.pending && !isOther(progress.flow, session)
       const email = progress.flow.loginHint ?? (again ? session.email : '')
       const upstreams = await upstreamsOf(tools, progress.flow, turn)
       return {

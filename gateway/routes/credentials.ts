@@ -21,7 +21,8 @@ import {
   verifiedPage,
 } from '../pages/credentials.js'
 import { busyPage, unknownFlowPage, unknownTenantPage } from '../pages/login.js'
-import { page, pageForm, type Route, route, seeOther } from '../route.js'
+import { NO_CONTEXT } from '../replies.js'
+import { ownRoute, page, pageForm, type Route, route, seeOther } from '../route.js'
 import { visitorOf } from './visitor.js'
 
 const shared = {
@@ -151,7 +152,19 @@ const invited = [
   }),
 ]
 
+const toChange = seeOther(() => ({ location: '/auth/account/password' }))
+
 const ownAccount = [
+  ownRoute({
+    ...shared,
+    method: 'GET',
+    path: '/.well-known/change-password',
+    operationId: 'findPasswordChange',
+    summary: 'Where password managers find the page to change a password',
+    security: { scheme: 'anonymous' },
+    responses: toChange.docs,
+    answer: () => toChange.render(null, NO_CONTEXT),
+  }),
   route(credentials, 'readChange', {
     ...signedInOnly,
     method: 'GET',

@@ -16,6 +16,17 @@ async function browsing(t: { teardown(end: () => Promise<void>): void }): Promis
   return browser
 }
 
+test('a password manager finds where to change the password, and comes back there signed in', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const found = await browser.get('/.well-known/change-password')
+  t.deepEqual([found.status, found.location], [303, '/auth/account/password'])
+  await signIn(browser, workspace)
+  const page = await browser.follow(await browser.get('/.well-known/change-password'))
+  t.is(page.status, 200)
+  t.regex(page.html, /autocomplete="new-password"/)
+})
+
 test('an invite makes one operator, once, who owns the organization and its tenant', async (t) => {
   const workspace = await fresh()
   const path = new URL(workspace.inviteUrl).pathname
