@@ -8,6 +8,7 @@
  */
 import { appendEvents, commitEvents, type NewEvent } from '../../storage/outbox.js'
 import type { Database, Statement, Transaction } from '../../storage/sql.js'
+import { DatabaseUnavailable, isGivenUp } from '../../storage/unavailable.js'
 
 const CHANGES_PER_COMMIT_MAX = 100
 /**
@@ -104,13 +105,17 @@ export function tenantCommits(database: Database): TenantCommits {
     for (const { change, committed } of batch) committed(results.get(change))
   }
 
-  /** A change that fails must not take its neighbours along: after a failure each goes alone. */
+  /**
+   * A change that fails must not take its neighbours along: after a failure each goes alone. Not where
+   * the database is away: it may have committed them, and what is made twice is refused as used.
+   */
   async function settle(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     try {
       await together(tenantId, batch)
     } catch (error) {
-      if (batch.length === 1) {
-        batch[0]!.failed(error)
+      const isAway = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
+      if (batch.length === 1 || isAway) {
+        for (const { failed } of batch) failed(error)
         return
       }
       for (const one of batch) await settle(tenantId, [one])

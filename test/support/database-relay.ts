@@ -13,6 +13,7 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
   const held = new Set<Socket>()
   let silent = false
   let full = false
+  let losing: string | null = null
   const server = createServer((down) => {
     if (full) {
       held.add(down)
@@ -29,13 +30,19 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
     }
     for (const socket of pair) socket.on('error', drop).on('close', drop)
     let isAnswered = true
+    let isLost = false
     down.on('data', (chunk) => {
       if (isAnswered) relay.turns += 1
       isAnswered = false
+      if (losing !== null && chunk.includes(losing)) {
+        losing = null
+        isLost = true
+      }
       return silent || up.write(chunk)
     })
     up.on('data', (chunk) => {
       isAnswered = true
+      if (isLost) return drop()
       return silent || down.write(chunk)
     })
   })
@@ -50,6 +57,10 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
         down.resetAndDestroy()
         up.destroy()
       }
+    },
+    /** The next statement of that name is carried out, and its connection lost before the answer. */
+    loseAnswerTo(name: string) {
+      losing = name
     },
     /** Nothing comes through any more in either direction, and nothing is closed. */
     fallSilent() {

@@ -3,7 +3,12 @@ import test from 'ava'
 import { tenantCommits } from '../../../actors/tokens/tenant-commits.js'
 import type { NewEvent } from '../../../storage/outbox.js'
 import { eventsAfter } from '../../../storage/outbox.js'
+import { openDatabase } from '../../../storage/database.js'
 import type { Database, Transaction } from '../../../storage/sql.js'
+import { DatabaseUnavailable } from '../../../storage/unavailable.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+import { freshDatabase, sameUrls } from '../../support/database.js'
+import { relayTo } from '../../support/database-relay.js'
 import { buildTown, type Town } from './town.js'
 
 let town: Town
@@ -141,3 +146,45 @@ test('of changes that come together, the one that fails takes no other along', a
   t.deepEqual(ends, ['fulfilled', 'rejected', 'rejected', 'fulfilled'])
   t.is((await told(tenantId)).length - before.length, 3)
 })
+
+for (const [title, lost] of [
+  ['decided', 'transaction.commit'],
+  ['certain', 'outbox.append'],
+] as const) {
+  test(`changes that are ${title} are not made again where the answer to their commit is lost`, async (t) => {
+    const fresh = await freshDatabase(t)
+    const relay = await relayTo(t, fresh.url)
+    const urls = sameUrls(relay.url)
+    const options = { settings: fresh.settings, urls, plane: 'all', log: silentLogger } as const
+    const database = await openDatabase(options)
+    t.teardown(() => database.close())
+    const tenantId = randomUUID()
+    const commits = tenantCommits(database)
+    let decided = 0
+    const decide = async (tx: Transaction, _: string, inputs: readonly string[]) => {
+      decided += 1
+      await tx.query({ name: 'test.any', text: 'select 1' })
+      return inputs
+    }
+    relay.loseAnswerTo(lost)
+    const ids = [randomUUID(), randomUUID(), randomUUID()]
+    const ends = await Promise.allSettled(
+      ids.map((id) =>
+        title === 'certain'
+          ? commits.write(tenantId, { events: [event(tenantId, id)] })
+          : commits.decide(tenantId, {
+              row: id,
+              decide,
+              input: id,
+              events: () => [event(tenantId, id)],
+            }),
+      ),
+    )
+    for (const end of ends) {
+      t.true(end.status === 'rejected' && end.reason instanceof DatabaseUnavailable, JSON.stringify(end))
+    }
+    t.true(decided < 2)
+    const rows = await fresh.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 10))
+    t.deepEqual(rows.map(({ id }) => id).toSorted(), ids.toSorted(), 'it was committed, once')
+  })
+}
