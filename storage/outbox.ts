@@ -135,6 +135,20 @@ export async function eventsAfter(
   return rows
 }
 
+/** Which of these events of a tenant are told already. */
+export async function toldEvents(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'outbox.told',
+    text: 'select id from events where tenant_id = $1 and id = any($2::uuid[])',
+    values: [tenantId, ids],
+  })
+  return new Set(rows.map(({ id }) => id))
+}
+
 /** The number of a tenant's latest event; 0 before its first. */
 export async function lastEventSequence(tx: Transaction, tenantId: string): Promise<number> {
   const { rows } = await tx.query<{ last: number }>({

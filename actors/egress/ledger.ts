@@ -18,8 +18,9 @@ import {
   returnToAuthority,
   takeFromAuthority,
 } from '../../storage/egress-authorities.js'
-import { appendEvents, type NewEvent } from '../../storage/outbox.js'
+import { appendEvents, type NewEvent, toldEvents } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
+import { DatabaseUnavailable } from '../../storage/unavailable.js'
 import { holdVaultCredentials, type SecretCredentialRow } from '../../storage/vault-credentials.js'
 import type { Caller } from '../domain/audit.js'
 import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
@@ -78,6 +79,13 @@ type Waiting = Admission & {
   readonly reject: (error: unknown) => void
 }
 
+/** An end that waits to be booked: known by its event, which is told once. */
+type Due = Ending & {
+  readonly event: NewEvent
+  /** It may be booked already, by a commit that was not answered. */
+  readonly isRepeated: boolean
+}
+
 export function createLedger(needs: LedgerNeeds): Ledger {
   const books = new Map<string, TenantBook>()
   function bookOf(tenantId: string): TenantBook {
@@ -110,7 +118,7 @@ class TenantBook {
   readonly #needs: LedgerNeeds
   readonly #emptied: () => void
   #admissions: Waiting[] = []
-  #endings: Ending[] = []
+  #endings: Due[] = []
   #running: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #failed = false
@@ -129,7 +137,9 @@ class TenantBook {
   }
 
   close(ending: Ending): void {
-    this.#endings.push(ending)
+    const { random, clock } = this.#needs
+    const event = streamClosed(ending.facts, ending.report, random, clock.now())
+    this.#endings.push({ ...ending, event, isRepeated: false })
     if (this.#endings.length > ENDINGS_MAX) {
       const [lost] = this.#endings.splice(0, 1)
       this.#needs.log.error({ request_id: lost!.facts.requestId }, 'the end of a call is lost')
@@ -182,22 +192,38 @@ class TenantBook {
       this.#failed = false
       for (const [index, { resolve }] of admissions.entries()) resolve(outcomes[index]!)
     } catch (error) {
-      this.#failed = true
-      this.#endings.unshift(...endings)
-      if (endings.length > 0) log.warn({ err: error, calls: endings.length }, 'ends are not booked')
       for (const { reject } of admissions) reject(error)
+      if (endings.length === 0) return
+      if (!(error instanceof DatabaseUnavailable)) return this.#bookAlone(endings)
+      this.#failed = true
+      this.#endings.unshift(...endings.map((ending) => ({ ...ending, isRepeated: true })))
+      log.warn({ err: error, calls: endings.length }, 'ends are not booked')
+    }
+  }
+
+  /** One that cannot be booked must not keep the others, and all calls to come, from it. */
+  async #bookAlone(endings: readonly Due[]): Promise<void> {
+    const { database, log } = this.#needs
+    for (const ending of endings) {
+      const { requestId } = ending.facts
+      await database
+        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [ending]))
+        .catch((error: unknown) => {
+          log.error({ err: error, request_id: requestId }, 'the end of a call is lost')
+        })
     }
   }
 
   async #write(
     tx: Transaction,
     admissions: readonly Waiting[],
-    endings: readonly Ending[],
+    due: readonly Due[],
   ): Promise<(Admitted | Refusal)[]> {
     const { clock, random } = this.#needs
     const tenantId = this.#tenantId
     const now = clock.now()
-    const events: NewEvent[] = []
+    const endings = await this.#notBooked(tx, due)
+    const events: NewEvent[] = endings.map(({ event }) => event)
     // Locked before their grants are, as a revocation does it: neither waits for the other in turn.
     const touched = [
       ...admissions.map(({ credentialId }) => credentialId),
@@ -211,7 +237,6 @@ class TenantBook {
       whatEntitles(tx, tenantId, admissions),
     ])
     const rows = new Map(held.map((row) => [row.id, row]))
-    for (const { facts, report } of endings) events.push(streamClosed(facts, report, random, now))
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
     for (const admission of admissions) {
@@ -227,6 +252,13 @@ class TenantBook {
     if (used.size > 0) bookUses(tx, tenantId, [...used], now, events)
     else appendEvents(tx, events)
     return outcomes
+  }
+
+  async #notBooked(tx: Transaction, due: readonly Due[]): Promise<readonly Due[]> {
+    const repeated = due.filter(({ isRepeated }) => isRepeated).map(({ event }) => event.id)
+    if (repeated.length === 0) return due
+    const told = await toldEvents(tx, this.#tenantId, repeated)
+    return due.filter(({ event }) => !told.has(event.id))
   }
 
   /** What calls left over, in one go for each budget. */

@@ -181,7 +181,10 @@ for (const [title, lost] of [
       ),
     )
     for (const end of ends) {
-      t.true(end.status === 'rejected' && end.reason instanceof DatabaseUnavailable, JSON.stringify(end))
+      t.true(
+        end.status === 'rejected' && end.reason instanceof DatabaseUnavailable,
+        JSON.stringify(end),
+      )
     }
     t.true(decided < 2)
     const rows = await fresh.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 10))
