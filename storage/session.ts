@@ -35,8 +35,9 @@ export class Session {
   readonly #internals: ClientInternals
   readonly #capacity: number
   readonly #silenceMs: number
-  /** Names in the order of their last use, oldest first. */
-  readonly #prepared = new Set<string>()
+  /** When each name was last used, counted in uses. */
+  readonly #prepared = new Map<string, number>()
+  #uses = 0
   /** The reason the connection died, if it did. */
   lost: Error | undefined
   /** When it was last given back, in milliseconds of `performance.now`; null before its first use. */
@@ -53,7 +54,7 @@ export class Session {
 
   /** A named statement, prepared at its first use on this connection. */
   async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
-    await this.#makeRoomFor([name])
+    if (this.#isCrowdedBy([name])) await this.#makeRoomFor([name])
     return this.#guarded(
       this.#silenceMs,
       this.#client.query<Row>({ name, text, values: values as unknown[] }),
@@ -63,7 +64,8 @@ export class Session {
   /** Named statements in one round trip, prepared at their first use. Never rejects. */
   async pipeline(statements: readonly Statement[], limitMs = this.#silenceMs): Promise<Pipelined> {
     try {
-      await this.#makeRoomFor(statements.map(({ name }) => name))
+      const names = statements.map(({ name }) => name)
+      if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
       const running = pipeline(this.#client, statements)
       // The limit is that of each statement.
       const ran = await this.#guarded(limitMs * statements.length, running)
@@ -101,18 +103,18 @@ export class Session {
     }
   }
 
-  /**
-   * When full, closes the least used until a quarter is free, so that it is not one by one from then
-   * on.
-   */
+  /** Books that the names are used: whether there are too many with them. */
+  #isCrowdedBy(names: readonly string[]): boolean {
+    for (const name of names) this.#prepared.set(name, (this.#uses += 1))
+    return this.#prepared.size > this.#capacity
+  }
+
+  /** Closes the least used until a quarter is free, so that it is not one by one from then on. */
   async #makeRoomFor(names: readonly string[]): Promise<void> {
-    for (const name of names) {
-      this.#prepared.delete(name)
-      this.#prepared.add(name)
-    }
-    if (this.#prepared.size <= this.#capacity) return
     const enough = this.#prepared.size - Math.floor((this.#capacity * 3) / 4)
-    await this.#close([...this.#prepared].slice(0, enough).filter((name) => !names.includes(name)))
+    const leastUsed = [...this.#prepared].sort(([, one], [, other]) => one - other)
+    const unused = leastUsed.slice(0, enough).map(([name]) => name)
+    await this.#close(unused.filter((name) => !names.includes(name)))
   }
 
   async #close(names: readonly string[]): Promise<void> {

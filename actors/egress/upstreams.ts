@@ -80,6 +80,8 @@ export function createUpstreams(
   { http2 = false }: UpstreamOptions = {},
 ): Upstreams {
   const pools = new Map<string, Pool>()
+  /** Where the last request went. */
+  let latest = ''
 
   function open(key: string, origin: string): Pool {
     const pool = new Pool(origin, {
@@ -107,10 +109,13 @@ export function createUpstreams(
   return {
     of(origin, owner = '') {
       const key = `${owner} ${origin}`
-      const pool = pools.get(key)
-      if (pool === undefined) return open(key, origin)
-      pools.delete(key)
-      pools.set(key, pool)
+      let pool = pools.get(key)
+      if (pool === undefined) pool = open(key, origin)
+      else if (key !== latest) {
+        pools.delete(key)
+        pools.set(key, pool)
+      }
+      latest = key
       return pool
     },
     get size() {

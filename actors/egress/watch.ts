@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
+import { Slots } from '../../runtime/kernel/slots.js'
 import { authoritiesInForce } from '../../storage/egress-authorities.js'
 import { readStandings } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
@@ -35,14 +36,14 @@ export type WatchNeeds = {
 }
 
 export function createWatch({ database, clock, log }: WatchNeeds): Watch {
-  const running = new Set<Watched>()
-  /** What has run through one whole interval: shorter relays were just admitted. */
-  let seen = new WeakSet<Watched>()
+  const running = new Slots<Watched & { isSeen: boolean }>()
   let looking = false
 
   async function look(): Promise<void> {
-    const due = [...running].filter((each) => seen.has(each))
-    for (const each of running) seen.add(each)
+    const all = running.all()
+    // What has run through one whole interval: shorter relays were just admitted.
+    const due = all.filter(({ isSeen }) => isSeen)
+    for (const each of all) each.isSeen = true
     const byTenant = new Map<string, Watched[]>()
     for (const each of due) {
       const { tenantId } = each.principal
@@ -84,12 +85,11 @@ export function createWatch({ database, clock, log }: WatchNeeds): Watch {
 
   return {
     add(watched) {
-      running.add(watched)
-      return () => running.delete(watched)
+      const slot = running.add({ ...watched, isSeen: false })
+      return () => void running.take(slot)
     },
     stop() {
       clearInterval(timer)
-      seen = new WeakSet()
     },
   }
 }

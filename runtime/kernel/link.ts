@@ -14,6 +14,7 @@ import type { Clock } from './clock.js'
 import { Inbound, type Job } from './job.js'
 import type { Logger } from './log.js'
 import type { Address, Protocol } from './protocol.js'
+import { Slots } from './slots.js'
 import { type Carrier, StreamCrossing } from './stream-crossing.js'
 import { FrameReader, FrameWriter, type PostedFrame } from './wire.js'
 
@@ -47,11 +48,13 @@ export class Link implements Carrier {
   readonly #streams = new StreamCrossing(this)
   readonly #writer = new FrameWriter(this.#streams)
   readonly #reader = new FrameReader(this.#streams)
-  /** Asks of ours that the other side works on. */
-  readonly #pending = new Map<number, Job>()
-  /** Asks of the other side that we work on. */
-  readonly #inbound = new Map<number, Inbound>()
-  #sequence = 0
+  /**
+   * Asks of ours that the other side works on, by their ids. An id that is free again names the next
+   * ask: what is still on its way about the one before arrives before that.
+   */
+  readonly #pending = new Slots<Job>()
+  /** Asks of the other side that we work on, by its ids. */
+  readonly #inbound: (Inbound | undefined)[] = []
   #scheduled = false
   #closed = false
 
@@ -89,23 +92,22 @@ export class Link implements Carrier {
   /** Sends a message whose turn has come. Its verdict follows when the other side has answered. */
   execute(actor: string, job: Job): void {
     if (this.#closed) return job.owner.ended(job, 'stopped')
-    this.#sequence += 1
-    const id = this.#sequence
+    const id = this.#pending.add(job)
     job.wireId = id
     job.sendings += 1
     const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
     const { kind, message, requestId } = job
     try {
       this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null])
-      this.#pending.set(id, job)
     } catch (error) {
+      this.#pending.take(id)
       job.log.error({ err: error, kind }, 'message cannot be sent')
       job.owner.ended(job, 'failed')
     }
   }
 
   abandon(job: Job): void {
-    if (this.#pending.has(job.wireId)) this.send([LinkRecord.cancel, job.wireId])
+    if (this.#pending.get(job.wireId) === job) this.send([LinkRecord.cancel, job.wireId])
   }
 
   send(record: readonly unknown[]): void {
@@ -130,9 +132,8 @@ export class Link implements Carrier {
     this.#closed = true
     this.#port.close()
     this.#streams.close(reason)
-    for (const inbound of this.#inbound.values()) inbound.giveUp()
-    this.#inbound.clear()
-    const unanswered = [...this.#pending.values()]
+    for (const inbound of this.#inbound.splice(0)) inbound?.giveUp()
+    const unanswered = this.#pending.all()
     this.#pending.clear()
     return unanswered
   }
@@ -156,16 +157,14 @@ export class Link implements Carrier {
       else if (kind === LinkRecord.reply)
         this.#pendingJob(id, (job) => job.owner.replied(job, record[2]))
       else if (kind === LinkRecord.ended) this.#pendingJob(id, (job) => endJob(job, record))
-      else if (kind === LinkRecord.cancel) this.#inbound.get(id)?.giveUp()
+      else if (kind === LinkRecord.cancel) this.#inbound[id]?.giveUp()
       else this.#streams.handle(record, attachments)
     }
   }
 
   #pendingJob(id: number, act: (job: Job) => void): void {
-    const job = this.#pending.get(id)
-    if (job === undefined) return
-    this.#pending.delete(id)
-    act(job)
+    const job = this.#pending.take(id)
+    if (job !== undefined) act(job)
   }
 
   #asked(record: readonly unknown[]): void {
@@ -186,7 +185,7 @@ export class Link implements Carrier {
       (reply) => this.#answer(id, actor, kind, reply),
       (error) => this.#refuse(id, actor, kind, error),
     )
-    this.#inbound.set(id, inbound)
+    this.#inbound[id] = inbound
     if (target.receive !== undefined) {
       target.receive(kind, message, inbound)
     } else {
@@ -200,7 +199,7 @@ export class Link implements Carrier {
   }
 
   #answer(id: number, actor: string, kind: string, reply: unknown): void {
-    this.#inbound.delete(id)
+    this.#inbound[id] = undefined
     try {
       this.send([LinkRecord.reply, id, reply])
     } catch (error) {
@@ -209,7 +208,7 @@ export class Link implements Carrier {
   }
 
   #refuse(id: number, actor: string, kind: string, error: unknown): void {
-    this.#inbound.delete(id)
+    this.#inbound[id] = undefined
     if (error instanceof ActorUnavailable) {
       this.send([LinkRecord.ended, id, error.reason, error.actor, error.kind])
     } else {
