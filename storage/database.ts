@@ -26,7 +26,7 @@ import type {
 } from './sql.js'
 import { type SessionSource, transact, transactTogether } from './transaction.js'
 import { Turnstile } from './turnstile.js'
-import { DatabaseUnavailable, isConnectionLoss, isGivenUp, isLate } from './unavailable.js'
+import { asUnavailable, DatabaseUnavailable, isConnectionLoss, isLate } from './unavailable.js'
 
 /** A connection that has been idle for longer is tested before it is used. */
 const RESTED_MS = 500
@@ -116,8 +116,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
           const { rows, rowCount } = await session.run<Row>(statement)
           return { rows, rowCount: rowCount ?? 0 }
         } catch (error) {
-          if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
-          throw new DatabaseUnavailable('a statement got no answer', error)
+          throw asUnavailable(error, 'a statement got no answer')
         }
       })
     },
@@ -220,8 +219,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       })
       const session = sessions.get(client)!
       try {
-        const { usedAtMs } = session
-        const isRested = usedAtMs !== null && performance.now() - usedAtMs > RESTED_MS
+        const isRested = performance.now() - session.usedAtMs > RESTED_MS
         if (settings.test_before_acquire && isRested) await session.probe(openingLimitMs, signal)
         await open?.(session)
         return { client, session }

@@ -4,7 +4,7 @@
  * does (PostgreSQL, Extended Query, Pipelining).
  */
 import { type Connection, type PoolClient, Query, type QueryResult, type Submittable } from 'pg'
-import type { Statement } from './sql.js'
+import type { Rows, Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
 interface Wire {
@@ -27,7 +27,7 @@ interface Step {
 
 export type Pipelined = {
   /** One for each statement; none where one of them failed. */
-  readonly results: readonly QueryResult[]
+  readonly results: readonly Rows<never>[]
   /** Why the first that failed did. */
   readonly error: Error | null
 }
@@ -49,14 +49,14 @@ function mutedOf(wire: Wire): object {
 export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Ended> {
   return new Promise((resolve) => {
     const types = (client as unknown as { readonly _types: unknown })._types
-    const results: QueryResult[] = []
+    const results: Rows<never>[] = []
     let failure: Error | null = null
     const steps = statements.map(({ name, text, values = [] }) => {
       const step = new Query({ name, text, values: values as unknown[] }) as unknown as Step
       step._result._types = types
       step.callback = (error, result) => {
         if (error !== null) failure ??= error
-        else results.push(result!)
+        else results.push({ rows: result!.rows as never[], rowCount: result!.rowCount ?? 0 })
       }
       return step
     })

@@ -40,14 +40,14 @@ export class Session {
   #uses = 0
   /** The reason the connection died, if it did. */
   lost: Error | undefined
-  /** When it was last given back, in milliseconds of `performance.now`; null before its first use. */
-  usedAtMs: number | null = null
+  /** When it was opened or last given back, in milliseconds of `performance.now`. */
+  usedAtMs = performance.now()
 
   constructor(client: PoolClient, statementCacheCapacity: number, statementTimeoutMs: number) {
     this.#client = client
     this.#internals = client as unknown as ClientInternals
     this.#capacity = statementCacheCapacity
-    this.#silenceMs = statementTimeoutMs > 0 ? statementTimeoutMs + SILENCE_GRACE_MS : 0
+    this.#silenceMs = silenceOf(statementTimeoutMs)
     // A connection that dies while it is checked out says so here; without a listener Node exits.
     client.on('error', (error: Error) => (this.lost ??= error))
   }
@@ -61,14 +61,21 @@ export class Session {
     )
   }
 
-  /** Named statements in one round trip, prepared at their first use. Never rejects. */
-  async pipeline(statements: readonly Statement[], limitMs = this.#silenceMs): Promise<Pipelined> {
+  /**
+   * Named statements in one round trip, prepared at their first use. Never rejects.
+   * @param statementTimeoutMs the server's limit of each, where it is not the session's.
+   */
+  async pipeline(
+    statements: readonly Statement[],
+    statementTimeoutMs?: number,
+  ): Promise<Pipelined> {
+    const silenceMs =
+      statementTimeoutMs === undefined ? this.#silenceMs : silenceOf(statementTimeoutMs)
     try {
       const names = statements.map(({ name }) => name)
       if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
       const running = pipeline(this.#client, statements)
-      // The limit is that of each statement.
-      const ran = await this.#guarded(limitMs * statements.length, running)
+      const ran = await this.#guarded(silenceMs * statements.length, running)
       if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
       return ran
     } catch (error) {
@@ -118,7 +125,7 @@ export class Session {
   }
 
   async #close(names: readonly string[]): Promise<void> {
-    await closeStatements(this.#client, names)
+    await this.#guarded(this.#silenceMs, closeStatements(this.#client, names))
     for (const name of names) {
       this.#prepared.delete(name)
       delete this.#internals.connection.parsedStatements[name]
@@ -139,8 +146,14 @@ export class Session {
 
   /** Ends the connection without a word. What waits on it fails. */
   cut(): void {
+    this.lost ??= new Error('the connection was cut')
     this.#internals.connection.stream.destroy()
   }
+}
+
+/** How long an answer may take at the server's limit; 0 is without one. */
+function silenceOf(statementTimeoutMs: number): number {
+  return statementTimeoutMs > 0 ? statementTimeoutMs + SILENCE_GRACE_MS : 0
 }
 
 /** Close messages and one Sync: unlike DEALLOCATE this also works in a failed transaction. */

@@ -1,13 +1,10 @@
 /** The statements of one transaction, from the one that opens it to the commit. */
-import type { QueryResult } from 'pg'
 import type { Pipelined } from './pipeline.js'
 import type { Session } from './session.js'
 import type { Rows, Statement } from './sql.js'
 import { isConnectionLoss } from './unavailable.js'
 
 const COMMIT: Statement = { name: 'transaction.commit', text: 'commit' }
-/** A server that is alive keeps its own limit; one that does not answer is given up this much later. */
-const SILENCE_GRACE_MS = 5_000
 
 interface Asked {
   readonly statement: Statement
@@ -25,7 +22,7 @@ interface Deferred {
  * those that open the transaction, and what was deferred with the commit.
  */
 export class Statements {
-  readonly #limitMs: number | undefined
+  readonly #statementTimeoutMs: number | undefined
   readonly #signal: AbortSignal | undefined
   readonly #deferred: Deferred[] = []
   /** Sent with the first statements, and then no more. */
@@ -36,18 +33,20 @@ export class Statements {
   #running: { readonly session: Session; readonly settled: Promise<unknown> } | undefined
   #cancelling: Promise<void> | undefined
   #over = false
+  /** Why the first that failed did: from there on the server would refuse every other. */
+  #failure: Error | null = null
   #isFirst: () => void = () => undefined
   /** When something has been asked for. */
   readonly asked: Promise<void>
 
-  /** @param limitMs the server's limit of a statement, where it is not the session's. */
+  /** @param statementTimeoutMs the server's limit of each, where it is not the session's. */
   constructor(
     opening: readonly Statement[],
-    limitMs: number | undefined,
+    statementTimeoutMs: number | undefined,
     signal: AbortSignal | undefined,
   ) {
     this.#opening = opening
-    this.#limitMs = limitMs === undefined ? undefined : limitMs + SILENCE_GRACE_MS
+    this.#statementTimeoutMs = statementTimeoutMs
     this.#signal = signal
     this.asked = new Promise((resolve) => (this.#isFirst = resolve))
     signal?.addEventListener('abort', this.#cancel, { once: true })
@@ -65,11 +64,15 @@ export class Statements {
 
   ask<Row>(statement: Statement): Promise<Rows<Row>> {
     if (this.#over) return Promise.reject(new Error('the transaction is over'))
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<Rows<Row>>((resolve, reject) => {
+      if (this.#failure !== null) return reject(this.#failure)
       this.#queue.push({ statement, resolve: resolve as Asked['resolve'], reject })
       if (this.#session === undefined) this.#isFirst()
       else this.#sending ??= this.#soon(this.#session)
     })
+    // Nobody has to wait for it: the transaction fails by it as well.
+    answer.catch(() => undefined)
+    return answer
   }
 
   /** For the end of the transaction, in the order of the calls. */
@@ -96,14 +99,11 @@ export class Statements {
   async commit(session: Session): Promise<void> {
     await this.end()
     this.#signal?.throwIfAborted()
+    if (this.#failure !== null) throw this.#failure
     const last = this.#deferred.map(({ statement }) => statement)
     const { results, error } = await this.#run(session, [...last, COMMIT])
     if (error !== null) throw error
-    // The server answers COMMIT with ROLLBACK when a statement had failed and nobody minded.
-    if (results.at(-1)!.command !== 'COMMIT') {
-      throw new Error('the transaction had failed and was rolled back')
-    }
-    for (const [at, { told }] of this.#deferred.entries()) told?.(rowsOf(results[at]!))
+    for (const [at, { told }] of this.#deferred.entries()) told?.(results[at]!)
   }
 
   /** No statement is asked for from here on; waits for those that were. */
@@ -132,8 +132,9 @@ export class Statements {
 
   /** @returns why the connection died with nothing done, where those who asked are to wait on. */
   async #send(session: Session, mayTryAgain: boolean): Promise<Error | null> {
-    if (this.#signal?.aborted) {
-      for (const { reject } of this.#queue.splice(0)) reject(this.#signal.reason)
+    if (this.#signal?.aborted || this.#failure !== null) {
+      const reason: unknown = this.#signal?.aborted ? this.#signal.reason : this.#failure
+      for (const { reject } of this.#queue.splice(0)) reject(reason)
       return null
     }
     const opening = this.#opening
@@ -147,8 +148,9 @@ export class Statements {
       this.#queue.unshift(...batch)
       return error
     }
+    this.#failure ??= error
     for (const [at, { resolve, reject }] of batch.entries()) {
-      if (error === null) resolve(rowsOf(results[at]!))
+      if (error === null) resolve(results[at]!)
       else reject(error)
     }
     return null
@@ -158,7 +160,7 @@ export class Statements {
   async #run(session: Session, statements: readonly Statement[]): Promise<Pipelined> {
     const opening = this.#opening
     this.#opening = []
-    const running = session.pipeline([...opening, ...statements], this.#limitMs)
+    const running = session.pipeline([...opening, ...statements], this.#statementTimeoutMs)
     this.#running = { session, settled: running }
     const { results, error } = await running
     this.#running = undefined
@@ -172,8 +174,4 @@ export class Statements {
     const { session, settled } = this.#running
     this.#cancelling = session.cancel(settled)
   }
-}
-
-function rowsOf({ rows, rowCount }: QueryResult): Rows<never> {
-  return { rows: rows as never[], rowCount: rowCount ?? 0 }
 }

@@ -5,12 +5,7 @@ import type { Session } from './session.js'
 import { Statements } from './transaction-statements.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
 import { openingStatements, sightStatement } from './tenancy.js'
-import {
-  DatabaseUnavailable,
-  isConnectionLoss,
-  isGivenUp,
-  isSerializationFailure,
-} from './unavailable.js'
+import { asUnavailable, isSerializationFailure } from './unavailable.js'
 
 const SERIALIZABLE_ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
@@ -60,8 +55,7 @@ export async function transact<T>(
       return await attempt(source, opening, tenantId, work, signal)
     } catch (error) {
       if (attempts >= attemptsMax || !isSerializationFailure(error)) {
-        if (!isGivenUp(error)) throw error
-        throw new DatabaseUnavailable('the server gave a transaction up', error)
+        throw asUnavailable(error, 'a transaction was lost or given up')
       }
       await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
@@ -77,11 +71,8 @@ export async function transactTogether(
   const all = [sightStatement(tenantId), ...statements]
   return source.use(undefined, undefined, async (session) => {
     const { results, error } = await session.pipeline(all)
-    if (error === null) {
-      return results.slice(1).map(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 }))
-    }
-    if (!isConnectionLoss(error) && !isGivenUp(error)) throw error
-    throw new DatabaseUnavailable('a transaction got no answer', error)
+    if (error !== null) throw asUnavailable(error, 'a transaction got no answer')
+    return results.slice(1)
   })
 }
 
@@ -141,9 +132,6 @@ async function committed<T>(
   } catch (error) {
     await statements.end()
     await session.control('rollback').catch(() => session.cut())
-    if (isConnectionLoss(error)) {
-      throw new DatabaseUnavailable('the connection was lost in a transaction', error)
-    }
     throw error
   }
 }

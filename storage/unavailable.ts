@@ -53,6 +53,12 @@ export function isGivenUp(error: unknown): boolean {
   return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
 }
 
+/** What to throw of what a session threw: that the database is unavailable, where it is. */
+export function asUnavailable(error: unknown, message: string): unknown {
+  const isUnavailable = isConnectionLoss(error) || isGivenUp(error)
+  return isUnavailable ? new DatabaseUnavailable(message, error) : error
+}
+
 /**
  * Whether no connection was to be had in time, and none was refused: all are in use, or a new one does
  * not come about. What the pool says does not tell the two apart.

@@ -97,6 +97,11 @@ class Http2Exchange implements Exchange {
     if (hasBody) this.receive()
   }
 
+  /** Whether the client waits for us, and not we for it: quiet is no sign that it is gone. */
+  get isOwed(): boolean {
+    return !this.done || (this.relayed !== null && !this.stream.writableNeedDrain)
+  }
+
   get peerAddress(): string {
     return plainAddress(this.stream.session?.socket?.remoteAddress ?? '')
   }
@@ -237,8 +242,13 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
 
   server.on('session', (session) => {
     const resets = new ResetCount(session, monotonicMs)
+    const exchanges = new Set<Http2Exchange>()
     sessions.add(session)
-    session.setTimeout(SESSION_IDLE_MS, () => session.destroy())
+    session.setTimeout(SESSION_IDLE_MS)
+    session.on('timeout', () => {
+      if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(SESSION_IDLE_MS)
+      else endNow(session, exchanges.size > 0)
+    })
     session.on('error', () => session.destroy())
     session.on('close', () => sessions.delete(session))
     session.on(
@@ -253,7 +263,10 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
         const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
         if (!ended && !hasBody) stream.resume()
-        handler(new Http2Exchange(stream, shared, resets, head, hasBody))
+        const exchange = new Http2Exchange(stream, shared, resets, head, hasBody)
+        exchanges.add(exchange)
+        stream.once('close', () => exchanges.delete(exchange))
+        handler(exchange)
       },
     )
     if (shared.draining) session.close()
@@ -281,9 +294,15 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     async close() {
       shared.draining = true
       server.close()
-      for (const session of sessions) session.destroy()
+      for (const session of sessions) endNow(session, true)
     },
   }
+}
+
+/** @param isCut answers are under way: they are reset as broken, or what came of them looked complete. */
+function endNow(session: ServerHttp2Session, isCut: boolean): void {
+  if (isCut) session.destroy(new Error('answers are cut off'))
+  else session.destroy()
 }
 
 /** The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3). */

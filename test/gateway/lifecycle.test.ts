@@ -169,6 +169,16 @@ test('uws: a request that is being worked on for longer than 12 s is not cut', a
   t.is((await answer).status, 200)
 })
 
+test('http2: a request that is being worked on for longer than a minute is not cut', async (t) => {
+  t.timeout(90_000)
+  const stage = await openStage({ transport: 'http2', server: { request_timeout_secs: 120 } })
+  t.teardown(() => stage.close())
+  const answer = stage.call({ method: 'POST', path: '/wait' })
+  await new Promise((wake) => setTimeout(wake, 63_000))
+  for (const wake of stage.notes.release) wake()
+  t.is((await answer).status, 200)
+})
+
 test('the native binary of this machine is the pinned one', (t) => {
   t.is(verifyNative().tag, 'verified')
 })

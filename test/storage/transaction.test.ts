@@ -128,7 +128,7 @@ test.serial('of those side by side, all fail with the one that does', async (t) 
     const all = await Promise.allSettled([tx.query(mark(40)), tx.query(FAILS), tx.query(mark(41))])
     outcomes.push(...all.map(({ status }) => status))
   })
-  await t.throwsAsync(failing, { message: /rolled back/ })
+  await t.throwsAsync(failing, { code: '22012' })
   t.deepEqual(outcomes, ['rejected', 'rejected', 'rejected'])
   t.deepEqual(await marks(), before)
 })
@@ -201,5 +201,112 @@ test.serial(
     await blocker.query('rollback')
     await blocker.end()
     t.is((await db.system((tx) => tx.query(slow))).rowCount, 1)
+  },
+)
+
+test.serial(
+  'a statement that fails and that nobody waits for ends nothing but its work',
+  async (t) => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => void unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    const forgotten = db.system(async (tx) => {
+      void tx.query(FAILS)
+      await tx.query(MARKS).catch(() => undefined)
+      return 'done'
+    })
+    await t.throwsAsync(forgotten, { code: '22012' })
+    const early = db.system(async (tx) => {
+      const begun = tx.query(FAILS)
+      await Promise.resolve()
+      throw new Error(`on purpose, before ${typeof begun} is waited for`)
+    })
+    await t.throwsAsync(early, { message: /on purpose/ })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    process.off('unhandledRejection', note)
+    t.deepEqual(unhandled, [])
+  },
+)
+
+test.serial(
+  'work that goes on after a failure fails by it, whatever else it asks for',
+  async (t) => {
+    const before = await marks()
+    const later: unknown[] = []
+    const swallowed = db.system(async (tx) => {
+      tx.atCommit(mark(80))
+      await tx.query(FAILS).catch(() => undefined)
+      later.push(await tx.query(mark(81)).catch(({ code }: { code: string }) => code))
+      const failing = tx.query(FAILS).catch(() => undefined)
+      await Promise.resolve().then(() => Promise.resolve())
+      later.push(await tx.query(mark(82)).catch(({ code }: { code: string }) => code))
+      await failing
+      return 'done'
+    })
+    await t.throwsAsync(swallowed, { code: '22012' })
+    t.deepEqual(later, ['22012', '22012'])
+    t.deepEqual(await marks(), before)
+    const slow = { name: 'too_slow', text: 'select pg_sleep(20)' }
+    const limit = {
+      name: 'limit.short',
+      text: `select set_config('statement_timeout', '50', true)`,
+    }
+    const givenUp = db.system(async (tx) => {
+      await tx.query(limit)
+      await tx.query(slow).catch(() => undefined)
+    })
+    const error = await t.throwsAsync(givenUp, { instanceOf: DatabaseUnavailable })
+    t.true((error as DatabaseUnavailable).overloaded)
+  },
+)
+
+test.serial(
+  'a connection that was opened ahead and has rested is asked before it is used',
+  async (t) => {
+    const ahead = await openDatabase({
+      settings: { ...fresh.settings, max_connections: 1, min_connections: 1 },
+      urls: sameUrls(relay.url),
+      plane: 'all',
+      log: silentLogger,
+    })
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 700))
+      t.is(await turnsOf(() => ahead.single(MARKS)), 2)
+      t.is(await turnsOf(() => ahead.single(MARKS)), 1)
+    } finally {
+      await ahead.close()
+    }
+  },
+)
+
+test.serial(
+  'a server that falls silent as statements are closed costs the connection',
+  async (t) => {
+    const own = await relayTo(t, fresh.url)
+    const small = await openDatabase({
+      settings: {
+        ...fresh.settings,
+        max_connections: 1,
+        statement_cache_capacity: 2,
+        statement_timeout_secs: 1,
+      },
+      urls: sameUrls(own.url),
+      plane: 'all',
+      log: silentLogger,
+    })
+    try {
+      for (const at of [1, 2]) await small.single({ name: `s${at}`, text: `select ${at}` })
+      own.fallSilent()
+      const from = performance.now()
+      await t.throwsAsync(small.single({ name: 's3', text: 'select 3' }), {
+        instanceOf: DatabaseUnavailable,
+      })
+      t.true(performance.now() - from < 15_000)
+      own.speakAgain()
+      t.is((await small.single({ name: 's3', text: 'select 3' })).rowCount, 1)
+    } finally {
+      own.reset()
+      await small.close()
+    }
   },
 )
