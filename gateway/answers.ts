@@ -13,6 +13,7 @@ import {
   type Problem,
   problemBody,
   problemHeaders,
+  quotable,
 } from './problems.js'
 import { errorPage } from './pages/error.js'
 import { pagePolicy, type Rendered } from './replies.js'
@@ -187,7 +188,7 @@ export class Answers {
   ): void {
     const body = {
       error,
-      ...(description === undefined ? {} : { error_description: description }),
+      ...(description === undefined ? {} : { error_description: quotable(description) }),
     }
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
     this.send(visit, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))

@@ -7,7 +7,7 @@ import {
   type Unauthenticated,
 } from '../actors/tokens/protocol.js'
 import type { ActorRef, AskOptions } from '../runtime/kernel/actor.js'
-import type { Problem, ProblemName } from './problems.js'
+import { type Problem, type ProblemName, quotable } from './problems.js'
 import type { Credentials, Security } from './route.js'
 import type { HostJudge } from './tenant-hosts.js'
 
@@ -168,9 +168,4 @@ export function refuseAuthority(security: Security, principal: Principal): Probl
     }
   }
   return null
-}
-
-/** The characters that error_description may hold (RFC 6750 section 3). */
-function quotable(text: string): string {
-  return text.replaceAll(/[^ !#-[\]-~]/g, "'")
 }

@@ -211,6 +211,14 @@ export function oauthCode(name: ProblemName): string {
   return name === 'bad-request' ? 'invalid_request' : problemCode(name)
 }
 
+/**
+ * A text for people as an `error_description`, which holds printable ASCII without quotes and
+ * backslashes (RFC 6749 section 5.2, RFC 6750 section 3).
+ */
+export function quotable(text: string): string {
+  return text.replaceAll(/[^ !#-[\]-~]/g, "'")
+}
+
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
 /** The document of a problem, in the member order of decisions.md 14. */
@@ -226,7 +234,7 @@ export function problemBody(problem: Problem, context: ProblemContext): Record<s
     instance: context.instance,
     error: problem.error ?? problemCode(name),
   }
-  if (errorDescription !== undefined) body['error_description'] = errorDescription
+  if (errorDescription !== undefined) body['error_description'] = quotable(errorDescription)
   body['request_id'] = context.requestId
   if (retryAfterSecs !== undefined) body['retry_after'] = retryAfterSecs
   if (errors !== undefined) body['errors'] = errors.map(asFragment)

@@ -6,7 +6,7 @@ import { activeClient } from '../applications/active-client.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
 import { areKnownAudiences, readAskedAudience } from '../tokens/audience.js'
-import { type OAuthForm, readForm, readScope } from '../tokens/form.js'
+import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
   OAuthRefused,
   ProofRefused,
@@ -39,8 +39,7 @@ export async function readAsking(
   turn: Turn,
 ): Promise<Asking | OAuthRefused | ProofRefused> {
   const form = readForm(request.form)
-  if ('repeated' in form)
-    return refuse('invalid_request', `the parameter ${form.repeated} is repeated`)
+  if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
   const identified = await tokens.ask('identifyClient', request, turn)
   if (identified.tag !== 'identified') return identified
   const client =

@@ -13,14 +13,20 @@ import type { VaultExports } from '../vault/exports.js'
 import { grantAgent } from './agent-login.js'
 import { grantOrganization } from './organization-token.js'
 import { grantCode } from './authorization-code.js'
+import { readAssertion } from './assertion.js'
 import { grantBackchannel } from './backchannel-grant.js'
 import { createBearer } from './bearer.js'
 import { briefMemory } from './brief-memory.js'
-import { presentsClient, readClient, triesBasic } from './client-authentication.js'
+import {
+  type PresentedClient,
+  presentsClient,
+  readClient,
+  triesBasic,
+} from './client-authentication.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients.js'
 import { grantDelegated } from './delegated.js'
-import { type OAuthForm, readForm } from './form.js'
+import { describeRepeated, type OAuthForm, readForm } from './form.js'
 import { foundTogether } from './found-together.js'
 import { inspectorOf, introspect } from './introspection.js'
 import { tokenMetrics } from './metrics.js'
@@ -169,7 +175,15 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return refuse(presented.error, presented.description, triesBasic(authorization))
       const client = await clients.authenticate(presented)
       if (client !== null) return client
-      return refuse('invalid_client', 'client authentication failed', triesBasic(authorization))
+      return refuse('invalid_client', failureOf(presented), triesBasic(authorization))
+    }
+
+    /** What is wrong with an assertion by itself; whether the client exists and its key is told to nobody. */
+    function failureOf(presented: PresentedClient): string {
+      const failed = 'client authentication failed'
+      if (presented.method !== 'assertion') return failed
+      const read = readAssertion(presented.assertion, issuer, clock.nowSecs())
+      return 'fault' in read ? `${failed}, client_assertion: ${read.fault}` : failed
     }
 
     function needsProof(client: Client | null): boolean {
@@ -204,7 +218,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async exchange(request, turn) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const grantType = form.get('grant_type')
         if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
         if (!isGrantType(grantType))
@@ -235,7 +249,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async identifyClient(request) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const client = await clientOf(request, form)
         if ('tag' in client) return client
         const { dpopProof } = request
@@ -247,7 +261,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async introspect(request, turn) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const asBearer = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: { tenantId: string; clientId: string | null } | null
@@ -281,7 +295,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async revoke(request, turn) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', repeated(form))
+        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const client = await clientOf(request, form)
         if ('tag' in client) return client
         const standingChanged = forget
@@ -298,9 +312,4 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
 function isGrantType(text: string): text is GrantType {
   return (GRANT_TYPES as readonly string[]).includes(text)
-}
-
-/** The name came from the client: it is shown only where it is a plain word. */
-function repeated({ repeated: name }: { repeated: string }): string {
-  return /^[a-z_]{1,64}$/.test(name) ? `${name} is repeated` : 'a parameter is repeated'
 }

@@ -53,30 +53,40 @@ export async function grantCode(
   if (code === null) return refuse('invalid_request', 'code is missing')
   const { found, clock } = needs
   const row = await found.code(hashRefreshToken(code))
-  if (row === undefined || !belongs(row, client.row.id, form)) return invalidGrant()
+  if (row === undefined || row.clientId !== client.row.id)
+    return refuse('invalid_grant', 'the code is unknown, or not one of this client')
+  const mismatch = mismatchOf(row, form)
+  if (mismatch !== null) return refuse('invalid_grant', mismatch)
   if (row.jkt !== null && proof.jkt === null)
     return proof.refusal('the code is bound to a key: a proof of it is needed')
-  if (row.jkt !== null && row.jkt !== proof.jkt) return invalidGrant()
+  if (row.jkt !== null && row.jkt !== proof.jkt)
+    return refuse('invalid_grant', 'the code is bound to another key')
   if (row.redeemedAt !== null) return revoke(needs, row, turn)
-  if (row.expiresAt <= clock.now() || !row.standing) return invalidGrant()
+  if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
+  if (!row.standing)
+    return refuse('invalid_grant', 'the session or the person behind the code is gone')
   const breadth = narrowed(form, row, { issuer: needs.issuer, scopes: row.scopes })
   if ('tag' in breadth) return breadth
   return redeem(needs, row, breadth, client, proof, turn)
 }
 
-/** Same client, same redirect URI, and the verifier of the challenge, or neither of both. */
-export function belongs(
-  row: Pick<CodeRow, 'clientId' | 'redirectUri' | 'codeChallenge'>,
-  clientId: string,
+/** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
+function mismatchOf(
+  row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
-): boolean {
-  if (row.clientId !== clientId || form.get('redirect_uri') !== row.redirectUri) return false
+): string | null {
+  if (form.get('redirect_uri') !== row.redirectUri)
+    return 'redirect_uri is not the one of the authorization request'
   const verifier = form.get('code_verifier')
-  if (row.codeChallenge === null) return verifier === null
-  if (verifier === null || !VERIFIER.test(verifier)) return false
+  if (row.codeChallenge === null)
+    return verifier === null ? null : 'the authorization request had no code_challenge'
+  if (verifier === null) return 'code_verifier is missing'
+  if (!VERIFIER.test(verifier)) return 'code_verifier must be 43 to 128 unreserved characters'
   const computed = createHash('sha256').update(verifier, 'ascii').digest()
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
+    ? null
+    : 'code_verifier does not fit the code_challenge'
 }
 
 async function redeem(
@@ -144,12 +154,5 @@ async function revoke(
   })
   standingChanged([id])
   turn.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
-  return invalidGrant()
-}
-
-function invalidGrant(): OAuthRefused {
-  return refuse(
-    'invalid_grant',
-    'the code is invalid, expired, was used or is not for this request',
-  )
+  return refuse('invalid_grant', 'the code was used before: what it gave has ended')
 }

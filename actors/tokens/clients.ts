@@ -95,7 +95,7 @@ export function createClients({
 
   async function byAssertion(clientId: string | null, assertion: string): Promise<Client | null> {
     const claimed = readAssertion(assertion, issuer, clock.nowSecs())
-    if (claimed === null || (clientId !== null && clientId !== claimed.clientId)) return null
+    if ('fault' in claimed || (clientId !== null && clientId !== claimed.clientId)) return null
     const known = await lookUp(claimed.clientId)
     if (known.kind === 'unknown') return null
     if (!(await isSigned(claimed.jwt, known))) return null

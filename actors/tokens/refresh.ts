@@ -35,6 +35,8 @@ import type { TenantCommits } from './tenant-commits.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
+const REUSED = 'the refresh token was used before: its family was revoked'
+const NOT_THEIRS = 'the refresh token is unknown, or not one of this client'
 
 export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: TenantCommits
@@ -71,17 +73,17 @@ export async function grantRefresh(
 
   const { found, clock } = needs
   const row = await found.refreshToken(hashRefreshToken(token))
-  if (row === undefined) return invalidGrant()
+  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
     case 'refused':
-      return invalidGrant()
+      return refuse('invalid_grant', whyRefused(row, client.row.id, clock.now()))
     case 'wrong_key':
       return proof.refusal('the refresh token is bound to another key')
     case 'replayed':
-      return revoke(needs, row, 'replay', turn)
+      return revoke(needs, row, client, 'replay', turn)
     case 'repeated':
-      return repeat(needs, row, turn)
+      return repeat(needs, row, client, turn)
     case 'live':
       return rotate(needs, row, form, client, proof, turn)
   }
@@ -226,21 +228,22 @@ async function afterLostRace(
   turn: Turn,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const row = await needs.found.refreshToken(before.tokenSha256)
-  if (row === undefined) return invalidGrant()
+  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
-  if (verdict === 'repeated') return repeat(needs, row, turn)
-  if (verdict === 'replayed') return revoke(needs, row, 'replay', turn)
-  return invalidGrant()
+  if (verdict === 'repeated') return repeat(needs, row, client, turn)
+  if (verdict === 'replayed') return revoke(needs, row, client, 'replay', turn)
+  return refuse('invalid_grant', whyRefused(row, client.row.id, needs.clock.now()))
 }
 
 /** The same answer again, from the seal. */
 async function repeat(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
+  client: Client,
   turn: Turn,
 ): Promise<Issued | OAuthRefused> {
   const { sealer } = needs
-  if (row.successorAnswer === null) return revoke(needs, row, 'replay', turn)
+  if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', turn)
   const opened = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
   return JSON.parse(Buffer.from(opened).toString('utf8')) as Issued
 }
@@ -248,6 +251,7 @@ async function repeat(
 async function revoke(
   { database, random, clock, standingChanged }: RefreshNeeds,
   row: RefreshTokenRow,
+  client: Client,
   reason: string,
   turn: Turn,
 ): Promise<OAuthRefused> {
@@ -277,7 +281,7 @@ async function revoke(
   })
   standingChanged([sessionId, familyId])
   turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
-  return invalidGrant()
+  return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
 }
 
 /** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */
@@ -292,6 +296,12 @@ function answerContext({ familyId, generation }: RefreshTokenRow): string {
   return `refresh_token:${familyId}:${generation}:answer`
 }
 
-function invalidGrant(): OAuthRefused {
-  return refuse('invalid_grant', 'the refresh token is invalid, expired or was used before')
+/** Of a live family, or of one that ended, which only its own client is told. */
+function whyRefused(row: RefreshTokenRow, clientId: string, now: Date): string {
+  if (row.clientId !== clientId) return NOT_THEIRS
+  if (row.revokedAt !== null) return 'the refresh token was revoked'
+  if (row.sessionEndedAt !== null) return 'the session of the refresh token has ended'
+  return row.expiresAt <= now
+    ? 'the refresh token has expired'
+    : 'whoever the refresh token stands for is not active any more'
 }

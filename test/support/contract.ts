@@ -66,7 +66,8 @@ class Expectation {
     if (media.schema === undefined || !/[/+]json$/.test(type)) return null
     const validate = this.#validator(media.schema)
     const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
-    return validate(JSON.parse(text)) ? null : this.#ajv.errorsText(validate.errors)
+    const parsed: unknown = JSON.parse(text)
+    return validate(parsed) ? describedFault(parsed) : this.#ajv.errorsText(validate.errors)
   }
 
   #resolved(response: Response | undefined): Response | undefined {
@@ -83,6 +84,14 @@ class Expectation {
     }
     return validate
   }
+}
+
+/** RFC 6749 section 5.2: the characters that an error_description may hold, wherever it stands. */
+function describedFault(body: unknown): string | null {
+  const { error_description: text } = (body ?? {}) as { readonly error_description?: unknown }
+  return typeof text !== 'string' || /^[ !#-[\]-~]*$/.test(text)
+    ? null
+    : `error_description has characters that it may not have: ${text}`
 }
 
 const expectations = new WeakMap<Route, Expectation>()
