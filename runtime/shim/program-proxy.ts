@@ -149,7 +149,9 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
   function tunnel(socket: Duplex, head: Buffer, { host, port, text }: Authority): void {
     const upstream = connect({ host, port })
     watch(upstream)
+    let isOpen = false
     upstream.once('connect', () => {
+      isOpen = true
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       if (head.length > 0) upstream.write(head)
       upstream.pipe(socket)
@@ -157,8 +159,9 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     })
     upstream.once('error', (error) => {
       needs.tell(`${text}: ${error.message}`)
-      if (!socket.writableEnded)
-        socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+      // What is let through is spoken by the host alone: its end is passed on as the end that it was.
+      if (isOpen) (socket as Socket).resetAndDestroy()
+      else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
     })
     upstream.once('close', () => socket.destroy())
     socket.once('close', () => upstream.destroy())
@@ -280,7 +283,8 @@ function apart(request: IncomingMessage): Readable {
     if (!request.complete) body.destroy(new Error('the program left'))
   })
   body.on('error', () => {})
-  body.once('close', () => request.resume())
+  // In this order: a request that loses its last pipe stands still.
+  body.once('close', () => request.unpipe(body).resume())
   return request.pipe(body)
 }
 
@@ -314,7 +318,7 @@ async function answerPlain(
     }
     if (!isPassed(passthrough, host)) throw notChosen(host, known)
     if (request.headers.expect !== undefined) response.writeContinue()
-    const headers = pairsOf(request.rawHeaders).filter(([name]) => !/^(proxy-|expect$)/i.test(name))
+    const headers = pairsOf(request.rawHeaders).filter(([name]) => isPassedOn(name, request))
     const upstream = plainRequest(target, {
       method: request.method,
       headers: headers.flat() as never,
@@ -335,6 +339,14 @@ async function answerPlain(
     if (response.headersSent) response.destroy()
     else refuse(response, refusal, request)
   }
+}
+
+/** Of this connection alone are fields about it, and what it names itself (RFC 9110 section 7.6.1). */
+function isPassedOn(name: string, { headers: { connection = '' } }: IncomingMessage): boolean {
+  const lower = name.toLowerCase()
+  if (/^(proxy-.*|connection|expect|keep-alive|upgrade)$/.test(lower)) return false
+  const named = connection.toLowerCase().split(',')
+  return lower === 'transfer-encoding' || !named.some((one) => one.trim() === lower)
 }
 
 function challenge(request: IncomingMessage, response: ServerResponse): void {
