@@ -24,6 +24,8 @@ const METHOD_TOKEN = /^[A-Z][A-Z-]{0,19}$/
 const CONTENT_LENGTH = /^[0-9]{1,15}$/
 // Visible ASCII without the characters RFC 3986 excludes and some servers fold: " # < > \ ^ ` { | }
 const TARGET = /^[!$-;=?-[\]_a-z~]+$/
+// In a query also what browsers leave as it is: \ ^ ` { | } (WHATWG URL, query percent-encode set).
+const QUERY = /^[!$-;=?-~]+$/
 
 /**
  * Collects the header fields of one request and remembers the first thing wrong with them. A request
@@ -75,7 +77,7 @@ export class HeadCheck implements HeaderFields {
     if (!isKnownMethod(method) && !METHOD_TOKEN.test(method)) return 'ambiguous'
     if (this.count > HEADER_COUNT_MAX || this.bytes > HEAD_BYTES_MAX) return 'too_large'
     if (path.length + query.length > TARGET_BYTES_MAX) return 'too_large'
-    if (!isPath(path) || (query !== '' && !TARGET.test(query))) return 'malformed'
+    if (!isPath(path) || (query !== '' && !QUERY.test(query))) return 'malformed'
     return null
   }
 }

@@ -312,6 +312,16 @@ test('a page of the application reads userinfo from its own origin, a page of an
   }
 })
 
+test('claims as a browser sends them, with braces that it does not encode', async (t) => {
+  const party = await relyingParty(running, person)
+  const { url } = await journey(party, { prompt: 'none' })
+  const claims = '{"userinfo":{"name":{"values":["a|b^c`d\\\\e"]}}}'
+  const answer = await fetch(`${url.href}&claims=${claims}`, { redirect: 'manual' })
+  t.is(answer.status, 302)
+  const location = new URL(answer.headers.get('location')!)
+  t.is(location.searchParams.get('error'), 'login_required')
+})
+
 test('a page that ends a request speaks the language that the request asks for', async (t) => {
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
