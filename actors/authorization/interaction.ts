@@ -19,8 +19,8 @@ import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
 import type { InteractionNeeds, Underway } from './underway.js'
 
-/** A person has this long to sign in and decide. */
-const REQUEST_MS = 30 * 60_000
+/** A person has this long to sign in and decide: the hour of a sign-in, and then some. */
+const REQUEST_MS = 75 * 60_000
 const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
 

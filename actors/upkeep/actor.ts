@@ -47,6 +47,11 @@ const CHALLENGE_RETENTION_SECS = 3_600
 const SESSION_RETENTION_MS = 2 * 86_400_000
 /** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
 const ANSWER_RETENTION_MS = 30_000
+/**
+ * A pushed request is used up together with the one that continues it while its person signs in and
+ * decides, for an hour and more; and who polls late is still told that the code ran out.
+ */
+const REQUEST_RETENTION_MS = 2 * 3_600_000
 /** A code that comes a second time within a day still revokes what the first use gave. */
 const CODE_RETENTION_MS = 86_400_000
 /** How long an ended delegation can still be looked up; the audit log keeps it for good. */
@@ -89,10 +94,10 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   refresh_answers: (tx, now) => wipeOldAnswers(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   sessions: (tx, now) => removeExpiredSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   authorization_requests: (tx, now) =>
-    removeEndedAuthorizationRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+    removeEndedAuthorizationRequests(tx, ago(now, REQUEST_RETENTION_MS), BATCH_ROWS),
   authorization_codes: (tx, now) => removeEndedCodes(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
   backchannel_requests: (tx, now) =>
-    removeEndedBackchannelRequests(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+    removeEndedBackchannelRequests(tx, ago(now, REQUEST_RETENTION_MS), BATCH_ROWS),
   delegation_requests: (tx, now) =>
     removeEndedDelegationRequests(tx, ago(now, CODE_RETENTION_MS), BATCH_ROWS),
   delegations: (tx, now) =>
