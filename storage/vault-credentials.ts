@@ -29,6 +29,19 @@ export type VaultCredentialRow = {
 /** With the sealed secret; null once it was revoked, and where it is the token of another one. */
 export type SecretCredentialRow = VaultCredentialRow & { secret: Uint8Array | null }
 
+/** What decides whether a credential may be used, and how it is. */
+export type HeldCredentialRow = Pick<
+  SecretCredentialRow,
+  | 'id'
+  | 'credentialType'
+  | 'authScheme'
+  | 'allowedHosts'
+  | 'status'
+  | 'tokenOf'
+  | 'updatedAt'
+  | 'secret'
+>
+
 export type NewVaultCredential = Omit<
   VaultCredentialRow,
   'tenantName' | 'status' | 'updatedAt' | 'lastUsedAt'
@@ -112,13 +125,14 @@ export async function holdVaultCredentials(
   tx: Transaction,
   tenantId: string,
   ids: readonly string[],
-): Promise<SecretCredentialRow[]> {
-  const { rows } = await tx.query<SecretCredentialRow>({
+): Promise<HeldCredentialRow[]> {
+  const { rows } = await tx.query<HeldCredentialRow>({
     name: 'vault_credential.hold',
-    text: `select ${COLUMNS}, c.secret
-           from vault_credentials c join tenants t on t.id = c.tenant_id
-           where c.tenant_id = $1 and c.id = any($2::uuid[])
-           order by c.id for no key update of c`,
+    text: `select id, credential_type as "credentialType", auth_scheme as "authScheme",
+             allowed_hosts as "allowedHosts", status, token_of as "tokenOf",
+             updated_at as "updatedAt", secret
+           from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
+           order by id for no key update`,
     values: [tenantId, ids],
   })
   return rows

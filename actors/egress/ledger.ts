@@ -6,6 +6,7 @@
  * Calls of a tenant that come while a transaction of it runs share the next one, and so do the
  * endings: under load a commit serves many calls.
  */
+import { setImmediate as turnEnds } from 'node:timers/promises'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
@@ -21,7 +22,7 @@ import {
 import { appendEvents, type NewEvent, toldEvents } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { DatabaseUnavailable } from '../../storage/unavailable.js'
-import { holdVaultCredentials, type SecretCredentialRow } from '../../storage/vault-credentials.js'
+import { type HeldCredentialRow, holdVaultCredentials } from '../../storage/vault-credentials.js'
 import type { Caller } from '../domain/audit.js'
 import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
 import { granteeOf } from '../domain/grantee.js'
@@ -45,7 +46,7 @@ export type Admission = {
 export type Admitted = {
   readonly tag: 'admitted'
   readonly facts: CallFacts
-  readonly row: SecretCredentialRow
+  readonly row: HeldCredentialRow
   /** Null: bytes are not limited. */
   readonly budget: { readonly takenBytes: number } | null
 }
@@ -74,7 +75,10 @@ export type LedgerNeeds = {
   readonly log: Logger
 }
 
-type Waiting = Admission & {
+type Waiting = {
+  readonly admission: Admission
+  /** Calls of one caller with one credential are entitled by the same. */
+  readonly key: string
   readonly resolve: (outcome: Admitted | Refusal) => void
   readonly reject: (error: unknown) => void
 }
@@ -131,7 +135,7 @@ class TenantBook {
 
   admit(admission: Admission): Promise<Admitted | Refusal> {
     return new Promise((resolve, reject) => {
-      this.#admissions.push({ ...admission, resolve, reject })
+      this.#admissions.push({ admission, key: keyOf(admission), resolve, reject })
       this.#run()
     })
   }
@@ -183,6 +187,8 @@ class TenantBook {
 
   async #batch(): Promise<void> {
     const { database, log } = this.#needs
+    // What comes in this turn of the event loop goes along.
+    await turnEnds()
     const admissions = this.#admissions.splice(0, BATCH_MAX)
     const endings = this.#endings.splice(0, BATCH_MAX)
     try {
@@ -226,7 +232,7 @@ class TenantBook {
     const events: NewEvent[] = endings.map(({ event }) => event)
     // Locked before their grants are, as a revocation does it: neither waits for the other in turn.
     const touched = [
-      ...admissions.map(({ credentialId }) => credentialId),
+      ...admissions.map(({ admission }) => admission.credentialId),
       ...endings.flatMap(({ facts, leftBytes }) => (leftBytes > 0 ? facts.credentialId : [])),
     ]
     // Asked for side by side, so that it takes one round trip; what is given back is there for those
@@ -239,8 +245,9 @@ class TenantBook {
     const rows = new Map(held.map((row) => [row.id, row]))
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
-    for (const admission of admissions) {
-      const judged = this.#judge(tx, admission, rows.get(admission.credentialId), known, now)
+    for (const { admission, key } of admissions) {
+      const authorities = known.get(key) ?? []
+      const judged = this.#judge(tx, admission, rows.get(admission.credentialId), authorities, now)
       // Nothing is waited for where nothing is limited.
       const outcome = judged instanceof Promise ? await judged : judged
       if (outcome.tag === 'admitted') {
@@ -281,11 +288,11 @@ class TenantBook {
   #judge(
     tx: Transaction,
     admission: Admission,
-    row: SecretCredentialRow | undefined,
-    known: ReadonlyMap<string, readonly AuthorityRow[]>,
+    row: HeldCredentialRow | undefined,
+    authorities: readonly AuthorityRow[],
     now: Date,
   ): Admitted | Refusal | Promise<Admitted | Refusal> {
-    const verdict = judgeCall(admission.call, row, known.get(keyOf(admission)) ?? [], now)
+    const verdict = judgeCall(admission.call, row, authorities, now)
     if (verdict.tag !== 'allowed') return verdict
     const [first] = verdict.authorities
     if (first!.maxRequests === null && first!.maxBytes === null) {
@@ -297,7 +304,7 @@ class TenantBook {
   async #judgeLimited(
     tx: Transaction,
     admission: Admission,
-    row: SecretCredentialRow,
+    row: HeldCredentialRow,
     authorities: readonly AuthorityRow[],
     now: Date,
   ): Promise<Admitted | Refusal> {
@@ -328,7 +335,6 @@ class TenantBook {
   }
 }
 
-/** Calls of one caller with one credential are entitled by the same. */
 function keyOf({ credentialId, caller }: Admission): string {
   const { agentId, delegationId } = granteeOf(caller.principal)
   return `${credentialId} ${agentId} ${delegationId}`
@@ -338,12 +344,13 @@ function keyOf({ credentialId, caller }: Admission): string {
 async function whatEntitles(
   tx: Transaction,
   tenantId: string,
-  admissions: readonly Admission[],
+  admissions: readonly Waiting[],
 ): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
   const askers = new Map<string, Asker>()
-  for (const admission of admissions) {
+  for (const { admission, key } of admissions) {
+    if (askers.has(key)) continue
     const { credentialId, caller } = admission
-    askers.set(keyOf(admission), { credentialId, ...granteeOf(caller.principal) })
+    askers.set(key, { credentialId, ...granteeOf(caller.principal) })
   }
   if (askers.size === 0) return new Map()
   const found = await findEgressAuthorities(tx, tenantId, [...askers.values()])

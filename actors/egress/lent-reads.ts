@@ -4,8 +4,9 @@
  * again and again: a third of what a large body costs.
  *
  * Only what is known to be body from its first byte to its last is lent to undici, because what it
- * takes of a header it keeps until the header is complete. Everything else is read as ever, copied.
- * What is lent is good until the callback that was given it returns.
+ * takes of a header it keeps until the header is complete. Everything else is copied, and handed on the
+ * same way: to pass through the stream costs as much as reading the header does. What is lent is good
+ * until the callback that was given it returns.
  */
 import type { Socket } from 'node:net'
 
@@ -28,15 +29,15 @@ export const LENT_READS = {
   callback(this: Socket, bytes: number): boolean {
     const chunk = memory.subarray(0, bytes)
     const loan = loans.get(this)
-    const isBody = loan !== undefined && bytes <= loan.bodyBytes
     // What came before goes first.
-    if (!isBody || this.readableLength > 0) return this.push(Buffer.from(chunk))
-    loan.chunk = chunk
+    if (loan === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
+    const isBody = bytes <= loan.bodyBytes
+    loan.chunk = isBody ? chunk : Buffer.from(chunk)
     this.emit('readable')
-    const isLeft = loan.chunk !== null
+    const left = loan.chunk
     loan.chunk = null
-    // Whoever reads is waiting for room.
-    return !isLeft || this.push(Buffer.from(chunk))
+    // Whoever reads is waiting for room, or there is nobody yet.
+    return left === null || this.push(isBody ? Buffer.from(left) : left)
   },
 }
 

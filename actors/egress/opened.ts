@@ -5,10 +5,7 @@
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Sealer } from '../../storage/sealer.js'
-import {
-  credentialSecretContext,
-  type SecretCredentialRow,
-} from '../../storage/vault-credentials.js'
+import { credentialSecretContext, type HeldCredentialRow } from '../../storage/vault-credentials.js'
 import type { ManagedOutcome, ManagedTokens } from '../vault/managed-tokens.js'
 import { inject, type Injection } from './injection.js'
 import { Needles } from './redaction.js'
@@ -41,7 +38,7 @@ export interface Openings {
    * @throws {NoToken}
    * @throws when the secret does not open.
    */
-  open(tenantId: string, row: SecretCredentialRow): Promise<Opened>
+  open(tenantId: string, row: HeldCredentialRow): Promise<Opened>
   /** Secrets in memory. */
   readonly size: number
 }
@@ -54,7 +51,7 @@ export function createOpenings(
   const shared = new Map<string, Opening>()
   const held = new Set<Opening>()
 
-  async function unseal(tenantId: string, row: SecretCredentialRow, opening: Opening) {
+  async function unseal(tenantId: string, row: HeldCredentialRow, opening: Opening) {
     const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
     try {
       opening.injection = inject(row.authScheme, secret)
@@ -64,7 +61,7 @@ export function createOpenings(
     }
   }
 
-  function begin(tenantId: string, row: SecretCredentialRow): Opening {
+  function begin(tenantId: string, row: HeldCredentialRow): Opening {
     const opening = new Opening(row, clock.monotonicMs(), () => {
       held.delete(opening)
       if (shared.get(row.id) === opening) shared.delete(row.id)
@@ -76,7 +73,7 @@ export function createOpenings(
   }
 
   /** An access token is shared by whoever keeps it, so each call has its own copy. */
-  async function carry(tenantId: string, row: SecretCredentialRow, tokenOf: string) {
+  async function carry(tenantId: string, row: HeldCredentialRow, tokenOf: string) {
     const outcome = await managed.get(tenantId, tokenOf)
     if (outcome.tag !== 'token') throw new NoToken(outcome)
     const secret = Buffer.from(outcome.accessToken, 'utf8')
@@ -120,7 +117,7 @@ class Opening implements Opened {
   readonly #authScheme: string
   readonly #onUnused: () => void
 
-  constructor(row: SecretCredentialRow, openedMs: number, onUnused: () => void) {
+  constructor(row: HeldCredentialRow, openedMs: number, onUnused: () => void) {
     this.openedMs = openedMs
     this.#sealed = row.secret!
     this.#authScheme = row.authScheme
@@ -128,7 +125,7 @@ class Opening implements Opened {
   }
 
   /** Whether it holds what the row holds now: the secret may have been replaced. */
-  isOf({ secret, authScheme }: SecretCredentialRow): boolean {
+  isOf({ secret, authScheme }: HeldCredentialRow): boolean {
     return authScheme === this.#authScheme && Buffer.compare(secret!, this.#sealed) === 0
   }
 

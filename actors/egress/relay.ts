@@ -85,8 +85,9 @@ class RunningRelay implements Relay {
   readonly #events: RelayEvents
   readonly #clock: Clock
   readonly #beganMs: number
-  readonly #hopTimer: NodeJS.Timeout
-  readonly #idleTimer: NodeJS.Timeout
+  /** For both limits: set to the nearer one, and anew where bytes have moved by then. */
+  #timer: NodeJS.Timeout | undefined
+  #movedMs: number
   #unfollow: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
   #outlet: Outlet | undefined
@@ -103,9 +104,8 @@ class RunningRelay implements Relay {
     this.#clock = clock
     this.#events = events
     this.#beganMs = clock.monotonicMs()
-    const { hopTimeoutMs, idleGapMs } = job.limits
-    this.#hopTimer = setTimeout(() => this.#breakOff('hop_timeout'), hopTimeoutMs)
-    this.#idleTimer = setTimeout(() => this.#breakOff('idle_timeout'), idleGapMs)
+    this.#movedMs = this.#beganMs
+    this.#await(this.#beganMs)
     if (job.turn.abandoned) this.#breakOff('client_closed')
     else {
       this.#unfollow = job.turn.onAbandoned(() => this.#breakOff('client_closed'))
@@ -115,6 +115,20 @@ class RunningRelay implements Relay {
 
   revoke(): void {
     this.#breakOff('revoked')
+  }
+
+  #await(nowMs: number): void {
+    const { hopTimeoutMs, idleGapMs } = this.#job.limits
+    const hopLeftMs = this.#beganMs + hopTimeoutMs - nowMs
+    const idleLeftMs = this.#movedMs + idleGapMs - nowMs
+    if (hopLeftMs <= 0) return this.#breakOff('hop_timeout')
+    if (idleLeftMs <= 0) return this.#breakOff('idle_timeout')
+    const waitMs = Math.ceil(Math.min(hopLeftMs, idleLeftMs))
+    this.#timer = setTimeout(() => this.#await(this.#clock.monotonicMs()), waitMs)
+  }
+
+  #moved(): void {
+    this.#movedMs = this.#clock.monotonicMs()
   }
 
   #dispatch(upstream: Dispatcher): void {
@@ -180,7 +194,7 @@ class RunningRelay implements Relay {
         throw error
       }
       if (chunk === undefined || this.#over) return
-      this.#idleTimer.refresh()
+      this.#moved()
       const { byteLength } = chunk
       if (purse !== null && !purse.take(byteLength)) {
         const enough = await purse.draw(byteLength).catch(() => false)
@@ -196,7 +210,7 @@ class RunningRelay implements Relay {
     status: number,
     received: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    this.#idleTimer.refresh()
+    this.#moved()
     // Interim answers are between us and the upstream (RFC 9110 section 15.2).
     if (status < 200 || this.#over || this.#outlet !== undefined) return
     const decoder = this.#isBodiless(status)
@@ -218,7 +232,7 @@ class RunningRelay implements Relay {
       { outlet, decoder, purse, redactor, usage: this.#usage, bytesMax },
       {
         onRoom: () => this.#controller?.resume(),
-        onProgress: () => this.#idleTimer.refresh(),
+        onProgress: () => this.#moved(),
         onDone: () => this.#finish('completed', null),
         onFault: (fault) => this.#faulted(fault),
       },
@@ -245,7 +259,7 @@ class RunningRelay implements Relay {
     this.#announcedBytes -= chunk.byteLength
     if (this.#loan !== undefined) this.#loan.bodyBytes = this.#announcedBytes
     if (this.#over || this.#delivery === undefined) return
-    this.#idleTimer.refresh()
+    this.#moved()
     if (!this.#delivery.write(chunk)) controller.pause()
   }
 
@@ -276,8 +290,7 @@ class RunningRelay implements Relay {
   #finish(outcome: RelayEnd, proxyError: string | null): void {
     if (this.#over) return
     this.#over = true
-    clearTimeout(this.#hopTimer)
-    clearTimeout(this.#idleTimer)
+    clearTimeout(this.#timer)
     const { body, redactor } = this.#job
     this.#unfollow?.()
     const { bytes = 0, chunks = 0 } = this.#delivery ?? {}

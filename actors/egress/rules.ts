@@ -1,6 +1,6 @@
 /** Whether a call may be made: pure decisions over what the database holds (decisions.md 4, 5, 22). */
 import type { AuthorityRow } from '../../storage/egress-authorities.js'
-import type { SecretCredentialRow } from '../../storage/vault-credentials.js'
+import type { HeldCredentialRow } from '../../storage/vault-credentials.js'
 import { hasParameter, injectionPoint } from './injection.js'
 import type { HeaderPair, ProxyMethod, ProxyOutcome } from './protocol.js'
 
@@ -32,7 +32,7 @@ const USABLE_TYPES = new Set(['api_key', 'custom', 'ssh_key'])
 
 export function judgeCall(
   call: AskedCall,
-  row: SecretCredentialRow | undefined,
+  row: HeldCredentialRow | undefined,
   authorities: readonly AuthorityRow[],
   now: Date,
 ): Verdict {
