@@ -316,6 +316,8 @@ class TenantBook {
       }
       const takenBytes = await this.#take(tx, authority, admission.call.bodyBytes, now)
       if (takenBytes === undefined) continue
+      // Those admitted with it take their share of what it leaves.
+      authority.bytesUsed += takenBytes
       const budget = maxBytes === null ? null : { takenBytes }
       return { tag: 'admitted', facts, row, budget }
     }
