@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
-import { tellEnds } from './http2-ends.js'
+import { conductHttp2 } from './http2-conduct.js'
 import { lend, Loan } from './lent-reads.js'
 
 /** Pools that keep connections open; the least recently used one is closed beyond it. */
@@ -64,7 +64,7 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
       }),
   })
   client.on('connect', () => {
-    if (fresh !== null) tellEnds(fresh)
+    if (fresh !== null) conductHttp2(client, fresh)
   })
   return client
 }

@@ -1,0 +1,112 @@
+/** HTTP/2 upstreams: answers that end in other ways than with their last byte, and calls side by side. */
+import { once } from 'node:events'
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import test, { type ExecutionContext } from 'ava'
+import { createDialer } from '../../../actors/egress/dialer.js'
+import { createUpstreams } from '../../../actors/egress/upstreams.js'
+import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
+import { run, type SignalledJob } from './running.js'
+
+/** A little more than the relay takes before it waits for its reader. */
+const BYTES = 300_000
+
+/** Far less than the others go on for. */
+const LIMITS = { idleGapMs: 5_000, hopTimeoutMs: 5_000 }
+
+async function setUp(
+  t: ExecutionContext,
+  serve: (stream: ServerHttp2Stream, path: string) => void,
+) {
+  const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
+  const seen = { sessions: 0 }
+  server.on('session', () => {
+    seen.sessions += 1
+  })
+  server.on('stream', (stream, { ':path': path = '' }) => {
+    stream.on('error', () => {})
+    serve(stream, path)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const dialer = createDialer({
+    privateNetworks: true,
+    dnsOverrides: { [UPSTREAM_NAME]: '127.0.0.1' },
+    ca: UPSTREAM_CERT,
+    http2: true,
+    lends: true,
+  })
+  const upstreams = createUpstreams(dialer, undefined, { http2: true })
+  t.teardown(async () => {
+    await upstreams.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const call = async (path: string, more: Partial<SignalledJob> = {}) => {
+    const { started, ended } = run(upstreams.of(`https://${UPSTREAM_NAME}:${port}`), {
+      method: 'GET',
+      path,
+      headers: [],
+      body: null,
+      bodyBytes: null,
+      limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
+      purse: null,
+      redactor: null,
+      signal: new AbortController().signal,
+      ...more,
+    })
+    const start = await started
+    if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
+    return { body: start.body, ended }
+  }
+  return { call, seen }
+}
+
+async function bytesOf(body: ByteStream): Promise<number> {
+  let bytes = 0
+  for await (const chunk of body) bytes += chunk.byteLength
+  return bytes
+}
+
+test('trailers do not overtake a body whose reader is slow', async (t) => {
+  let isSent: () => void = () => undefined
+  const sent = new Promise<void>((resolve) => (isSent = resolve))
+  const { call } = await setUp(t, (stream) => {
+    stream.respond({ ':status': 200 }, { waitForTrailers: true })
+    stream.once('wantTrailers', () => {
+      stream.sendTrailers({ 'server-timing': 'all;dur=1' })
+      isSent()
+    })
+    stream.end(Buffer.alloc(BYTES, 'svc '))
+  })
+  const { body, ended } = await call('/')
+  await sent
+  await delay(200)
+  t.is(await bytesOf(body), BYTES)
+  t.is((await ended).outcome, 'completed')
+})
+
+test('calls that send something wait for no other of their connection', async (t) => {
+  const { call, seen } = await setUp(t, (stream, path) => {
+    stream.respond({ ':status': 200 })
+    if (path === '/long') stream.write('it goes on')
+    else stream.pipe(stream)
+  })
+  const bytes = (): Partial<SignalledJob> => ({ method: 'POST', body: Buffer.from('hello') })
+  const stream = (): Partial<SignalledJob> => ({
+    method: 'POST',
+    body: ByteStream.from(Buffer.from('hello')),
+  })
+  for (const sent of [bytes, stream]) {
+    const long = await call('/long', sent())
+    for (const each of [bytes, stream, bytes]) {
+      const { body, ended } = await call('/echo', { ...each(), limits: LIMITS })
+      t.is(await bytesOf(body), 5)
+      t.is((await ended).outcome, 'completed')
+    }
+    long.body.cancel()
+  }
+  t.is(seen.sessions, 1)
+})
