@@ -7,6 +7,7 @@
 import type { ApplicationRow } from '../../storage/applications.js'
 import type { HandedOn } from '../../storage/registration.js'
 import type { ApplicationDraft, ClientJwks } from '../applications/protocol.js'
+import { SHOWN_NAME } from '../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
 const NAME_LENGTH_MAX = 120
@@ -155,7 +156,8 @@ export function refused(
 function nameOf(value: unknown): string {
   const name = text(value, 'client_name', NAME_LENGTH_MAX)
   if (name === null) return NO_NAME
-  if (/\p{Cc}/u.test(name)) throw new Fault('client_name has control characters')
+  if (!SHOWN_NAME.test(name))
+    throw new Fault('client_name has characters that control or turn the text around it')
   return name
 }
 

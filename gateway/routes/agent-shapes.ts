@@ -9,6 +9,7 @@ import type {
   RegistrationStarted,
   StartRefused,
 } from '../../actors/agents/protocol.js'
+import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../actors/domain/tenancy.js'
 import type { ReplyRule } from '../replies.js'
@@ -18,11 +19,9 @@ export const ANCHOR_TYPES = ['did_key', 'did_web'] as const
 
 const UINT64_END = 2n ** 64n
 
-/** 1 to 120 characters, none of them a control character or half of a surrogate pair. */
-export const DisplayName = z
-  .string()
-  .regex(/^[^\p{Cc}\p{Cs}]{1,120}$/u)
-  .meta({ description: '1 to 120 characters, no control characters' })
+export const DisplayName = z.string().regex(SHOWN_NAME).meta({
+  description: '1 to 120 characters, none that controls or that turns the direction of the text',
+})
 
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 

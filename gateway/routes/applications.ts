@@ -6,16 +6,13 @@ import {
   type ApplicationInvalid,
   applications,
 } from '../../actors/applications/protocol.js'
+import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../route.js'
 
 const LIST_MAX = 50
 const uri = z.string().max(2048)
-const name = z
-  .string()
-  .min(1)
-  .max(120)
-  .regex(/^\P{Cc}*$/u)
+const name = z.string().min(1).max(120).regex(SHOWN_NAME)
 const authMethod = z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
 const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
 const algorithm = z.enum(['ES256', 'EdDSA'])

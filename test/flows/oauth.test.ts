@@ -248,6 +248,8 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   const { client_secret: _, ...withoutSecret } = record
   t.deepEqual(await again.json(), withoutSecret)
   t.is((await create({ ...body, name: 'x' }, { 'idempotency-key': 'one' })).status, 422)
+  for (const name of ['shop\u202E', 'sh\u2068op', 'sh\u0007op'])
+    t.is((await create({ ...body, name })).status, 400, JSON.stringify(name))
   const bad = await create({ ...body, redirect_uris: ['http://shop.example'] })
   t.is(bad.status, 400)
   t.like(await bad.json(), {

@@ -160,6 +160,8 @@ const REFUSED: readonly [string, Json, string][] = [
   ['keys twice', { jwks: { keys: [] }, jwks_uri: 'https://a.example/' }, 'invalid_client_metadata'],
   ['keys over plain HTTP', { jwks_uri: 'http://a.example/keys' }, 'invalid_client_metadata'],
   ['an unknown scope', { scope: 'openid moon' }, 'invalid_client_metadata'],
+  ['a name that leaves an isolate', { client_name: 'a\u2069b' }, 'invalid_client_metadata'],
+  ['a name that turns the text', { client_name: 'a\u202Eb' }, 'invalid_client_metadata'],
   ['a name with control characters', { client_name: 'a\u0007' }, 'invalid_client_metadata'],
   ['a name without end', { client_name: 'a'.repeat(121) }, 'invalid_client_metadata'],
   ['a script for a logo', { logo_uri: 'javascript:alert(1)' }, 'invalid_client_metadata'],
