@@ -268,6 +268,9 @@ export type Approval = Decision & {
   readonly authTime: Date
 }
 
+/** However late somebody decides, the poll after that is in time to learn it. */
+const STAYS_DECIDED = `greatest(expires_at, $3::timestamptz + interval '5 minutes')`
+
 /** pending -> approved, once; false when it was decided or ran out meanwhile. */
 export async function approveBackchannelRequest(
   tx: Transaction,
@@ -277,7 +280,7 @@ export async function approveBackchannelRequest(
   const { rowCount } = await tx.query({
     name: 'backchannel_request.approve',
     text: `update backchannel_requests set status = 'approved', user_code = null, decided_at = $3,
-             scopes = $4, audience = $5, subject = $6, organization_id = $7, level = $8, amr = $9,
+             expires_at = ${STAYS_DECIDED}, scopes = $4, audience = $5, subject = $6, organization_id = $7, level = $8, amr = $9,
              auth_time = $10
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3
              and (subject is null or subject = $6)`,
@@ -304,7 +307,8 @@ export async function denyBackchannelRequest(
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'backchannel_request.deny',
-    text: `update backchannel_requests set status = 'denied', user_code = null, decided_at = $3
+    text: `update backchannel_requests set status = 'denied', user_code = null, decided_at = $3,
+             expires_at = ${STAYS_DECIDED}
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3`,
     values: [tenantId, id, now],
   })

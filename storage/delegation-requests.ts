@@ -153,7 +153,10 @@ export async function findDelegationRequest(
   return rows[0]
 }
 
-/** pending -> approved or denied, while it lasts; true for the one decision that counts. */
+/**
+ * pending -> approved or denied, while it lasts; true for the one decision that counts. However late it
+ * comes, the poll after it is in time to learn it.
+ */
 export async function decideDelegationRequest(
   tx: Transaction,
   { tenantId, id }: Pick<ShownRequest, 'tenantId' | 'id'>,
@@ -163,7 +166,8 @@ export async function decideDelegationRequest(
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'delegation_request.decide',
-    text: `update delegation_requests set status = $3, decided_by = $4, decided_at = $5
+    text: `update delegation_requests set status = $3, decided_by = $4, decided_at = $5,
+             expires_at = greatest(expires_at, $5::timestamptz + interval '5 minutes')
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $5`,
     values: [tenantId, id, decision, sub, now],
   })

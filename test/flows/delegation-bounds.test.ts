@@ -61,6 +61,30 @@ test.serial('a request that nobody decided in time is over for everybody', async
   t.is(body['error'], 'expired_token')
 })
 
+test.serial('who decides in the last moment has decided, yes or no', async (t) => {
+  const { api, workspace, person } = t.context
+  const later = (userCode: string, seconds: number) =>
+    sql(
+      api.at.db.database,
+      `update delegation_requests set expires_at = expires_at + make_interval(secs => $2)
+       where user_code = $1`,
+      [userCode, seconds],
+    )
+  for (const [answer, status, error] of [
+    ['approve', 200, undefined],
+    ['deny', 400, 'access_denied'],
+  ] as const) {
+    const asked = await ask(api, workspace.token, { scope: 'openid' })
+    await later(asked.userCode, 20 - Number(asked.body['expires_in']))
+    await decide(person, asked, answer)
+    // As if 25 seconds had gone by.
+    await later(asked.userCode, -25)
+    const polled = await poll(api, workspace.token, asked)
+    t.is(polled.status, status)
+    t.is(polled.body['error'], error)
+  }
+})
+
 test.serial('an approval that is not fetched in time gives nothing', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })

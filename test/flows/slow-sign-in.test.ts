@@ -105,3 +105,35 @@ test.serial('a device that polls long after its code ran out is told so', async 
   const answer = await post('/oauth/token', { grant_type: DEVICE, device_code: device_code! })
   t.is(answer['error'], 'expired_token')
 })
+
+test.serial('who decides in the last moment of a device code has decided', async (t) => {
+  const later = (seconds: number) =>
+    sql(
+      running.db.database,
+      'update backchannel_requests set expires_at = expires_at + make_interval(secs => $1)',
+      [seconds],
+    )
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  for (const [action, error] of [
+    ['approve', undefined],
+    ['deny', 'access_denied'],
+  ] as const) {
+    const begun = await post('/oauth/device/code', { scope: 'openid' })
+    await later(20 - 900)
+    const path = `/oauth/device/verify?user_code=${begun['user_code']}`
+    const page = await browser.follow(await browser.get(path))
+    const asked = page.path.startsWith('/auth/login')
+      ? await browser.follow(await browser.submit(page, person))
+      : page
+    await browser.submit(asked, { action })
+    // As if 25 seconds had gone by.
+    await later(-25)
+    const answer = await post('/oauth/token', {
+      grant_type: DEVICE,
+      device_code: begun['device_code']!,
+    })
+    t.is(answer['error'], error)
+    t.is(typeof answer['access_token'], action === 'approve' ? 'string' : 'undefined')
+  }
+})
