@@ -3,14 +3,16 @@ import { createServer } from 'node:net'
 import { createAgentKey } from '../runtime/client/agent.js'
 import { solve } from '../runtime/client/solver.js'
 import { silentLogger } from '../runtime/kernel/log.js'
+import { beginYoung } from '../runtime/kernel/young-heap.js'
 import { startService } from '../runtime/startup.js'
 
 /**
- * Starts it in this process on a port of its own. Everything is on as in production but the quotas,
+ * Starts it in this process, as `svc serve` does, on a port of its own. Everything is on as in production but the quotas,
  * since all requests come from a generator's one address, and the work of a registration.
  * @param environment what is different, `SVC_` names.
  */
 export async function startWhole(dataDir: string, environment: Readonly<Record<string, string>>) {
+  beginYoung()
   const port = await freePort()
   const service = await startService({
     cwd: dataDir,

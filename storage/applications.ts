@@ -1,5 +1,5 @@
 /** OAuth clients and their secrets. A secret is stored only as its SHA-256. decisions.md 7.4. */
-import { hash } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Transaction } from './sql.js'
 
@@ -238,14 +238,18 @@ export type ClientRow = Pick<
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
   | 'idTokenSignedResponseAlg'
-> & { tenantStatus: string; secrets: { sha256: string; expiresAt: string | null }[] }
+> & { tenantStatus: string; secrets: readonly ClientSecretRow[] }
+
+export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
 /** Finds a client by its id before its tenant is known; needs a transaction that crosses tenants. */
 export async function findClient(
   tx: Transaction,
   clientId: string,
 ): Promise<ClientRow | undefined> {
-  const { rows } = await tx.query<ClientRow>({
+  const { rows } = await tx.query<
+    Omit<ClientRow, 'secrets'> & { secrets: { sha256: string; expiresAt: string | null }[] }
+  >({
     name: 'application.client',
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
              a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
@@ -261,7 +265,26 @@ export async function findClient(
            where a.id = $1`,
     values: [clientId],
   })
-  return rows[0]
+  const [row] = rows
+  if (row === undefined) return undefined
+  const secrets = row.secrets.map(({ sha256, expiresAt }) => ({
+    sha256: Buffer.from(sha256, 'hex'),
+    expiresAt: expiresAt === null ? null : new Date(expiresAt),
+  }))
+  return { ...row, secrets }
+}
+
+/** The hashes of a client's secrets that have not ended. */
+export function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[] {
+  return secrets
+    .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
+    .map(({ sha256 }) => sha256)
+}
+
+/** Compares with every hash, whichever fits, in constant time each. */
+export function isSecretOf(secret: string, hashes: readonly Uint8Array[]): boolean {
+  const own = clientSecretSha256(secret)
+  return hashes.reduce((found, known) => timingSafeEqual(own, known) || found, false)
 }
 
 /** An application as an authorization request meets it. */

@@ -98,7 +98,7 @@ function auditOf({ id, tenantId, type, occurredAt, data, audit }: NewEvent): New
     return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
   }
   const doer = named(actor)
-  return {
+  const told: NewAuditEvent = {
     id,
     tenantId,
     type,
@@ -113,8 +113,8 @@ function auditOf({ id, tenantId, type, occurredAt, data, audit }: NewEvent): New
     requestId: text(requestId),
     ip: null,
     data: rest,
-    ...audit,
   }
+  return audit === undefined ? told : { ...told, ...audit }
 }
 
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`

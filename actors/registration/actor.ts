@@ -11,7 +11,8 @@ import {
   deleteApplication,
   findApplication,
   findClient,
-  clientSecretSha256,
+  isSecretOf,
+  secretsInForce,
   insertApplication,
   lockApplication,
   newClientSecret,
@@ -193,7 +194,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           async (tx): Promise<Registration | MetadataRefused | null> => {
             const before = await lockApplication(tx, tenantId, clientId)
             if (before === undefined) return null
-            if (stated !== null && !(await isSecretOf(tx, clientId, stated)))
+            if (stated !== null && !(await hasSecret(tx, clientId, stated, clock.now())))
               return refused('client_secret: not the one that was issued')
             const secret = await changeSecret(tx, before, needsSecret(kind))
             const row = await replaceApplication(tx, {
@@ -242,9 +243,13 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
   },
 })
 
-async function isSecretOf(tx: Transaction, clientId: string, stated: unknown): Promise<boolean> {
+async function hasSecret(
+  tx: Transaction,
+  clientId: string,
+  stated: unknown,
+  now: Date,
+): Promise<boolean> {
   if (typeof stated !== 'string') return false
   const client = await findClient(tx, clientId)
-  const hash = Buffer.from(clientSecretSha256(stated)).toString('hex')
-  return client?.secrets.some(({ sha256 }) => sha256 === hash) ?? false
+  return client !== undefined && isSecretOf(stated, secretsInForce(client, now))
 }

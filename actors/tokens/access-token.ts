@@ -47,9 +47,9 @@ export type IssueContext = {
 
 export type AccessClaims = Readonly<Record<string, unknown>>
 
-/** The claims of a token; what does not apply is absent. */
+/** The claims of a token; what does not apply is undefined, which JSON leaves out. */
 export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessClaims {
-  const { audience } = grant
+  const { audience, organizationBound, level, amr, jkt, mayAct } = grant
   return {
     iss: issue.issuer,
     sub: grant.subject,
@@ -61,21 +61,20 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     client_id: grant.clientId,
     scope: grant.scopes.join(' '),
     tenant_id: grant.tenantId,
-    ...(grant.organizationId === null ? {} : { organization_id: grant.organizationId }),
-    ...(grant.organizationBound === true ? { organization_bound: true } : {}),
+    organization_id: grant.organizationId ?? undefined,
+    organization_bound: organizationBound === true ? true : undefined,
     subject_type: grant.subjectType,
-    ...(grant.sessionId === null ? {} : { sid: grant.sessionId }),
-    ...(grant.grantId === null ? {} : { grant_id: grant.grantId }),
-    ...(grant.level === null ? {} : { acr: `aal${grant.level}`, aal: grant.level }),
-    ...(grant.amr.length === 0 ? {} : { amr: grant.amr }),
-    ...(grant.authTimeSecs === null ? {} : { auth_time: grant.authTimeSecs }),
-    ...(grant.jkt === null ? {} : { cnf: { jkt: grant.jkt } }),
-    ...(grant.authorizationDetails === null
-      ? {}
-      : { authorization_details: grant.authorizationDetails }),
-    ...actClaim(grant.actors ?? []),
-    ...(grant.delegationId == null ? {} : { delegation_id: grant.delegationId }),
-    ...(grant.mayAct == null ? {} : { may_act: { sub: grant.mayAct } }),
+    sid: grant.sessionId ?? undefined,
+    grant_id: grant.grantId ?? undefined,
+    acr: level === null ? undefined : `aal${level}`,
+    aal: level ?? undefined,
+    amr: amr.length === 0 ? undefined : amr,
+    auth_time: grant.authTimeSecs ?? undefined,
+    cnf: jkt === null ? undefined : { jkt },
+    authorization_details: grant.authorizationDetails ?? undefined,
+    act: actClaim(grant.actors ?? []).act,
+    delegation_id: grant.delegationId ?? undefined,
+    may_act: mayAct == null ? undefined : { sub: mayAct },
   }
 }
 

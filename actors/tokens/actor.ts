@@ -166,16 +166,18 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return grantExchange({ ...issuing, bearer }, client, form, proof, turn)
     }
 
-    async function clientOf(
+    /** At once where the client is remembered: most requests wait for nothing here. */
+    function clientOf(
       { authorization }: TokenRequest,
       form: OAuthForm,
-    ): Promise<Client | OAuthRefused> {
+    ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const presented = readClient(authorization, form)
       if (presented.method === 'refused')
         return refuse(presented.error, presented.description, triesBasic(authorization))
-      const client = await clients.authenticate(presented)
-      if (client !== null) return client
-      return refuse('invalid_client', failureOf(presented), triesBasic(authorization))
+      const orRefused = (client: Client | null) =>
+        client ?? refuse('invalid_client', failureOf(presented), triesBasic(authorization))
+      const client = clients.authenticate(presented)
+      return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
 
     /** What is wrong with an assertion by itself; whether the client exists and its key is told to nobody. */
@@ -228,7 +230,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           grantType === TOKEN_EXCHANGE &&
           form.get('actor_token') !== null &&
           !presentsClient(request.authorization, form)
-        const client = byActor ? null : await clientOf(request, form)
+        const found = byActor ? null : clientOf(request, form)
+        const client = found instanceof Promise ? await found : found
         if (client !== null && 'tag' in client) return client
         const { dpopProof } = request
         if (dpopProof === null && needsProof(client))

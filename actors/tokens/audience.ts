@@ -13,7 +13,8 @@ export type AskedAudience = { readonly asked: readonly string[] } | { readonly f
 /** What `audience` and `resource` ask for; both together must name the same thing. */
 export function readAskedAudience(form: OAuthForm): AskedAudience {
   const audience = form.get('audience')
-  const resources = [...new Set(form.all('resource'))]
+  const named = form.all('resource')
+  const resources = named.length > 1 ? [...new Set(named)] : named
   if (resources.length > RESOURCES_MAX) return { fault: 'too many resources' }
   // RFC 8707 section 2: an absolute URI without a fragment.
   if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))

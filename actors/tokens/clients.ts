@@ -1,11 +1,12 @@
 /** Who a client of the token endpoint is, and whether it proved it. decisions.md 7.3 and 7.6. */
-import { createHash, ECDH, timingSafeEqual } from 'node:crypto'
+import { createHash, ECDH } from 'node:crypto'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import {
   type ClientRow,
-  clientSecretSha256,
   findClient,
+  isSecretOf,
   originListed,
+  secretsInForce,
 } from '../../storage/applications.js'
 import type { Coordination } from '../../storage/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
@@ -33,10 +34,23 @@ type Known =
   | { readonly kind: 'unknown' }
 
 export interface Clients {
-  /** The client, when it is active and what it presented is right; null otherwise. */
-  authenticate(presented: PresentedClient): Promise<Client | null>
+  /**
+   * The client, when it is active and what it presented is right; null otherwise. At once where a
+   * secret is presented by a client that is remembered.
+   */
+  authenticate(presented: PresentedClient): Client | null | Promise<Client | null>
   /** Whether the application, or with null any, lists the web origin. */
   lists(origin: string, clientId: string | null): Promise<boolean>
+}
+
+const UNKNOWN = { kind: 'unknown' } as const
+
+/** What is not active is as unknown as what is not there. */
+function ifActive(known: Known): Known {
+  if (known.kind === 'unknown') return known
+  const active =
+    known.row.status === 'active' && (known.kind === 'agent' || known.row.tenantStatus === 'active')
+  return active ? known : UNKNOWN
 }
 
 export type ClientsNeeds = {
@@ -73,24 +87,26 @@ export function createClients({
     )
   }
 
-  async function lookUp(clientId: string): Promise<Known> {
-    if (!UUID.test(clientId)) return { kind: 'unknown' }
-    const known =
-      memory.known(clientId) ?? (await memory.get(clientId, [clientId], () => read(clientId)))
-    if (known.kind === 'application') {
-      const active = known.row.status === 'active' && known.row.tenantStatus === 'active'
-      return active ? known : { kind: 'unknown' }
-    }
-    if (known.kind === 'agent' && known.row.status !== 'active') return { kind: 'unknown' }
-    return known
+  function lookUp(clientId: string): Known | Promise<Known> {
+    if (!UUID.test(clientId)) return UNKNOWN
+    const known = memory.known(clientId)
+    if (known !== undefined) return ifActive(known)
+    return memory.get(clientId, [clientId], () => read(clientId)).then(ifActive)
   }
 
-  async function bySecret(clientId: string, secret: string): Promise<Client | null> {
-    const known = await lookUp(clientId)
-    const usesSecret =
-      known.kind === 'application' && known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
-    const right = isOneOf(secret, usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET])
-    return usesSecret && right ? { kind: 'application', confidential: true, row: known.row } : null
+  function bySecret(clientId: string, secret: string): Client | null | Promise<Client | null> {
+    const judge = (known: Known): Client | null => {
+      const usesSecret =
+        known.kind === 'application' &&
+        known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
+      const hashes = usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET]
+      const right = isSecretOf(secret, hashes)
+      return usesSecret && right
+        ? { kind: 'application', confidential: true, row: known.row }
+        : null
+    }
+    const known = lookUp(clientId)
+    return known instanceof Promise ? known.then(judge) : judge(known)
   }
 
   async function byAssertion(clientId: string | null, assertion: string): Promise<Client | null> {
@@ -137,18 +153,6 @@ export function createClients({
       }
     },
   }
-}
-
-function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[] {
-  return secrets
-    .filter(({ expiresAt }) => expiresAt === null || new Date(expiresAt) > now)
-    .map(({ sha256 }) => Buffer.from(sha256, 'hex'))
-}
-
-/** Compares with every secret, whichever fits, in constant time each. */
-function isOneOf(secret: string, hashes: readonly Uint8Array[]): boolean {
-  const hash = clientSecretSha256(secret)
-  return hashes.reduce((found, known) => timingSafeEqual(hash, known) || found, false)
 }
 
 function agentKeys(row: AgentClientRow): readonly NamedKey[] {

@@ -14,17 +14,18 @@ export interface OAuthForm {
 
 /** @returns the name of a parameter that came twice, instead of a form. */
 export function readForm(fields: FormFields): OAuthForm | { readonly repeated: string } {
-  const values = new Map<string, string[]>()
+  const first = new Map<string, string>()
   for (const [name, value] of fields) {
-    const seen = values.get(name)
-    if (seen === undefined) values.set(name, [value])
-    else if (REPEATABLE.has(name)) seen.push(value)
-    else return { repeated: name }
+    if (!first.has(name)) first.set(name, value)
+    else if (!REPEATABLE.has(name)) return { repeated: name }
   }
   // A parameter sent without a value counts as omitted (RFC 6749 section 3.2).
   return {
-    get: (name) => values.get(name)?.[0] || null,
-    all: (name) => (values.get(name) ?? []).filter((value) => value !== ''),
+    get: (name) => first.get(name) || null,
+    all: (name) =>
+      first.has(name)
+        ? fields.flatMap(([named, value]) => (named === name && value !== '' ? value : []))
+        : [],
   }
 }
 

@@ -250,14 +250,10 @@ export const oauthRoutes: readonly Route[] = [
         token_type: issued.tokenType,
         expires_in: issued.expiresInSecs,
         scope: issued.scopes.join(' '),
-        ...(issued.refreshToken === null ? {} : { refresh_token: issued.refreshToken }),
-        ...(issued.idToken === null ? {} : { id_token: issued.idToken }),
-        ...(issued.authorizationDetails === null
-          ? {}
-          : { authorization_details: issued.authorizationDetails.map((one) => ({ ...one })) }),
-        ...(issued.issuedTokenType === undefined
-          ? {}
-          : { issued_token_type: issued.issuedTokenType }),
+        refresh_token: issued.refreshToken ?? undefined,
+        id_token: issued.idToken ?? undefined,
+        authorization_details: issued.authorizationDetails?.map((one) => ({ ...one })),
+        issued_token_type: issued.issuedTokenType,
       })),
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,

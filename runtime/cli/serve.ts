@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger } from '../kernel/log.js'
+import { beginYoung } from '../kernel/young-heap.js'
 import { EXIT_CONFIGURATION } from '../load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
@@ -21,6 +22,7 @@ export function serveCommand(program: Command): void {
 
 /** Runs until a signal; answers with the exit code. */
 async function serve(logLevel: string): Promise<number> {
+  beginYoung()
   const log = createLogger({ level: levelOf(logLevel) })
   const stopping = new AbortController()
   const told = new Promise<void>((resolve) => {

@@ -47,8 +47,9 @@ export function lanesOf(
   actor: string,
   lanes: Readonly<Record<string, (message: never) => string | undefined>>,
 ): LaneOf {
+  const known = new Map(Object.entries(lanes))
   return (kind, message) => {
-    const laneOf = lanes[kind]
+    const laneOf = known.get(kind)
     invariant(laneOf !== undefined, `${actor} has a message ${kind}`)
     return laneOf(message as never)
   }

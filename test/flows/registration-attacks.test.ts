@@ -61,6 +61,18 @@ test('a replacement must know who it is, and cannot gain anything by it', async 
   t.deepEqual((await client.send('GET', path, token)).body['redirect_uris'], [CALLBACK])
 })
 
+test('a replacement may not know the client by a secret that has ended', async (t) => {
+  const { body, path, token } = await client.registered()
+  const rotate = `/api/v1/applications/${String(body['client_id'])}/rotate-secret`
+  const rotated = await agent.ask('POST', rotate, { overlap_secs: 0 })
+  t.is(rotated.status, 200)
+  const whole = { client_id: body['client_id'], redirect_uris: [CALLBACK] }
+  const known = async (secret: unknown) =>
+    (await client.send('PUT', path, token, { ...whole, client_secret: secret })).status
+  t.is(await known(body['client_secret']), 400)
+  t.is(await known(rotated.body['client_secret']), 200)
+})
+
 test('an initial access token is used as often as it says', async (t) => {
   t.timeout(120_000)
   const token = await client.initialToken({ max_uses: 3 })
