@@ -2,7 +2,7 @@
 import type { Random } from '../../runtime/kernel/random.js'
 import type { AuthorityRef } from '../../storage/egress-authorities.js'
 import type { NewEvent } from '../../storage/outbox.js'
-import { actorOf, type Caller, doneBy } from '../domain/audit.js'
+import { actorOf, type AuditOutcome, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import type { RelayReport } from './protocol.js'
 
@@ -17,7 +17,8 @@ export type CallFacts = {
 
 export function credentialAccessed(facts: CallFacts, random: Random, now: Date): NewEvent {
   const { host, method } = facts
-  return told('vault.credential.accessed', facts, random, now, { access: 'egress', host, method })
+  const fields = { access: 'egress', host, method }
+  return told('vault.credential.accessed', facts, random, now, fields, 'success')
 }
 
 export function streamClosed(
@@ -27,20 +28,21 @@ export function streamClosed(
   now: Date,
 ): NewEvent {
   const { credentialId, host, method } = facts
-  const event = told('egress.stream.closed', facts, random, now, {
-    credential_id: credentialId,
-    host,
-    method,
+  // In the order of their names, as the audit chain writes them down: they are not sorted then.
+  const fields: Record<string, unknown> = {
     bytes,
     chunks,
+    credential_id: credentialId,
     duration_ms: Math.round(durationMs),
-    outcome,
-    ...(redactions === 0 ? {} : { redactions }),
-    ...(tokens.input === null ? {} : { input_tokens: tokens.input }),
-    ...(tokens.output === null ? {} : { output_tokens: tokens.output }),
-  })
-  const failed = outcome !== 'completed'
-  return { ...event, audit: { ...event.audit, outcome: failed ? 'failure' : 'success' } }
+    host,
+  }
+  if (tokens.input !== null) fields['input_tokens'] = tokens.input
+  fields['method'] = method
+  fields['outcome'] = outcome
+  if (tokens.output !== null) fields['output_tokens'] = tokens.output
+  if (redactions > 0) fields['redactions'] = redactions
+  const end = outcome === 'completed' ? 'success' : 'failure'
+  return told('egress.stream.closed', facts, random, now, fields, end)
 }
 
 function told(
@@ -49,6 +51,7 @@ function told(
   random: Random,
   now: Date,
   fields: Readonly<Record<string, unknown>>,
+  outcome: AuditOutcome,
 ): NewEvent {
   const resource = { type: 'vault_credential', id: credentialId }
   return {
@@ -57,6 +60,6 @@ function told(
     type,
     occurredAt: now,
     data: eventData({ actor: actorOf(caller), resource, requestId }, fields),
-    audit: { ...doneBy(caller), grantId: authority.id },
+    audit: { ...doneBy(caller), grantId: authority.id, outcome },
   }
 }
