@@ -171,7 +171,7 @@ export function html<Outcome>(
 export type PageAnswer = {
   readonly html: string
   readonly session?: string | null | undefined
-  /** CSP sources that its forms may lead to, besides ourselves. */
+  /** Where its forms may lead to, besides ourselves: origins, and schemes of installed applications. */
   readonly formTargets?: readonly string[] | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** It takes passkeys, which no browser does without script. */
@@ -212,13 +212,25 @@ const TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types 'none';
 /** https hosts, sub-domains of one included. */
 const WIDGET_SOURCE = /^https:\/\/(?:\*\.)?[a-z0-9.-]+(?::[0-9]{1,5})?$/
 
+/**
+ * The sources by which a form may lead to a target. Browsers hold every redirect that follows a form to
+ * `form-action`, those of the application too, and it may lead on to whatever host it likes: named is
+ * the kind of address. (CSP could not name a host that is an IPv6 address either.)
+ */
+function formSources(target: string): readonly string[] {
+  if (target.startsWith('https://')) return ['https:']
+  return target.startsWith('http://') ? ['http:', 'https:'] : [target]
+}
+
 /** The content security policy of hosted pages (decisions.md 20, headers). */
 export function pagePolicy(
   formTargets: readonly string[],
   scripted = false,
   widget: readonly string[] = [],
 ): string {
-  const targets = formTargets.filter((target) => FORM_TARGET.test(target))
+  const targets = new Set(
+    formTargets.filter((target) => FORM_TARGET.test(target)).flatMap(formSources),
+  )
   const sources = widget.filter((source) => WIDGET_SOURCE.test(source))
   const own = scripted ? ["'self'"] : []
   const scripts = [...own, ...sources].join(' ')

@@ -107,9 +107,9 @@ export type NewFlow = {
   /** `ui_locales`, as sent. */
   readonly uiLocales?: string | undefined
   /**
-   * Where forms of these pages may end up by redirects, as CSP sources (an origin such as
-   * `https://app.example`, or a scheme such as `com.example.app:`). Browsers apply `form-action` to
-   * every redirect that follows a form, so an authorization request names its redirect URI's origin.
+   * Where forms of these pages may end up by redirects: an origin such as `https://app.example`, or a
+   * scheme such as `com.example.app:`. Browsers apply `form-action` to every redirect that follows a
+   * form, so an authorization request names its redirect URI's origin.
    */
   readonly formTargets?: readonly string[] | undefined
 }

@@ -137,10 +137,7 @@ test('a buyer checks out and pays; merchant, page and address to go back to agre
   t.regex(shown.html, /Tea × 3/)
   t.regex(shown.html, /\$59\.97/)
   t.regex(shown.html, /value="ada@example\.com"/)
-  t.regex(
-    String(shown.headers['content-security-policy']),
-    /form-action 'self' https:\/\/shop\.example;/,
-  )
+  t.regex(String(shown.headers['content-security-policy']), /form-action 'self' https:;/)
   t.is(shown.headers['cache-control'], 'no-store')
   t.false(shown.html.includes('<script'))
 
