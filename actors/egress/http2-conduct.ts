@@ -7,9 +7,12 @@
  *
  * Requests go side by side: undici lets one that it could not repeat, which is every POST, wait for the end
  * of all others on the connection. A relay repeats nothing.
+ *
+ * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
+ * their ends (RFC 9113 section 6.8): undici breaks them off.
  */
 import type { Socket } from 'node:net'
-import type { Client } from 'undici'
+import type { Client, Pool } from 'undici'
 import { invariant } from '../../runtime/kernel/assert.js'
 
 interface Stream {
@@ -19,17 +22,38 @@ interface Stream {
   removeAllListeners(event: 'trailers'): void
 }
 interface Session {
+  /** As soon as either side has said that it wants to close it. */
+  readonly closed: boolean
+  close(): void
   request(...asked: unknown[]): Stream
+  listeners(event: 'goaway'): readonly ((code: number) => void)[]
+  removeAllListeners(event: 'goaway'): void
+  on(event: 'goaway', listener: (code: number) => void): void
 }
 interface Context {
   busy(request: unknown): boolean
 }
 
+const NO_ERROR = 0
+
 /** For a connection that the client has just begun to speak HTTP/2 on, before its first request. */
-export function conductHttp2(client: Client, socket: Socket): void {
+export function conductHttp2(pool: Pool, client: Client, socket: Socket): void {
   const context = memberOf<Context>(client, 'http context')
-  context.busy = () => false
   const session = memberOf<Session>(socket, 'http2Session')
+  context.busy = () => session.closed
+  const isFull = keyOf(pool, 'needDrain')
+  const breaksOff = session.listeners('goaway')
+  session.removeAllListeners('goaway')
+  session.on('goaway', (code) => {
+    if (code !== NO_ERROR) {
+      for (const listener of breaksOff) listener.call(session, code)
+      return
+    }
+    session.close()
+    // Its pool passes it over until it tells that it is busy no more, which is once it can connect anew.
+    Object.assign(client, { [isFull]: true })
+    client.pipelining += 0
+  })
   const request = session.request.bind(session)
   session.request = (...asked) => {
     const stream = request(...asked)
@@ -42,10 +66,15 @@ export function conductHttp2(client: Client, socket: Socket): void {
 
 /** What this version of undici keeps under that name; another one fails here, at its first connection. */
 function memberOf<Member>(owner: object, name: string): Member {
-  const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === name)
-  const member = key && (owner as Readonly<Record<symbol, unknown>>)[key]
+  const member = (owner as Readonly<Record<symbol, unknown>>)[keyOf(owner, name)]
   invariant(typeof member === 'object' && member !== null, `undici has its ${name}`)
   return member as Member
+}
+
+function keyOf(owner: object, name: string): symbol {
+  const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === name)
+  invariant(key !== undefined, `undici knows of ${name}`)
+  return key
 }
 
 /** END_STREAM ends the readable side while the stream is open; what else ends it closes it before. */

@@ -35,6 +35,8 @@ export type LentDispatch = Dispatcher.DispatchOptions & {
 
 class LendingClient extends Client {
   readonly loan = new Loan()
+  /** Its latest connection, where that speaks HTTP/2. */
+  http2: Socket | null = null
 
   override dispatch(options: LentDispatch, handler: Dispatcher.DispatchHandler): boolean {
     options.onLoan?.(this.loan)
@@ -47,14 +49,13 @@ class LendingClient extends Client {
  * many go side by side.
  */
 function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
-  let fresh: Socket | null = null
   const client: LendingClient = new LendingClient(url, {
     ...options,
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
         const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
-        fresh = isH2 ? socket : null
+        client.http2 = isH2 ? socket : null
         if (!isH2) lend(socket, client.loan)
         callback(null, socket)
         // Once the client has taken the connection over: it looks for more to send at once.
@@ -62,9 +63,6 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
           if (!client.destroyed) client.pipelining = isH2 ? STREAMS_PER_CONNECTION_MAX : 1
         })
       }),
-  })
-  client.on('connect', () => {
-    if (fresh !== null) conductHttp2(client, fresh)
   })
   return client
 }
@@ -96,6 +94,11 @@ export function createUpstreams(
       // The relay has its own clocks for both.
       headersTimeout: 0,
       bodyTimeout: 0,
+    })
+    pool.on('connect', (_, [, client]) => {
+      if (client instanceof LendingClient && client.http2 !== null) {
+        conductHttp2(pool, client, client.http2)
+      }
     })
     pools.set(key, pool)
     if (pools.size > poolsMax) {

@@ -110,3 +110,41 @@ test('calls that send something wait for no other of their connection', async (t
   }
   t.is(seen.sessions, 1)
 })
+
+test('a connection that its upstream closes is left, and what runs on it goes on', async (t) => {
+  const held: ServerHttp2Stream[] = []
+  const { call, seen } = await setUp(t, (stream, path) => {
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    if (path === '/held') held.push(stream)
+    else stream.end('rest')
+  })
+  for (let round = 1; round < 4; round += 1) {
+    const running = [await call('/held'), await call('/held', { method: 'POST' })]
+    const before = seen.sessions
+    held[0]!.session!.close()
+    await delay(100)
+    const beside = [await call('/', { limits: LIMITS }), await call('/', { limits: LIMITS })]
+    for (const { body } of beside) t.is(await bytesOf(body), 8)
+    t.true(seen.sessions <= before + 1, 'two at most, one of them on its way out')
+    for (const stream of held.splice(0)) stream.end('rest')
+    for (const { body, ended } of running) {
+      t.is(await bytesOf(body), 8)
+      t.is((await ended).outcome, 'completed')
+    }
+    await delay(100)
+  }
+})
+
+test('a connection that its upstream ends for an error breaks off what runs on it', async (t) => {
+  const { call } = await setUp(t, (stream, path) => {
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    if (path === '/') stream.end('rest')
+    else setTimeout(() => stream.session?.goaway(2), 100)
+  })
+  const { body, ended } = await call('/held')
+  await t.throwsAsync(bytesOf(body))
+  t.is((await ended).outcome, 'upstream_error')
+  t.is(await bytesOf((await call('/', { limits: LIMITS })).body), 8)
+})
