@@ -63,6 +63,20 @@ export async function findAuthorizationRequest<Request>(
   return rows[0]
 }
 
+/** Whose a request was that was used up or ran out, while its row is kept. */
+export async function findEndedAuthorizationRequest<Request>(
+  tx: Transaction,
+  handleSha256: Uint8Array,
+): Promise<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'> | undefined> {
+  const { rows } = await tx.query<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'>>({
+    name: 'authorization_request.find_ended',
+    text: `select client_id as "clientId", request from authorization_requests
+           where handle_sha256 = $1`,
+    values: [Buffer.from(handleSha256)],
+  })
+  return rows[0]
+}
+
 /**
  * Uses up the requests with these ids, together or not at all; true for the one call that did. The
  * caller rolls back otherwise. A pushed request may be over by now: it was opened in time.

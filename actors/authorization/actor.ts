@@ -4,6 +4,7 @@ import type { AuthorizingClientRow } from '../../storage/applications.js'
 import {
   consumeAuthorizationRequests,
   findAuthorizationRequest,
+  findEndedAuthorizationRequest,
 } from '../../storage/authorization-requests.js'
 import { listConsents, withdrawConsent } from '../../storage/consents.js'
 import { activeClient } from '../applications/active-client.js'
@@ -19,7 +20,7 @@ import type { OidcSettings } from '../tokens/settings.js'
 import { handleSha256, type Outcome, proceed } from './interaction.js'
 import type { InteractionNeeds } from './underway.js'
 import { isRegistered, judge } from './judge.js'
-import { errorLocation } from './locations.js'
+import { errorLocation, startOf } from './locations.js'
 import { endSession } from './logout.js'
 import type { AuthorizationRequest } from './parameters.js'
 import {
@@ -126,6 +127,22 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
     }
 
+    /** Who presses Back after the answer, or comes too late, is shown the way to begin anew. */
+    async function over(handle: string, turn: Turn): Promise<Refused> {
+      if (!HANDLE.test(handle)) return OVER
+      // The tenant of a request is not known before the request is: it crosses tenants.
+      const row = await database.system(
+        (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle)),
+        { signal: turn.signal },
+      )
+      const client = row === undefined ? null : await clientOf(row.clientId, turn)
+      if (row === undefined || client === null) return OVER
+      const { redirectUri, uiLocales } = row.request
+      const url = isRegistered(redirectUri, client.redirectUris) ? startOf(redirectUri) : null
+      const back = url === null ? undefined : { clientName: client.name, url }
+      return { ...OVER, uiLocales, back }
+    }
+
     async function begun(
       form: OAuthForm,
       { host, sessionToken }: BeginAuthorization,
@@ -163,13 +180,13 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 
       async resume({ handle, sessionToken }, turn) {
         const found = await waiting(handle, turn)
-        if (found === null) return OVER
+        if (found === null) return over(handle, turn)
         return proceed(needs, { ...underway(found, handle), sessionToken, allowedIn: null }, turn)
       },
 
       async decide({ handle, sessionToken, sessionId, action }, turn) {
         const found = await waiting(handle, turn)
-        if (found === null) return OVER
+        if (found === null) return over(handle, turn)
         const { row } = found
         if (action === 'allow')
           return proceed(
@@ -181,7 +198,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         const denied = await database.tenant(row.tenantId, (tx) =>
           consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now()),
         )
-        if (!denied) return OVER
+        if (!denied) return over(handle, turn)
         const answer = { ...row.request, issuer }
         const location = errorLocation(answer, 'access_denied', 'the person said no')
         return { tag: 'answered', location }

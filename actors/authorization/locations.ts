@@ -41,6 +41,12 @@ export function formTarget(redirectUri: string): string {
   return protocol === 'https:' || protocol === 'http:' ? origin : protocol
 }
 
+/** Where an application begins: the root of its host; null for one that is installed. */
+export function startOf(redirectUri: string): string | null {
+  const { protocol, origin } = new URL(redirectUri)
+  return protocol === 'https:' || protocol === 'http:' ? `${origin}/` : null
+}
+
 /** What a person may recognise of where the answer goes. */
 export function hostOf(redirectUri: string): string {
   const { host, protocol } = new URL(redirectUri)

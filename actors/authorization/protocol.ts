@@ -97,6 +97,8 @@ export type Refused = {
   readonly description: string
   /** For the page, where the request said so. */
   readonly uiLocales?: string | null | undefined
+  /** Where a person can begin anew, for a browser that was on its way to that application. */
+  readonly back?: { readonly clientName: string; readonly url: string } | undefined
 }
 export type RefusedError =
   | 'invalid_request'

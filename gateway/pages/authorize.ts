@@ -19,13 +19,13 @@ export function consentPage(
 
 /** What cannot be told to the client, told to the person and to whoever helps them. */
 export function refusedPage(
-  { error, description, uiLocales }: Refused,
+  { error, description, uiLocales, back }: Refused,
   { browser: { languages }, requestId }: ReplyContext,
 ): string {
   return renderPage(
     'refused',
     { titleKey: 'error.title', branding: null, uiLocales, acceptLanguage: languages },
-    { key: 'authorize.refused', error, description, requestId },
+    { key: 'authorize.refused', error, description, requestId, back },
   )
 }
 

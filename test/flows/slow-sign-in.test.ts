@@ -137,3 +137,23 @@ test.serial('who decides in the last moment of a device code has decided', async
     t.is(typeof answer['access_token'], action === 'approve' ? 'string' : 'undefined')
   }
 })
+
+test.serial('who presses Back after the answer is shown the way to the application', async (t) => {
+  const { url } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const login = await browser.follow(await browser.get(url.pathname + url.search))
+  const asked = await browser.follow(await browser.submit(login, person))
+  callbackOf(await browser.submit(asked, { action: 'allow' }))
+  for (const page of [
+    await browser.get(asked.path),
+    await browser.submit(asked, { action: 'deny' }),
+  ]) {
+    t.is(page.status, 400)
+    t.regex(page.html, /<html lang="de"/)
+    t.regex(page.html, /href="https:\/\/app\.example\/">Zu Lighthouse</)
+  }
+  const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`)
+  t.is(unknown.status, 400)
+  t.false(unknown.html.includes('app.example'))
+})

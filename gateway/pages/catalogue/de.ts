@@ -195,6 +195,7 @@ export const de: Catalogue = {
     'Sie haben {name} nicht erlaubt, für Sie zu handeln. Sie können dieses Fenster schließen.',
   'authorize.refused':
     'Die Anwendung hat Sie mit einer Anfrage hierher geschickt, die nicht beantwortet werden kann. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
+  'authorize.back': 'Zu {name}',
   'authorize.reason': 'Für alle, die Ihnen helfen:',
   'device.title': 'Gerät verbinden',
   'device.lead': 'Gib den Code ein, den das Gerät oder Programm anzeigt.',

@@ -180,6 +180,7 @@ export const en = {
   'delegation.denied': 'You have not allowed {name} to act for you. You can close this window.',
   'authorize.refused':
     'The application sent you here with a request that cannot be answered. Go back to it and try again.',
+  'authorize.back': 'To {name}',
   'authorize.reason': 'For those who help you:',
   'device.title': 'Connect a device',
   'device.lead': 'Enter the code that the device or program shows you.',
