@@ -11,8 +11,7 @@
  * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
  * their ends (RFC 9113 section 6.8): undici breaks them off.
  */
-import type { Socket } from 'node:net'
-import type { Client, Pool } from 'undici'
+import type { Client, Dispatcher } from 'undici'
 import { invariant } from '../../runtime/kernel/assert.js'
 
 interface Stream {
@@ -31,15 +30,17 @@ interface Session {
   on(event: 'goaway', listener: (code: number) => void): void
 }
 interface Context {
+  readonly version?: 'h2'
   busy(request: unknown): boolean
 }
 
 const NO_ERROR = 0
 
-/** For a connection that the client has just begun to speak HTTP/2 on, before its first request. */
-export function conductHttp2(pool: Pool, client: Client, socket: Socket): void {
+/** For a client of the pool that has just connected, before its first request. */
+export function conductHttp2(pool: Dispatcher, client: Client): void {
   const context = memberOf<Context>(client, 'http context')
-  const session = memberOf<Session>(socket, 'http2Session')
+  if (context.version !== 'h2') return
+  const session = memberOf<Session>(memberOf(client, 'socket'), 'http2Session')
   context.busy = () => session.closed
   const isFull = keyOf(pool, 'needDrain')
   const breaksOff = session.listeners('goaway')

@@ -2,7 +2,6 @@
  * Connections to upstreams, pooled by origin and by whose they are, and bounded in number. HTTP/2 is
  * spoken where the upstream offers it; otherwise connections are kept alive and used in turn.
  */
-import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
@@ -35,8 +34,6 @@ export type LentDispatch = Dispatcher.DispatchOptions & {
 
 class LendingClient extends Client {
   readonly loan = new Loan()
-  /** Its latest connection, where that speaks HTTP/2. */
-  http2: Socket | null = null
 
   override dispatch(options: LentDispatch, handler: Dispatcher.DispatchHandler): boolean {
     options.onLoan?.(this.loan)
@@ -55,7 +52,6 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
         const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
-        client.http2 = isH2 ? socket : null
         if (!isH2) lend(socket, client.loan)
         callback(null, socket)
         // Once the client has taken the connection over: it looks for more to send at once.
@@ -95,11 +91,7 @@ export function createUpstreams(
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pool.on('connect', (_, [, client]) => {
-      if (client instanceof LendingClient && client.http2 !== null) {
-        conductHttp2(pool, client, client.http2)
-      }
-    })
+    pool.on('connect', (_, [, client]) => conductHttp2(pool, client as Client))
     pools.set(key, pool)
     if (pools.size > poolsMax) {
       const [oldest, unused] = pools.entries().next().value!

@@ -36,6 +36,8 @@ import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf }
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100
 const SESSION_IDLE_MS = 60_000
+/** How long what was answered last may take to be sent as the service stops. */
+const LAST_ANSWERS_MS = 2_000
 /** A client that names no protocol in its TLS hello is cut after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
@@ -212,6 +214,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, monotonicMs } = options
   const shared: Shared = { draining: false, open: new OpenExchanges(), secure: tls !== null }
   const sessions = new Set<ServerHttp2Session>()
+  const connected = new OpenExchanges()
   const settings = {
     maxConcurrentStreams: STREAMS_PER_SESSION_MAX,
     maxHeaderListSize: HEAD_BYTES_MAX,
@@ -244,13 +247,17 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     const resets = new ResetCount(session, monotonicMs)
     const exchanges = new Set<Http2Exchange>()
     sessions.add(session)
+    connected.begin()
     session.setTimeout(SESSION_IDLE_MS)
     session.on('timeout', () => {
       if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(SESSION_IDLE_MS)
       else endNow(session, exchanges.size > 0)
     })
     session.on('error', () => session.destroy())
-    session.on('close', () => sessions.delete(session))
+    session.once('close', () => {
+      sessions.delete(session)
+      connected.finish()
+    })
     session.on(
       'stream',
       (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, flags: number) => {
@@ -289,7 +296,12 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       if (!shared.draining) server.close()
       shared.draining = true
       for (const session of sessions) session.close()
-      return shared.open.none(deadlineMs)
+      const from = monotonicMs()
+      if (!(await shared.open.none(deadlineMs))) return false
+      // The last answers are still on their way: a session closes behind them, and once its client has.
+      const leftMs = deadlineMs - (monotonicMs() - from)
+      await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
+      return true
     },
     async close() {
       shared.draining = true
