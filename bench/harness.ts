@@ -49,6 +49,11 @@ export interface Comparison {
   readonly rounds?: number | undefined
   /** Length of a round. Default 1000. */
   readonly ms?: number | undefined
+  /**
+   * Length of the thrown-away warm-up, of all contenders alike; that of a round by default. A server is
+   * as fast as it will be once its code is compiled, which takes seconds under load.
+   */
+  readonly warmUpMs?: number | undefined
 }
 
 export type Row = {
@@ -89,7 +94,7 @@ export async function compare(comparison: Comparison): Promise<Report> {
   const results = new Map<Contender, Round[]>(all.map((contender) => [contender, []]))
   for (const contender of all) await contender.setUp?.()
   try {
-    for (const contender of all) await measure(contender, ms)
+    for (const contender of all) await measure(contender, comparison.warmUpMs ?? ms)
     for (let round = 0; round < rounds; round += 1) {
       for (const contender of all) results.get(contender)!.push(await measure(contender, ms))
     }

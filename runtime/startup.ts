@@ -4,7 +4,6 @@
  * later step fails is taken back in reverse.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
 import { health } from '../actors/health/protocol.js'
 import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
@@ -94,10 +93,6 @@ const steps: readonly Step[] = [
  * @throws {StartRefused} with what an operator has to change.
  */
 export async function startService(options: StartOptions): Promise<Service> {
-  // What outlives a collection again and again V8 makes in the old heap from then on. Here that is the
-  // state of requests, which is garbage a moment later: there it would stay until the whole heap is
-  // collected, with all it refers to.
-  setFlagsFromString('--no-allocation-site-pretenuring')
   const clock = options.clock ?? systemClock
   const { environment, cwd, uid, log } = options
   const loaded = loadSettings({ environment, cwd, uid })

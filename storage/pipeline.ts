@@ -2,28 +2,32 @@
  * Several prepared statements in one write and one answer. What fails keeps the server from those after
  * it, and where no transaction is open, it runs them as one of their own: all of them count, or none
  * does (PostgreSQL, Extended Query, Pipelining).
+ *
+ * How the rows of a prepared statement look does not change as long as it lives: the server is asked
+ * the first time that it runs on a connection, and refuses to run it where that is no longer true.
  */
-import { type Connection, type PoolClient, Query, type QueryResult, type Submittable } from 'pg'
+import pg, { type Connection, type PoolClient, type Submittable } from 'pg'
 import type { Rows, Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
 interface Wire {
   readonly parsedStatements: Record<string, string>
-  readonly submittedNamedStatements: Record<string, string>
   readonly stream: { cork(): void; uncork(): void; destroy(error: Error): void }
+  parse(message: { name: string; text: string }): void
+  bind(message: {
+    statement: string
+    values: readonly unknown[]
+    valueMapper: (value: unknown) => unknown
+  }): void
+  describe(message: { type: 'P' }): void
+  execute(message: object): void
   sync(): void
 }
-interface Step {
-  callback: (error: Error | null, result?: QueryResult) => void
-  readonly name: string
-  readonly text: string
-  readonly _result: { _types?: unknown }
-  submit(wire: object): Error | null
-  handleRowDescription(message: unknown): void
-  handleDataRow(message: unknown): void
-  handleCommandComplete(message: unknown, connection: unknown): void
-  handleReadyForQuery(connection: unknown): void
+type Parser = (text: string) => unknown
+interface Types {
+  getTypeParser(oid: number, format: 'text'): Parser
 }
+type Field = { readonly name: string; readonly dataTypeID: number }
 
 export type Pipelined = {
   /** One for each statement; none where one of them failed. */
@@ -34,69 +38,180 @@ export type Pipelined = {
 /** What was prepared on the way of one that failed may or may not be there. */
 type Ended = Pipelined & { readonly unsure: readonly string[] }
 
-/** Each step would end with a Sync, and with it a transaction of its own. */
-const withoutSync = new WeakMap<Wire, object>()
+/** From a value to what is sent of it. */
+const { prepareValue } = (
+  pg as unknown as { readonly utils: { prepareValue(value: unknown): unknown } }
+).utils
 
-function mutedOf(wire: Wire): object {
-  const known = withoutSync.get(wire)
-  if (known !== undefined) return known
-  const muted = Object.create(wire, { sync: { value: () => undefined } }) as object
-  withoutSync.set(wire, muted)
-  return muted
+/** How the rows of a statement look. */
+class Shape {
+  readonly #names: readonly string[]
+  readonly #parsers: readonly Parser[]
+  readonly #empty: Readonly<Record<string, unknown>>
+
+  constructor(fields: readonly Field[], types: Types) {
+    this.#names = fields.map(({ name }) => name)
+    this.#parsers = fields.map(({ dataTypeID }) => types.getTypeParser(dataTypeID, 'text'))
+    this.#empty = Object.fromEntries(this.#names.map((name) => [name, null]))
+  }
+
+  /** @throws where a value is none of its type. */
+  row(values: readonly (string | null)[]): Readonly<Record<string, unknown>> {
+    const row: Record<string, unknown> = { ...this.#empty }
+    for (let at = 0; at < values.length; at += 1) {
+      const value = values[at] ?? null
+      if (value !== null) row[this.#names[at]!] = this.#parsers[at]!(value)
+    }
+    return row
+  }
+}
+const NO_ROWS = new Shape([], { getTypeParser: () => (text) => text })
+
+/** The shapes of the statements that a connection has prepared, by their names. */
+const shapes = new WeakMap<Wire, Map<string, Shape>>()
+
+function shapesOf(wire: Wire): Map<string, Shape> {
+  let known = shapes.get(wire)
+  if (known === undefined) {
+    known = new Map()
+    shapes.set(wire, known)
+  }
+  return known
+}
+
+/** To be called where statements have been closed on a connection. */
+export function forgetPrepared(connection: object, names: readonly string[]): void {
+  const wire = connection as Wire
+  for (const name of names) {
+    delete wire.parsedStatements[name]
+    shapes.get(wire)?.delete(name)
+  }
+}
+
+/** One statement, from its first message to its last row. */
+class Step {
+  readonly statement: Statement
+  readonly rows: unknown[] = []
+  rowCount = 0
+  /** Undefined where the server is asked for it. */
+  shape: Shape | undefined
+  readonly isDescribed: boolean
+
+  constructor(statement: Statement, shape: Shape | undefined) {
+    this.statement = statement
+    this.shape = shape
+    this.isDescribed = shape !== undefined
+  }
+
+  /** @throws where a value cannot be written. */
+  submit(wire: Wire, isPrepared: boolean): void {
+    const { name, text, values = [] } = this.statement
+    if (!isPrepared) wire.parse({ name, text })
+    wire.bind({ statement: name, values, valueMapper: prepareValue })
+    if (!this.isDescribed) wire.describe({ type: 'P' })
+    wire.execute({})
+  }
+
+  get result(): Rows<never> {
+    return { rows: this.rows as never[], rowCount: this.rowCount }
+  }
 }
 
 /** Runs the statements on a connection that nobody else uses meanwhile. */
 export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Ended> {
   return new Promise((resolve) => {
-    const types = (client as unknown as { readonly _types: unknown })._types
-    const results: Rows<never>[] = []
-    let failure: Error | null = null
-    const steps = statements.map(({ name, text, values = [] }) => {
-      const step = new Query({ name, text, values: values as unknown[] }) as unknown as Step
-      step._result._types = types
-      step.callback = (error, result) => {
-        if (error !== null) failure ??= error
-        else results.push({ rows: result!.rows as never[], rowCount: result!.rowCount ?? 0 })
-      }
-      return step
-    })
-    let at = 0
-    let fresh: readonly Step[] = []
-    const failed = (error: Error) => {
-      resolve({ results: [], error, unsure: fresh.map(({ name }) => name) })
-    }
-    client.query({
-      submit(connection: Connection) {
-        const wire = connection as unknown as Wire
-        fresh = steps.filter(({ name }) => wire.parsedStatements[name] === undefined)
-        const muted = mutedOf(wire)
-        wire.stream.cork()
-        for (const step of steps) {
-          const refused = step.submit(muted)
-          // Values that cannot be written are told to the callback instead.
-          if (refused !== null) failure ??= refused
-        }
-        // Without the Sync the server undoes what it has begun as the connection ends.
-        if (failure === null) wire.sync()
-        else wire.stream.destroy(failure)
-        for (const { name } of fresh) delete wire.submittedNamedStatements[name]
-        wire.stream.uncork()
-      },
-      handleRowDescription: (message: unknown) => steps[at]!.handleRowDescription(message),
-      handleDataRow: (message: unknown) => steps[at]!.handleDataRow(message),
-      handleCommandComplete(message: unknown, connection: unknown) {
-        steps[at]!.handleCommandComplete(message, connection)
-        at += 1
-      },
-      handleReadyForQuery(connection: Connection) {
-        const wire = connection as unknown as Wire
-        for (const { name, text } of fresh) wire.parsedStatements[name] = text
-        for (const step of steps) step.handleReadyForQuery(connection)
-        if (failure === null) resolve({ results, error: null, unsure: [] })
-        else failed(failure)
-      },
-      handleError: failed,
-      callback: () => undefined,
-    } as unknown as Submittable)
+    const run = new Run(client, statements, resolve)
+    client.query(run as unknown as Submittable)
   })
+}
+
+/** What a connection of pg works on, and tells of what comes. */
+class Run {
+  readonly #types: Types
+  readonly #statements: readonly Statement[]
+  readonly #resolve: (ended: Ended) => void
+  readonly #fresh = new Map<string, string>()
+  #steps: readonly Step[] = []
+  #at = 0
+  #failure: Error | null = null
+
+  constructor(
+    client: PoolClient,
+    statements: readonly Statement[],
+    resolve: (ended: Ended) => void,
+  ) {
+    this.#types = (client as unknown as { readonly _types: Types })._types
+    this.#statements = statements
+    this.#resolve = resolve
+  }
+
+  /** pg wants one; what it would be told, `handleError` and `handleReadyForQuery` have told. */
+  callback(): void {}
+
+  submit(connection: Connection): void {
+    const wire = connection as unknown as Wire
+    const known = shapesOf(wire)
+    wire.stream.cork()
+    try {
+      this.#steps = this.#statements.map((statement) => {
+        const { name, text } = statement
+        const prepared = this.#fresh.get(name) ?? wire.parsedStatements[name]
+        if (prepared !== undefined && prepared !== text) {
+          throw new Error(`${name} names two statements`)
+        }
+        const step = new Step(
+          statement,
+          prepared === undefined || this.#fresh.has(name) ? undefined : known.get(name),
+        )
+        if (prepared === undefined) this.#fresh.set(name, text)
+        step.submit(wire, prepared !== undefined)
+        return step
+      })
+      wire.sync()
+    } catch (error) {
+      this.#failure = error as Error
+      // Without the Sync the server undoes what it has begun as the connection ends.
+      wire.stream.destroy(this.#failure)
+    } finally {
+      wire.stream.uncork()
+    }
+  }
+
+  handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
+    this.#steps[this.#at]!.shape = new Shape(fields, this.#types)
+  }
+
+  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    const step = this.#steps[this.#at]!
+    try {
+      step.rows.push(step.shape!.row(fields))
+    } catch (error) {
+      this.#failure ??= error as Error
+    }
+  }
+
+  /** `INSERT 0 5`, `SELECT 1`, `COMMIT`. */
+  handleCommandComplete({ text }: { readonly text: string }): void {
+    const step = this.#steps[this.#at]!
+    this.#at += 1
+    step.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
+    step.shape ??= NO_ROWS
+  }
+
+  handleReadyForQuery(connection: Connection): void {
+    const wire = connection as unknown as Wire
+    const known = shapesOf(wire)
+    for (const [name, text] of this.#fresh) wire.parsedStatements[name] = text
+    for (const { statement, shape, isDescribed } of this.#steps) {
+      if (!isDescribed) known.set(statement.name, shape!)
+    }
+    if (this.#failure === null) {
+      const results = this.#steps.map(({ result }) => result)
+      this.#resolve({ results, error: null, unsure: [] })
+    } else this.handleError(this.#failure)
+  }
+
+  handleError(error: Error): void {
+    this.#resolve({ results: [], error, unsure: [...this.#fresh.keys()] })
+  }
 }

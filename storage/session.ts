@@ -1,6 +1,6 @@
 /** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
-import { type Pipelined, pipeline } from './pipeline.js'
+import { forgetPrepared, type Pipelined, pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
 
 /** What pg has and its type declarations leave out. */
@@ -11,7 +11,6 @@ interface ClientInternals {
   readonly port: number
   readonly ssl: boolean | object
   readonly connection: {
-    readonly parsedStatements: Record<string, string>
     readonly stream: { destroy(): void }
     close(message: { type: 'S'; name: string }): void
     sync(): void
@@ -126,10 +125,8 @@ export class Session {
 
   async #close(names: readonly string[]): Promise<void> {
     await this.#guarded(this.#silenceMs, closeStatements(this.#client, names))
-    for (const name of names) {
-      this.#prepared.delete(name)
-      delete this.#internals.connection.parsedStatements[name]
-    }
+    for (const name of names) this.#prepared.delete(name)
+    forgetPrepared(this.#internals.connection, names)
   }
 
   /**

@@ -1,7 +1,8 @@
 /**
  * The token endpoint and introspection over HTTP, against oidc-provider 9 in the same run: the whole
  * service, durable, with audit and events, beside the peer in memory and the peer on PostgreSQL.
- * Each server is a process of its own on one core; PostgreSQL and the generator have the rest.
+ * Each server is a process of its own on one core, so that what counts is its own processor time;
+ * PostgreSQL and the generator have the rest.
  * Needs wrk.
  *
  *     node dist/bench/oauth/token-endpoint.js [client_credentials|introspection|refresh|code]
@@ -18,6 +19,8 @@ import { CALLBACK } from './protocol.js'
 /** Single-use artefacts that one round uses up. */
 const PER_ROUND = 1_500
 const REFRESH_CHAINS = 64
+/** Until both servers run compiled code throughout. */
+const WARM_UP_MS = 15_000
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
 const servers: { stop(): Promise<void> }[] = []
@@ -35,6 +38,7 @@ try {
       await compare({
         name: 'client_credentials, ES256 JWT; the peer keeps nothing',
         ms: 3_000,
+        warmUpMs: WARM_UP_MS,
         reference: credentials('oidc-provider, memory, JWT', memory),
         contenders: [credentials('svc, durable', svc, 2.5)],
       }),
@@ -43,6 +47,7 @@ try {
       await compare({
         name: 'client_credentials; the peer writes a row per token',
         ms: 3_000,
+        warmUpMs: WARM_UP_MS,
         reference: credentials('oidc-provider, PostgreSQL, opaque', durable),
         contenders: [credentials('svc, durable', svc, 2)],
       }),
@@ -53,6 +58,7 @@ try {
       await compare({
         name: 'Introspection of one access token',
         ms: 3_000,
+        warmUpMs: WARM_UP_MS,
         reference: await introspection('oidc-provider, PostgreSQL, opaque', durable),
         contenders: [await introspection('svc, PostgreSQL', svc, 3)],
       }),
@@ -98,7 +104,7 @@ async function database(name: string): Promise<string> {
 function credentials(name: string, on: PeerProcess, target?: number): Contender {
   const { credentials: fields, tokenPath, clientScope } = on.peer
   const form = { grant_type: 'client_credentials', scope: clientScope, ...fields }
-  return { name, target, run: (ms) => on.hammer(tokenPath, form, ms) }
+  return { name, target, by: 'cpu', run: (ms) => on.hammer(tokenPath, form, ms) }
 }
 
 async function introspection(name: string, on: PeerProcess, target?: number): Promise<Contender> {
@@ -111,7 +117,8 @@ async function introspection(name: string, on: PeerProcess, target?: number): Pr
       token = String(answer['access_token'])
     },
   )
-  return { name, target, run: (ms) => on.hammer(introspectionPath, { token, ...fields }, ms) }
+  const form = { token, ...fields }
+  return { name, target, by: 'cpu', run: (ms) => on.hammer(introspectionPath, form, ms) }
 }
 
 async function refresh(name: string, on: PeerProcess, target?: number): Promise<Contender> {
