@@ -49,10 +49,7 @@ export interface Comparison {
   readonly rounds?: number | undefined
   /** Length of a round. Default 1000. */
   readonly ms?: number | undefined
-  /**
-   * Length of the thrown-away warm-up, of all contenders alike; that of a round by default. A server is
-   * as fast as it will be once its code is compiled, which takes seconds under load.
-   */
+  /** Length of the thrown-away warm-up, of all contenders alike; that of a round by default. */
   readonly warmUpMs?: number | undefined
 }
 
@@ -80,6 +77,8 @@ export type Report = {
 }
 
 const SPREAD_MAX = 1.3
+/** A server is as fast as it will be once its code is compiled throughout, which takes seconds under load. */
+export const SERVER_WARM_UP_MS = 15_000
 
 type Round = { perSecond: number; perCpuSecond: number; figures: Readonly<Record<string, number>> }
 

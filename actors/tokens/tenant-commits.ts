@@ -145,7 +145,8 @@ export function tenantCommits(database: Database): TenantCommits {
 
   function enter<Result>(tenantId: string, change: Any): Promise<Result> {
     if (waiting >= WAITING_MAX) {
-      return Promise.reject(new Error('too many changes wait to be committed'))
+      const reason = 'too many changes wait to be committed'
+      return Promise.reject(new DatabaseUnavailable(reason, undefined, true))
     }
     waiting += 1
     return new Promise<Result>((resolve, failed) => {

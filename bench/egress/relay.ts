@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT } from '../flows/loopback-tls.js'
-import { compare, type Contender, median, pace, publish } from '../harness.js'
+import { compare, type Contender, median, pace, publish, SERVER_WARM_UP_MS } from '../harness.js'
 import { wrk } from '../wrk.js'
 import { type Relay, startNginx, startServer } from './relays.js'
 
@@ -49,6 +49,7 @@ try {
       await compare({
         name: 'Egress, 1 KiB answers, wrk -c32',
         ms: 3_000,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: relayed('nginx, one worker, unbuffered', nginx, '/1k', 32),
         contenders: [
           relayed('http-proxy', peer, '/1k', 32),
@@ -62,6 +63,7 @@ try {
       await compare({
         name: 'Egress, 32 MiB answers, wrk -c4 (operations are MiB)',
         ms: 4_000,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: relayed('nginx, one worker, unbuffered', nginx, '/32m', 4, undefined, 32),
         contenders: [
           relayed('http-proxy', peer, '/32m', 4, undefined, 32),

@@ -12,15 +12,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
-import { compare, type Contender, publish } from '../harness.js'
+import { compare, type Contender, publish, SERVER_WARM_UP_MS } from '../harness.js'
 import { type PeerProcess, startPeer } from './peer-process.js'
 import { CALLBACK } from './protocol.js'
 
 /** Single-use artefacts that one round uses up. */
 const PER_ROUND = 1_500
 const REFRESH_CHAINS = 64
-/** Until both servers run compiled code throughout. */
-const WARM_UP_MS = 15_000
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
 const servers: { stop(): Promise<void> }[] = []
@@ -38,7 +36,7 @@ try {
       await compare({
         name: 'client_credentials, ES256 JWT; the peer keeps nothing',
         ms: 3_000,
-        warmUpMs: WARM_UP_MS,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: credentials('oidc-provider, memory, JWT', memory),
         contenders: [credentials('svc, durable', svc, 2.5)],
       }),
@@ -47,7 +45,7 @@ try {
       await compare({
         name: 'client_credentials; the peer writes a row per token',
         ms: 3_000,
-        warmUpMs: WARM_UP_MS,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: credentials('oidc-provider, PostgreSQL, opaque', durable),
         contenders: [credentials('svc, durable', svc, 2)],
       }),
@@ -58,7 +56,7 @@ try {
       await compare({
         name: 'Introspection of one access token',
         ms: 3_000,
-        warmUpMs: WARM_UP_MS,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: await introspection('oidc-provider, PostgreSQL, opaque', durable),
         contenders: [await introspection('svc, PostgreSQL', svc, 3)],
       }),
@@ -127,6 +125,7 @@ async function refresh(name: string, on: PeerProcess, target?: number): Promise<
   return {
     name,
     target,
+    by: 'cpu',
     async run() {
       const begun = { operations: 0, seconds: 0, cpuSeconds: 0, p99Ms: 0 }
       // A family is a chain: the next link is known when the last has answered.
@@ -154,6 +153,7 @@ function exchange(name: string, on: PeerProcess, target?: number): Contender {
   return {
     name,
     target,
+    by: 'cpu',
     async run() {
       const forms = (await on.codes(PER_ROUND)).map((code) => ({
         grant_type: 'authorization_code',

@@ -198,29 +198,30 @@ export const de: Catalogue = {
   'authorize.back': 'Zu {name}',
   'authorize.reason': 'Für alle, die Ihnen helfen:',
   'device.title': 'Gerät verbinden',
-  'device.lead': 'Gib den Code ein, den das Gerät oder Programm anzeigt.',
+  'device.lead': 'Geben Sie den Code ein, den das Gerät oder Programm anzeigt.',
   'device.code': 'Code',
   'device.code.hint':
     'Acht Buchstaben, zum Beispiel {example}. Groß- und Kleinschreibung ist egal.',
   'device.continue': 'Weiter',
   'device.unknown':
-    'Mit diesem Code wartet kein Gerät. Vielleicht ist er abgelaufen: Sieh noch einmal auf das Gerät.',
+    'Mit diesem Code wartet kein Gerät. Vielleicht ist er abgelaufen: Sehen Sie noch einmal auf das Gerät.',
   'device.spent':
-    'Zu viele falsche Codes. Warte {minutes} Minuten und versuche es dann noch einmal.',
+    'Zu viele falsche Codes. Warten Sie {minutes} Minuten und versuchen Sie es dann erneut.',
   'device.confirm.title': 'Dieses Gerät zulassen?',
-  'device.confirm.lead': '{name} auf einem anderen Gerät möchte Zugriff auf dein Konto.',
+  'device.confirm.lead': '{name} auf einem anderen Gerät möchte Zugriff auf Ihr Konto.',
   'device.confirm.code': 'Das Gerät muss genau diesen Code anzeigen:',
   'device.confirm.asked': 'Angefragt {time}, von der Adresse {address}.',
   'device.confirm.warning':
-    'Lass es nur zu, wenn du das selbst begonnen hast und das Gerät vor dir ist. Hat dir jemand den Code oder einen Link geschickt, lass es nicht zu.',
+    'Lassen Sie es nur zu, wenn Sie das selbst begonnen haben und das Gerät vor Ihnen ist. Hat Ihnen jemand den Code oder einen Link geschickt, lassen Sie es nicht zu.',
   'device.allow': 'Zulassen',
   'device.deny': 'Nicht zulassen',
-  'device.nothing': 'Du hast keine der angefragten Berechtigungen, es gibt also nichts zuzulassen.',
+  'device.nothing':
+    'Sie haben keine der angefragten Berechtigungen, es gibt also nichts zuzulassen.',
   'device.approved.title': 'Gerät verbunden',
-  'device.approved': '{name} macht gleich von selbst weiter. Du kannst dieses Fenster schließen.',
+  'device.approved': '{name} macht gleich von selbst weiter. Sie können dieses Fenster schließen.',
   'device.denied.title': 'Gerät nicht verbunden',
   'device.denied':
-    '{name} erhält keinen Zugriff auf dein Konto. Du kannst dieses Fenster schließen.',
+    '{name} erhält keinen Zugriff auf Ihr Konto. Sie können dieses Fenster schließen.',
 
   'inbox.title': 'Anfragen an Sie',
   'inbox.none': 'Im Moment fragt keine Anwendung bei Ihnen an.',

@@ -57,6 +57,18 @@ const told = async (tenantId: string) => {
   return rows.map(({ id }) => id)
 }
 
+test('more than can wait are told that the database has too much to do', async (t) => {
+  const stuck = { ...town.database, together: () => new Promise<never>(() => undefined) }
+  const commits = tenantCommits(stuck)
+  for (let at = 0; at < 10_000; at += 1) {
+    void commits.write(randomUUID(), { events: [] })
+  }
+  const error = await t.throwsAsync(commits.write(randomUUID(), { events: [] }), {
+    instanceOf: DatabaseUnavailable,
+  })
+  t.true((error as DatabaseUnavailable).overloaded)
+})
+
 test('what comes while one is under way shares the next, decided by one call for each kind', async (t) => {
   const tenantId = await town.tenant('together')
   const before = await told(tenantId)
