@@ -4,7 +4,8 @@
  *
  * `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays, plain
  * objects, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Not: functions, symbols,
- * class instances, `Map`, `Set`, errors, and never a `Secret`.
+ * class instances, `Map`, `Set`, errors, and never a `Secret`. Nor a member named `__proto__`, which a
+ * frame renames: where it would come from outside, it belongs into text.
  */
 import { ByteStream } from './stream.js'
 
