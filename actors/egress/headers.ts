@@ -18,6 +18,7 @@ const REQUEST_DROPPED = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  'http2-settings',
   'expect',
   'forwarded',
   'via',

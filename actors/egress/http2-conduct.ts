@@ -8,6 +8,10 @@
  * Requests go side by side: undici lets one that it could not repeat, which is every POST, wait for the end
  * of all others on the connection. A relay repeats nothing.
  *
+ * A body goes with every method: undici ends the request of a GET or HEAD with its head, and finds the body
+ * of a DELETE or OPTIONS longer than none. Either fails while the request is written, which undici takes
+ * for a request that runs: it loses count, and with it the next requests or itself.
+ *
  * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
  * their ends (RFC 9113 section 6.8): undici breaks them off.
  */
@@ -24,17 +28,26 @@ interface Session {
   /** As soon as either side has said that it wants to close it. */
   readonly closed: boolean
   close(): void
-  request(...asked: unknown[]): Stream
+  request(headers: Record<string, unknown>, options: unknown): Stream
   listeners(event: 'goaway'): readonly ((code: number) => void)[]
   removeAllListeners(event: 'goaway'): void
   on(event: 'goaway', listener: (code: number) => void): void
 }
+/** The request as undici keeps it; a body of no bytes is null. */
+interface Asked {
+  method: string
+  readonly body: unknown
+  onError(error: unknown): void
+}
 interface Context {
   readonly version?: 'h2'
-  busy(request: unknown): boolean
+  busy(request: Asked): boolean
+  write(request: Asked): boolean
 }
 
 const NO_ERROR = 0
+/** One of the methods that undici sends bodies with. */
+const WITH_BODY = 'POST'
 
 /** For a client of the pool that has just connected, before its first request. */
 export function conductHttp2(pool: Dispatcher, client: Client): void {
@@ -55,9 +68,25 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
     Object.assign(client, { [isFull]: true })
     client.pipelining += 0
   })
+  const write = context.write.bind(context)
+  let method = ''
+  context.write = (asked) => {
+    method = asked.method
+    try {
+      if (asked.body !== null) asked.method = WITH_BODY
+      return write(asked)
+    } catch (error) {
+      // Thrown further, it would leave the client in the middle of its work for good.
+      asked.onError(error)
+      return false
+    } finally {
+      asked.method = method
+    }
+  }
   const request = session.request.bind(session)
-  session.request = (...asked) => {
-    const stream = request(...asked)
+  session.request = (headers, options) => {
+    headers[':method'] = method
+    const stream = request(headers, options)
     onlyWholeEnds(stream)
     // Nobody wants them, and without them the end of the body is the end. Once undici listens.
     queueMicrotask(() => stream.removeAllListeners('trailers'))

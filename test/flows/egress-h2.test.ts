@@ -1,9 +1,10 @@
 /** Upstreams that speak HTTP/2 and do not keep to it. docs/egress.md, What comes back. */
 import { once } from 'node:events'
-import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
+import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import test from 'ava'
 import { UPSTREAM_CERT, UPSTREAM_KEY } from '../actors/egress/loopback-tls.js'
+import type { Json } from '../support/api.js'
 import { bodyCall, closedCalls, egressHouse, settingOf, UPSTREAM_NAME } from '../support/egress.js'
 
 const NO_ERROR = 0
@@ -16,7 +17,8 @@ const LARGE = Buffer.alloc(600_000, 'svc ')
 const house = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
 
-const habits: Readonly<Record<string, (stream: ServerHttp2Stream, code: number) => void>> = {
+type Habit = (stream: ServerHttp2Stream, code: number, fields: IncomingHttpHeaders) => void
+const habits: Readonly<Record<string, Habit>> = {
   announced(stream, code) {
     stream.respond({ ':status': 200, 'content-length': 7 })
     stream.write('part')
@@ -44,19 +46,29 @@ const habits: Readonly<Record<string, (stream: ServerHttp2Stream, code: number) 
   nothing(stream) {
     stream.respond({ ':status': 200 }, { endStream: true })
   },
+  // What it was sent, told back.
+  echo(stream, _, fields) {
+    stream.respond({
+      ':status': 200,
+      'x-ratelimit-method': fields[':method'],
+      'x-ratelimit-length': fields['content-length'],
+    })
+    stream.pipe(stream)
+  },
   leaving(stream) {
     stream.respond({ ':status': 200 })
     stream.write('part')
     setTimeout(() => stream.session?.destroy(), 50)
   },
 }
-server.on('stream', (stream, { ':path': path = '', ':method': method }) => {
+server.on('stream', (stream, fields) => {
+  const { ':path': path = '', ':method': method } = fields
   stream.on('error', () => {})
   const [, habit = '', code] = path.split('/')
-  if (method === 'HEAD') {
+  if (method === 'HEAD' && habit !== 'echo') {
     return void stream.respond({ ':status': 200, 'content-length': 7 }, { endStream: true })
   }
-  habits[habit]!(stream, Number(code))
+  habits[habit]!(stream, Number(code), fields)
 })
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
@@ -140,3 +152,49 @@ test.serial('what ends without a length is complete, upload or not', async (t) =
   const closed = await closedCalls(house, setting.tenantId, 6)
   t.true(closed.every(({ outcome }) => outcome === 'completed'))
 })
+
+test.serial(
+  'a body goes with every method, and no method costs the next call anything',
+  async (t) => {
+    const setting = await settingOf(house)
+    const call = callerOf(setting)
+    const described = (method: string, more: Json) =>
+      house.send('/v1/proxy', {
+        token: setting.delegated,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          credential_id: setting.credentialId,
+          url: `${origin}/echo`,
+          method,
+          ...more,
+        }),
+      })
+    async function* upload() {
+      yield Buffer.from('some')
+      yield Buffer.from('thing')
+    }
+    let calls = 0
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']) {
+      const sent: [string, Awaited<ReturnType<typeof call>>, string | undefined][] = [
+        ['something', await described(method, { body: 'something' }), '9'],
+        ['something', await described(method, { body: 'something', stream: true }), '9'],
+        ['', await described(method, { body: '' }), undefined],
+        ['something', await call('/echo', false, method, upload()), undefined],
+        ['something', await call('/echo', true, method, upload()), undefined],
+        ['', await call('/echo', true, method), undefined],
+      ]
+      for (const [body, answer, length] of sent) {
+        const text = await answer.body.text()
+        t.is(answer.statusCode, 200, `${method} ${body}: ${text}`)
+        t.is(text, method === 'HEAD' ? '' : body, method)
+        t.is(answer.headers['x-ratelimit-method'], method)
+        if (length !== undefined) t.is(answer.headers['x-ratelimit-length'], length, method)
+      }
+      calls += sent.length
+    }
+    const upgrading = await described('GET', { headers: [['HTTP2-Settings', 'AAMAAABkAAQAoAAA']] })
+    t.is(upgrading.statusCode, 200, await upgrading.body.text())
+    const closed = await closedCalls(house, setting.tenantId, calls + 1)
+    t.true(closed.every(({ outcome }) => outcome === 'completed'))
+  },
+)
