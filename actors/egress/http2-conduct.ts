@@ -12,17 +12,19 @@
  * of a DELETE or OPTIONS longer than none. Either fails while the request is written, which undici takes
  * for a request that runs: it loses count, and with it the next requests or itself.
  *
+ * What is broken off is reset at once: undici closes the stream, which ends it as if it were whole, and whoever
+ * pipes a body into it destroys it within that call, before node:http2 has reset it. Then node:http2 sends
+ * empty frames of the body without end, into memory.
+ *
  * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
  * their ends (RFC 9113 section 6.8): undici breaks them off.
  */
+import { addAbortSignal, type Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { invariant } from '../../runtime/kernel/assert.js'
 
-interface Stream {
-  readonly closed: boolean
-  push(chunk: unknown): boolean
-  destroy(): void
-  removeAllListeners(event: 'trailers'): void
+interface Stream extends Duplex {
+  close(): void
 }
 interface Session {
   /** As soon as either side has said that it wants to close it. */
@@ -46,6 +48,7 @@ interface Context {
 }
 
 const NO_ERROR = 0
+const ABORTED = AbortSignal.abort()
 /** One of the methods that undici sends bodies with. */
 const WITH_BODY = 'POST'
 
@@ -88,6 +91,8 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
     headers[':method'] = method
     const stream = request(headers, options)
     onlyWholeEnds(stream)
+    // With CANCEL, as node:http2 does for a signal.
+    stream.close = () => void addAbortSignal(ABORTED, stream)
     // Nobody wants them, and without them the end of the body is the end. Once undici listens.
     queueMicrotask(() => stream.removeAllListeners('trailers'))
     return stream

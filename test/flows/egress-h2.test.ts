@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { UPSTREAM_CERT, UPSTREAM_KEY } from '../actors/egress/loopback-tls.js'
 import type { Json } from '../support/api.js'
@@ -16,6 +17,10 @@ const LARGE = Buffer.alloc(600_000, 'svc ')
 
 const house = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
+
+/** Of uploads: how the ones broken off ended, and how many came to an end. */
+const resets: number[] = []
+let wholes = 0
 
 type Habit = (stream: ServerHttp2Stream, code: number, fields: IncomingHttpHeaders) => void
 const habits: Readonly<Record<string, Habit>> = {
@@ -54,6 +59,14 @@ const habits: Readonly<Record<string, Habit>> = {
       'x-ratelimit-length': fields['content-length'],
     })
     stream.pipe(stream)
+  },
+  // Reads, and tells of what was broken off.
+  reading(stream) {
+    stream.resume()
+    stream.once('close', () => void resets.push(stream.rstCode))
+    stream.once('end', () => {
+      if (!stream.aborted) wholes += 1
+    })
   },
   leaving(stream) {
     stream.respond({ ':status': 200 })
@@ -198,3 +211,26 @@ test.serial(
     t.true(closed.every(({ outcome }) => outcome === 'completed'))
   },
 )
+
+test.serial('an upload that breaks off is reset, and ends nothing else', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
+  // Without a length, so that it is found too large while it goes out.
+  async function* tooLarge() {
+    for (let sent = 0; sent <= 33 * 1024 * 1024; sent += LARGE.length) yield LARGE
+  }
+  for (let round = 1; round <= 3; round += 1) {
+    const refused = await call('/reading', false, 'PUT', tooLarge()).catch(() => null)
+    if (refused !== null) {
+      t.is(refused.statusCode, 413)
+      await refused.body.dump()
+    }
+    const next = await call('/whole', false)
+    t.is(await next.body.text(), 'partial')
+  }
+  const closed = await closedCalls(house, setting.tenantId, 6)
+  t.is(closed.filter(({ outcome }) => outcome === 'client_closed').length, 3)
+  for (let attempt = 0; resets.length < 3 && attempt < 200; attempt += 1) await delay(25)
+  t.deepEqual(resets, [CANCEL, CANCEL, CANCEL])
+  t.is(wholes, 0)
+})
