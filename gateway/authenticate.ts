@@ -70,7 +70,7 @@ export function authenticator(
       }
       const verdict = await tokens.ask(
         'authenticate',
-        { ...presented, dpopProof, httpMethod, httpUrl },
+        { scheme: presented.scheme, token: presented.token, dpopProof, httpMethod, httpUrl },
         options,
       )
       if (verdict.tag !== 'authenticated') {

@@ -9,7 +9,8 @@ import type { ByteStream } from '../runtime/kernel/stream.js'
 export interface HeaderFields {
   get(name: string): string | undefined
   has(name: string): boolean
-  entries(): Iterable<readonly [name: string, value: string]>
+  /** By their names, which are lower case. */
+  all(): Record<string, string>
 }
 
 /** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */

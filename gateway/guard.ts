@@ -61,8 +61,11 @@ export class HeadCheck implements HeaderFields {
     return this.names.includes(name)
   }
 
-  *entries(): Iterable<readonly [name: string, value: string]> {
-    for (const [at, name] of this.names.entries()) yield [name, this.values[at]!]
+  all(): Record<string, string> {
+    const all: Record<string, string> = {}
+    // A text is never what an object inherits from: `__proto__` is left out.
+    for (let at = 0; at < this.names.length; at += 1) all[this.names[at]!] = this.values[at]!
+    return all
   }
 
   /** The verdict once every field was added; null means the head may be believed. */

@@ -83,11 +83,7 @@ export class InputReader {
     }
     let headers: ReturnType<typeof checked> = KEPT(EMPTY)
     if (route.headers !== undefined) {
-      headers = checked(
-        route.headers,
-        Object.fromEntries(exchange.headers.entries()),
-        headerPointer,
-      )
+      headers = checked(route.headers, exchange.headers.all(), headerPointer)
       if (!headers.ok) return headers
     }
 

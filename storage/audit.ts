@@ -4,7 +4,7 @@ import {
   type AuditParty,
   type AuditRecord,
   type AuditResource,
-  canonicalEvent,
+  canonicalJson,
   type ChainHead,
 } from './audit-chain.js'
 import type { Transaction } from './sql.js'
@@ -39,38 +39,37 @@ export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): 
   tx.atCommit({
     name: 'audit.append',
     text: 'select svc_append_audit(string_to_array($1, chr(10)))',
-    values: [auditLines(events.map(auditFields))],
+    values: [events.map((event) => auditLine(event)).join('\n')],
   })
 }
 
-/** What is hashed of an event. */
-export type AuditFields = Parameters<typeof canonicalEvent>[0]
-
 /**
- * What is hashed of events, one to a line. As one text: canonical JSON has no line feeds, and to
- * quote it as an array costs more than it.
+ * What is hashed of an event, as `canonicalEvent` writes it, put together from its words: it is written
+ * for every token and every call. Canonical JSON has no line feeds, so that lines go as one text, which
+ * costs less than an array.
+ * @param data the canonical JSON of the event's own.
  */
-export function auditLines(events: readonly AuditFields[]): string {
-  return events.map(canonicalEvent).join('\n')
+export function auditLine(event: NewAuditEvent, data = canonicalJson(event.data)): string {
+  const { actors, subject, resource } = event
+  return (
+    `{"actors":${actors.length === 0 ? '[]' : canonicalJson(actors)}` +
+    `,"client_id":${word(event.clientId)},"data":${data}` +
+    `,"delegation_id":${word(event.delegationId)},"grant_id":${word(event.grantId)}` +
+    `,"id":${word(event.id)},"ip":${word(event.ip)}` +
+    `,"occurred_at":"${event.occurredAt.toISOString()}","outcome":${word(event.outcome)}` +
+    `,"request_id":${word(event.requestId)}` +
+    `,"resource":${resource === null ? 'null' : canonicalJson(resource)}` +
+    `,"subject":${subject === null ? 'null' : canonicalJson(subject)}` +
+    `,"tenant_id":${word(event.tenantId)},"type":${word(event.type)}}`
+  )
 }
 
-export function auditFields(event: NewAuditEvent): AuditFields {
-  return {
-    id: event.id,
-    tenant_id: event.tenantId,
-    type: event.type,
-    occurred_at: event.occurredAt.toISOString(),
-    subject: event.subject,
-    actors: event.actors,
-    client_id: event.clientId,
-    delegation_id: event.delegationId,
-    grant_id: event.grantId,
-    resource: event.resource,
-    outcome: event.outcome,
-    request_id: event.requestId,
-    ip: event.ip,
-    data: event.data,
-  }
+/** What JSON writes as it is. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
+function word(text: string | null): string {
+  if (text === null) return 'null'
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
 type AuditRow = Omit<AuditRecord, 'occurred_at'> & { occurred_at: Date }

@@ -2,7 +2,8 @@
  * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
-import { auditFields, auditLines, type NewAuditEvent } from './audit.js'
+import { auditLine, type NewAuditEvent } from './audit.js'
+import { canonicalJson } from './audit-chain.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -70,15 +71,15 @@ export type Appended = { waiting: number }
 
 /** The first six values of such a statement. */
 export function appended(events: readonly NewEvent[]): unknown[] {
-  const records = events.map((event) => auditFields(auditOf(event)))
+  const written = events.map(writtenDown)
   return [
-    list(records.map(({ tenant_id }) => tenant_id)),
-    list(records.map(({ id }) => id)),
-    list(records.map(({ type }) => type)),
+    list(events.map(({ tenantId }) => tenantId)),
+    list(events.map(({ id }) => id)),
+    list(events.map(({ type }) => type)),
     // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
-    events.map(({ data }) => JSON.stringify(data)).join('\n'),
-    list(records.map(({ occurred_at }) => occurred_at)),
-    auditLines(records),
+    written.map(({ body }) => body).join('\n'),
+    list(events.map(({ occurredAt }) => occurredAt.toISOString())),
+    written.map(({ line }) => line).join('\n'),
   ]
 }
 
@@ -89,32 +90,59 @@ function list(words: readonly string[]): string {
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
 
-/** Every event is audited; who did what is in its data (decisions.md 9, other events). */
-function auditOf({ id, tenantId, type, occurredAt, data, audit }: NewEvent): NewAuditEvent {
+/**
+ * An event as receivers get it and as its audit record, which have most of the data in common. Every
+ * event is audited; who did what is in its data (decisions.md 9, other events).
+ */
+function writtenDown({ id, tenantId, type, occurredAt, data, audit = {} }: NewEvent): {
+  readonly body: string
+  readonly line: string
+} {
   const { actor, resource, request_id: requestId, ...rest } = data
-  const text = (value: unknown) => (typeof value === 'string' ? value : null)
-  const named = (value: unknown) => {
-    const { type, id } = (value ?? {}) as Readonly<Record<string, unknown>>
-    return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
-  }
   const doer = named(actor)
-  const told: NewAuditEvent = {
-    id,
-    tenantId,
-    type,
-    occurredAt,
-    subject: doer === null ? null : { sub: doer.id, subject_type: doer.type },
-    actors: [],
-    clientId: text(rest['client_id']),
-    delegationId: text(rest['delegation_id']),
-    grantId: text(rest['grant_id']),
-    resource: named(resource),
-    outcome: FAILED.test(type) ? 'failure' : 'success',
-    requestId: text(requestId),
-    ip: null,
-    data: rest,
-  }
-  return audit === undefined ? told : { ...told, ...audit }
+  const told = canonicalJson(rest)
+  const line = auditLine(
+    {
+      id,
+      tenantId,
+      type,
+      occurredAt,
+      subject: or(audit.subject, doer === null ? null : { sub: doer.id, subject_type: doer.type }),
+      actors: audit.actors ?? [],
+      clientId: or(audit.clientId, text(rest['client_id'])),
+      delegationId: or(audit.delegationId, text(rest['delegation_id'])),
+      grantId: or(audit.grantId, text(rest['grant_id'])),
+      resource: or(audit.resource, named(resource)),
+      outcome: audit.outcome ?? (FAILED.test(type) ? 'failure' : 'success'),
+      requestId: or(audit.requestId, text(requestId)),
+      ip: audit.ip ?? null,
+      data: rest,
+    },
+    told,
+  )
+  const about = JSON.stringify({ actor, resource, request_id: requestId })
+  return { body: joined(about, told), line }
+}
+
+/** What is said, be it null; otherwise what follows from the data. */
+function or<T>(said: T | undefined, follows: T): T {
+  return said === undefined ? follows : said
+}
+
+/** One JSON object of the members of two. */
+function joined(one: string, other: string): string {
+  if (one === '{}') return other
+  return other === '{}' ? one : `${one.slice(0, -1)},${other.slice(1)}`
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/** With its members in the order of their names, as the audit chain has them. */
+function named(value: unknown): { readonly id: string; readonly type: string } | null {
+  const { id, type } = (value ?? {}) as Readonly<Record<string, unknown>>
+  return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
 }
 
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`

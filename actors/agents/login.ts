@@ -84,7 +84,7 @@ export function login(needs: LoginNeeds) {
         nonce,
         issuer,
         expiresInSeconds: settings.agent_challenge_ttl_secs,
-        payload: payloadOf(id, { ...issued, nonce }),
+        payload: payloadOf(id, { nonce, ...issued }),
       }
     },
 
@@ -101,7 +101,7 @@ export function login(needs: LoginNeeds) {
       if (spent === undefined) return INVALID_GRANT
       if (!loginStands(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', turn)
       const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
-      const payload = payloadOf(challengeId, { ...spent, keyId: fingerprint })
+      const payload = payloadOf(challengeId, { keyId: fingerprint, ...spent })
       const verdict = await pow.ask(
         'verifySignature',
         { publicKey, keyAlgorithm, payload, signature },

@@ -149,13 +149,13 @@ export class Lane {
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
     const { sender, schedule, outcomes, giveUp } = this.#keeper
     const { id: deliveryId, tenantId, eventType, body } = delivery
-    const result = await sender.send({ ...target, deliveryId, eventType, body }, giveUp)
+    const result = await sender.send({ deliveryId, eventType, body, ...target }, giveUp)
     if (result.error === 'cancelled') return
     const rung = delivery.attemptCount - delivery.attemptsBefore + 1
     const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())
     const { attemptedAt, durationMs, responseStatus, error } = result
     const attempt = { attemptedAt, durationMs, responseStatus, error }
-    await this.#keeper.record({ ...attempt, ...verdict, tenantId, deliveryId })
+    await this.#keeper.record({ tenantId, deliveryId, ...attempt, ...verdict })
     outcomes.count(verdict.status)
 
     this.#failures = isAlive(result) ? 0 : this.#failures + 1

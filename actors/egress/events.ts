@@ -60,6 +60,7 @@ function told(
     type,
     occurredAt: now,
     data: eventData({ actor: actorOf(caller), resource, requestId }, fields),
-    audit: { ...doneBy(caller), grantId: authority.id, outcome },
+    // What comes first is not copied: see `eventData`.
+    audit: { grantId: authority.id, outcome, ...doneBy(caller) },
   }
 }

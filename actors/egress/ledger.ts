@@ -140,10 +140,10 @@ class TenantBook {
     })
   }
 
-  close(ending: Ending): void {
+  close({ facts, report, leftBytes }: Ending): void {
     const { random, clock } = this.#needs
-    const event = streamClosed(ending.facts, ending.report, random, clock.now())
-    this.#endings.push({ ...ending, event, isRepeated: false })
+    const event = streamClosed(facts, report, random, clock.now())
+    this.#endings.push({ facts, report, leftBytes, event, isRepeated: false })
     if (this.#endings.length > ENDINGS_MAX) {
       const [lost] = this.#endings.splice(0, 1)
       this.#needs.log.error({ request_id: lost!.facts.requestId }, 'the end of a call is lost')

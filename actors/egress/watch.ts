@@ -85,7 +85,7 @@ export function createWatch({ database, clock, log }: WatchNeeds): Watch {
 
   return {
     add(watched) {
-      const slot = running.add({ ...watched, isSeen: false })
+      const slot = running.add({ isSeen: false, ...watched })
       return () => void running.take(slot)
     },
     stop() {

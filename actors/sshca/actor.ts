@@ -211,7 +211,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
             valid_before: validBefore.toISOString(),
           },
         ),
-        audit: { ...doneBy(caller), grantId: grant?.id ?? null },
+        audit: { grantId: grant?.id ?? null, ...doneBy(caller) },
       }
     }
 

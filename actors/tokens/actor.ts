@@ -210,7 +210,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     return {
       authenticate: (presented, turn) => bearer.authenticate(presented, turn),
 
-      proveKey: (presented) => proofs.judge({ ...presented, accessToken: null, boundTo: null }),
+      proveKey: (presented) => proofs.judge({ accessToken: null, boundTo: null, ...presented }),
 
       grantAgent: (message, turn) => grantAgent(issuing, message, turn),
 

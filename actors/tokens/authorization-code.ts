@@ -20,7 +20,7 @@ import type { OAuthForm } from './form.js'
 import { issuedEvent, revokedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import { type Breadth, narrowed } from './narrowing.js'
-import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
+import { personGrant, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh.js'
 import { refuse } from './refusals.js'
@@ -102,7 +102,15 @@ async function redeem(
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const { access, grant, idToken } = await signPersonTokens(
     needs,
-    { ...row, ...breadth, grantId: row.id, jkt: proof.jkt },
+    personGrant(row, breadth, {
+      grantId: row.id,
+      sessionId: row.sessionId,
+      scopes: row.scopes,
+      level: row.level,
+      claims: row.claims,
+      nonce: row.nonce,
+      jkt: proof.jkt,
+    }),
     client.row.idTokenSignedResponseAlg,
     turn,
   )

@@ -20,7 +20,7 @@ import type { OAuthForm } from './form.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import { narrowed } from './narrowing.js'
-import { type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
+import { personGrant, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
 import type { GrantType, Issued, OAuthRefused } from './protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh.js'
 import { refuse } from './refusals.js'
@@ -126,15 +126,15 @@ async function redeem(
   if ('tag' in breadth) return breadth
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
-  const granted = {
-    ...row,
-    ...breadth,
+  const granted = personGrant(row, breadth, {
     grantId: row.id,
     sessionId: row.id,
-    jkt,
+    scopes: row.scopes,
+    level: row.level,
     claims: null,
     nonce: null,
-  }
+    jkt,
+  })
   const { access, grant, idToken } = await signPersonTokens(
     needs,
     granted,

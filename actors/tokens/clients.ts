@@ -119,7 +119,7 @@ export function createClients({
     const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
     const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1
     if (!(await coordination.once(`assertion:${id}`, ttlSecs))) return null
-    return { ...known, confidential: true }
+    return { confidential: true, ...known }
   }
 
   async function isSigned(jwt: DecodedJwt, known: Exclude<Known, { kind: 'unknown' }>) {
@@ -130,9 +130,9 @@ export function createClients({
 
   async function byName(clientId: string): Promise<Client | null> {
     const known = await lookUp(clientId)
-    if (known.kind === 'agent') return { ...known, confidential: false }
+    if (known.kind === 'agent') return { confidential: false, ...known }
     const open = known.kind === 'application' && known.row.tokenEndpointAuthMethod === 'none'
-    return open ? { ...known, confidential: false } : null
+    return open ? { confidential: false, ...known } : null
   }
 
   return {

@@ -203,7 +203,7 @@ function judgeClaims(
   if (nbf !== undefined && nbf > nowSecs + leewaySecs) return refused('not_yet_valid')
   if (issuer !== undefined && iss !== issuer) return refused('issuer')
   if (audience !== undefined && !isAudience(aud, audience)) return refused('audience')
-  return { tag: 'verified', header, claims: { ...claims, exp, iat } }
+  return { tag: 'verified', header, claims: claims as TimedClaims }
 }
 
 /** A whole, non-negative number of seconds; JSON also knows 1.5, -1 and 1e400. */

@@ -26,8 +26,13 @@ import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent, reuseEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
-import { narrowed } from './narrowing.js'
-import { type PersonTokens, type PersonTokensNeeds, signPersonTokens } from './person-tokens.js'
+import { type Breadth, narrowed } from './narrowing.js'
+import {
+  personGrant,
+  type PersonTokens,
+  type PersonTokensNeeds,
+  signPersonTokens,
+} from './person-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from './protocol.js'
 import { refuse } from './refusals.js'
 import type { FoundTogether } from './found-together.js'
@@ -128,12 +133,7 @@ async function rotate(
   // A family without a key may still get a bound access token (RFC 9449 section 5).
   const jkt = row.jkt ?? proof.jkt
   // Everything that can fail comes before the turn: a token is never spent for nothing.
-  const { access, grant, idToken } = await sign(
-    needs,
-    { ...row, ...breadth, scopes, jkt },
-    client,
-    turn,
-  )
+  const { access, grant, idToken } = await sign(needs, row, { scopes, breadth, jkt }, client, turn)
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = breadth
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
@@ -173,16 +173,32 @@ async function rotate(
   return afterLostRace(needs, row, client, proof, turn)
 }
 
+/** What of a family the one token is for. */
+type Narrowed = {
+  readonly scopes: readonly string[]
+  readonly breadth: Breadth
+  readonly jkt: string | null
+}
+
 async function sign(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
+  { scopes, breadth, jkt }: Narrowed,
   client: Client,
   turn: Turn,
 ): Promise<PersonTokens> {
   const { level } = row
   if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
     // OpenID Connect Core section 12.2: without the nonce of the first one.
-    const of = { ...row, level, grantId: row.familyId, nonce: null }
+    const of = personGrant(row, breadth, {
+      grantId: row.familyId,
+      sessionId: row.sessionId,
+      scopes,
+      level,
+      claims: row.claims,
+      nonce: null,
+      jkt,
+    })
     return signPersonTokens(needs, of, client.row.idTokenSignedResponseAlg, turn)
   }
   const grant: AccessGrant = {
@@ -191,14 +207,14 @@ async function sign(
     tenantId: row.tenantId,
     organizationId: row.organizationId,
     clientId: row.clientId,
-    scopes: row.scopes,
-    audience: row.audience,
+    scopes,
+    audience: breadth.audience,
     sessionId: row.sessionId,
     grantId: null,
     level: null,
     amr: row.amr,
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
-    jkt: row.jkt,
+    jkt,
     authorizationDetails: null,
     ...(row.delegationId === null ? {} : borrowed(row, row.delegationId)),
   }

@@ -7,10 +7,17 @@ import {
   appendAudit,
   auditEventsAfter,
   auditHead,
+  auditLine,
   listAuditEvents,
   type NewAuditEvent,
 } from '../../storage/audit.js'
-import { auditHash, canonicalJson, ChainCheck, type ChainBreak } from '../../storage/audit-chain.js'
+import {
+  auditHash,
+  canonicalEvent,
+  canonicalJson,
+  ChainCheck,
+  type ChainBreak,
+} from '../../storage/audit-chain.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { type FreshDatabase, freshDatabase } from '../support/database.js'
 
@@ -154,6 +161,50 @@ test('canonical JSON does not depend on how the members came', (t) => {
       t.is(canonicalJson(reversed(value)), text)
       t.is(canonicalJson(JSON.parse(text)), text)
     }),
+  )
+})
+
+test('an event is written down as whoever checks it writes it', (t) => {
+  const word = fc.oneof(fc.uuid(), fc.string({ unit: 'binary', maxLength: 20 }))
+  const maybe = fc.option(word)
+  const party = fc.record({ sub: word, subject_type: word })
+  const whole = fc.record({
+    id: word,
+    tenantId: word,
+    type: word,
+    occurredAt: fc.date({ noInvalidDate: true }),
+    subject: fc.option(party),
+    actors: fc.array(party, { maxLength: 2 }),
+    clientId: maybe,
+    delegationId: maybe,
+    grantId: maybe,
+    resource: fc.option(fc.record({ type: word, id: word })),
+    outcome: fc.constantFrom('success', 'failure', 'denied'),
+    requestId: maybe,
+    ip: maybe,
+    data: fc.dictionary(word, fc.jsonValue(), { maxKeys: 4 }),
+  })
+  fc.assert(
+    fc.property(whole, (told) => {
+      const checked = canonicalEvent({
+        id: told.id,
+        tenant_id: told.tenantId,
+        type: told.type,
+        occurred_at: told.occurredAt.toISOString(),
+        subject: told.subject,
+        actors: told.actors,
+        client_id: told.clientId,
+        delegation_id: told.delegationId,
+        grant_id: told.grantId,
+        resource: told.resource,
+        outcome: told.outcome,
+        request_id: told.requestId,
+        ip: told.ip,
+        data: told.data,
+      })
+      t.is(auditLine(told), checked)
+    }),
+    { numRuns: 500 },
   )
 })
 

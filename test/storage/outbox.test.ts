@@ -1,6 +1,7 @@
 import test from 'ava'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
+import { auditEventsAfter } from '../../storage/audit.js'
 import {
   appendEvents,
   eventsAfter,
@@ -60,6 +61,44 @@ test('events come back as they were written, numbered from one', async (t) => {
     { ...first, sequence: 1 },
     { ...second, sequence: 2 },
   ])
+})
+
+test('an audit record follows from the data of its event, but for what is said besides', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenant = random.uuid()
+  const actor = { type: 'user', id: 'somebody' }
+  const resource = { type: 'token', id: 'x' }
+  const data = { actor, resource, request_id: 'r', client_id: 'c', grant_id: 'g', last: [1] }
+  const told: NewEvent[] = [
+    { ...event(tenant, 'auth.login.failure'), data },
+    { ...event(tenant, 'auth.login.failure'), data: { resource: 'x', client_id: 7 } },
+    { ...event(tenant), data: {} },
+    {
+      ...event(tenant),
+      data,
+      audit: { subject: null, resource: null, clientId: null, requestId: null, ip: '192.0.2.1' },
+    },
+  ]
+  await fresh.database.tenant(tenant, (tx) => appendEvents(tx, told))
+  const [events, records] = await fresh.database.tenant(tenant, async (tx) => [
+    await eventsAfter(tx, tenant, 0, 10),
+    await auditEventsAfter(tx, tenant, 0, 10),
+  ])
+  t.deepEqual(
+    events.map((one) => one.data),
+    told.map((one) => one.data),
+  )
+  const rest = { client_id: 'c', grant_id: 'g', last: [1] }
+  const subject = { sub: 'somebody', subject_type: 'user' }
+  const nobody = { subject: null, resource: null, client_id: null, request_id: null }
+  const expected = [
+    { subject, resource, client_id: 'c', request_id: 'r', outcome: 'failure', data: rest },
+    { ...nobody, grant_id: null, outcome: 'failure', data: { resource: undefined, client_id: 7 } },
+    { ...nobody, outcome: 'success', data: {} },
+    { ...nobody, grant_id: 'g', ip: '192.0.2.1', outcome: 'success', data: rest },
+  ]
+  for (const [at, record] of records.entries()) t.like(record, expected[at]!)
+  t.is(records.length, 4)
 })
 
 test('writers that race leave no gap and no double number, whatever rolls back', async (t) => {
