@@ -53,7 +53,14 @@ const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
 
 export type SanitizedHeaders =
   | { readonly tag: 'headers'; readonly headers: readonly HeaderPair[] }
-  | { readonly tag: 'refused'; readonly fault: HeaderFault }
+  | RefusedHeader
+
+export type RefusedHeader = {
+  readonly tag: 'refused'
+  readonly fault: HeaderFault
+  /** As it was sent. */
+  readonly name: string
+}
 
 /** The caller's fields that go upstream, with the credential's field at the end. */
 export function requestHeaders(
@@ -68,10 +75,16 @@ export function requestHeaders(
 /** The caller's fields that may go upstream. */
 export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders {
   const lowered: HeaderPair[] = []
+  let isTyped = false
   for (const [name, value] of sent) {
     const fault = faultOf(name, value)
-    if (fault !== null) return { tag: 'refused', fault }
+    if (fault !== null) return { tag: 'refused', fault, name }
     const lower = name.toLowerCase()
+    if (lower === 'content-type') {
+      // Two types are no list: each upstream would take another one, or none.
+      if (isTyped) return { tag: 'refused', fault: 'header_repeated', name }
+      isTyped = true
+    }
     lowered.push([lower, lower === 'accept-encoding' ? acceptedEncodings(value) : value])
   }
   const named = namedByConnection(lowered)
@@ -86,10 +99,11 @@ export function withCredential(
   [name, value]: HeaderPair,
 ): SanitizedHeaders {
   const fault = faultOf(name, value)
-  if (fault !== null) return { tag: 'refused', fault }
+  if (fault !== null) return { tag: 'refused', fault, name }
   const own = name.toLowerCase()
-  if (sent.some(([other]) => sameField(other.toLowerCase(), own))) {
-    return { tag: 'refused', fault: 'header_duplicates_injected' }
+  const duplicate = sent.find(([other]) => sameField(other.toLowerCase(), own))
+  if (duplicate !== undefined) {
+    return { tag: 'refused', fault: 'header_duplicates_injected', name: duplicate[0] }
   }
   return { tag: 'headers', headers: [...headers, [own, value]] }
 }

@@ -73,7 +73,11 @@ export type UrlFault =
   | 'url_fragment'
   | 'url_port'
   | 'url_host'
-export type HeaderFault = 'header_name' | 'header_value' | 'header_duplicates_injected'
+export type HeaderFault =
+  | 'header_name'
+  | 'header_value'
+  | 'header_repeated'
+  | 'header_duplicates_injected'
 
 /** How a relay ended (decisions.md section 5, `egress.stream.closed`); `revoked` is ours. */
 export const RELAY_ENDS = [

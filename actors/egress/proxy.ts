@@ -7,7 +7,7 @@ import { invariant } from '../../runtime/kernel/assert.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { isUuid } from '../domain/ids.js'
-import { sanitizedHeaders, withCredential } from './headers.js'
+import { type RefusedHeader, sanitizedHeaders, withCredential } from './headers.js'
 import { withQuery } from './injection.js'
 import type { Admitted, Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
@@ -56,15 +56,16 @@ export function createProxy(needs: ProxyNeeds) {
 
 async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
   const { bodyBytes } = request
-  if (!isUuid(request.credentialId)) return invalid('/credential_id', 'A UUID.')
+  const credentialId = request.credentialId.toLowerCase()
+  if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential is named by a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
   const sanitized = sanitizedHeaders(request.headers)
-  if (sanitized.tag === 'refused') return headerRefused(sanitized.fault)
+  if (sanitized.tag === 'refused') return headerRefused(sanitized)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
   const admitted = await needs.ledger.admit({
     caller: request.caller,
-    credentialId: request.credentialId.toLowerCase(),
+    credentialId,
     call: {
       method: request.method,
       url: target.url,
@@ -255,16 +256,20 @@ function urlRefused(fault: UrlFault): ProxyOutcome {
 }
 
 const URL_WORDS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
-  url_syntax: 'An absolute URL.',
-  url_scheme: 'Only https is used.',
-  url_userinfo: 'Without user and password.',
-  url_fragment: 'Without a fragment.',
-  url_port: 'Without a port: 443 is used.',
+  url_syntax: 'The URL is not a well-formed absolute one; spaces and the like are percent-encoded.',
+  url_scheme: 'The URL is not of https, and only https is used.',
+  url_userinfo: 'The URL has a user or password, which it must not.',
+  url_fragment: 'The URL has a fragment, which is never sent.',
+  url_port: 'The URL has a port other than 443.',
 }
 
-function headerRefused(fault: HeaderFault): ProxyOutcome {
-  return invalid(
-    '/headers',
-    fault === 'header_name' ? 'A name is no header name.' : 'A value holds what no header may.',
-  )
+function headerRefused({ fault, name }: RefusedHeader): ProxyOutcome {
+  return invalid('/headers', HEADER_WORDS[fault](JSON.stringify(name)))
+}
+
+const HEADER_WORDS: Readonly<Record<HeaderFault, (name: string) => string>> = {
+  header_name: (name) => `${name} is no name of a header field.`,
+  header_value: (name) => `The value of ${name} holds what no header field may.`,
+  header_repeated: (name) => `${name} is sent more than once.`,
+  header_duplicates_injected: (name) => `${name} carries the credential and is not for the caller.`,
 }

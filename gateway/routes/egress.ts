@@ -49,7 +49,11 @@ const EgressRequest = z
 
 const BodyHeaders = z.looseObject({
   'x-svc-credential-id': z.uuid(),
-  'x-svc-url': z.string().min(1).max(8_192),
+  'x-svc-url': z
+    .string()
+    .min(1)
+    .max(8_192)
+    .regex(/^[\0-\x7f]*$/, 'Characters beyond ASCII must be percent-encoded.'),
   'x-svc-method': method,
   'x-svc-auth-scheme': authScheme.optional(),
   'x-svc-stream-response': z.enum(['true', 'false']).default('true'),
@@ -138,6 +142,25 @@ const replies = {
   })),
 } as const
 
+/** Where the members of POST /v1/proxy stand in a request with a raw body. */
+const FIELDS: Readonly<Record<string, string>> = {
+  '/credential_id': 'header:x-svc-credential-id',
+  '/url': 'header:x-svc-url',
+  '/headers': 'header',
+}
+
+const bodyReplies = {
+  ...replies,
+  invalid: problem(
+    400,
+    'bad-request',
+    ({ pointer, detail }: { pointer: string; detail: string }) => ({
+      detail,
+      errors: [{ pointer: FIELDS[pointer] ?? pointer, detail }],
+    }),
+  ),
+} as const
+
 const operation = {
   method: 'POST',
   tags: ['Vault'],
@@ -202,7 +225,7 @@ export const egressRoutes: readonly Route[] = [
       authScheme: headers['x-svc-auth-scheme'] ?? null,
       stream: headers['x-svc-stream-response'] === 'true',
     }),
-    replies,
+    replies: bodyReplies,
   }),
 ]
 

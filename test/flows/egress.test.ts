@@ -14,6 +14,7 @@ import {
   settingOf,
   type Setting,
 } from '../support/egress.js'
+import type { Json } from '../support/api.js'
 import { TRANSPORTS } from '../support/service.js'
 import { digestOf } from '../actors/egress/upstream.js'
 
@@ -107,6 +108,11 @@ for (const [transport, at] of houses) {
   })
 }
 
+const TYPED_TWICE = [
+  ['content-type', 'text/plain'],
+  ['Content-Type', 'text/html'],
+]
+
 test.serial('what the gateway and the vault refuse', async (t) => {
   const setting = await settingOf(house)
   const { delegated, direct } = setting
@@ -122,6 +128,7 @@ test.serial('what the gateway and the vault refuse', async (t) => {
     [400, 'bad_request', proxied(setting, url, { unknown: 1 })],
     [400, 'bad_request', proxied(setting, url, { headers: [['x', 'a\r\nb: c']] })],
     [400, 'bad_request', proxied(setting, url, { headers: [['AUTHORIZATION', 'x']] })],
+    [400, 'bad_request', proxied(setting, url, { headers: TYPED_TWICE })],
     [400, 'bad_request', { ...proxied(setting, url), credential_id: 'x' }],
     [403, 'policy_denied', proxied(setting, url, { auth_scheme: 'basic' })],
     [403, 'policy_denied', proxied(setting, 'https://127.0.0.1/')],
@@ -144,6 +151,41 @@ test.serial('what the gateway and the vault refuse', async (t) => {
 })
 
 for (const [transport, at] of houses) {
+  test.serial(`a refused header field is named where it was sent (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    const url = `${at.upstream.origin}/headers`
+    const before = at.upstream.requests.length
+    const call = async (to: string, more: Record<string, string>) => {
+      const headers = bodyCall(setting, to, { 'x-svc-method': 'GET', ...more })
+      const answer = await at.send('/v1/proxy/body', { token: setting.direct, headers })
+      return { status: answer.statusCode, body: (await answer.body.json()) as Json }
+    }
+    const cases: [string, string, string, Record<string, string>?][] = [
+      ['header:x-svc-url', 'not a well-formed', 'api.upstream.example/'],
+      ['header:x-svc-url', 'has a fragment', `${url}#a`],
+      ['header:x-svc-url', 'beyond ASCII', `${url}/caf\u00e9/menu`],
+      ['header', '"x-a" holds', url, { 'x-svc-headers': '[["x-a","\\u4e00"]]' }],
+      ['header', '"x a" is no name', url, { 'x-svc-headers': '[["x a",""]]' }],
+      [
+        'header',
+        '"content-type" is sent more than once',
+        url,
+        { 'content-type': 'text/plain', 'x-svc-header-content-type': 'text/html' },
+      ],
+    ]
+    for (const [pointer, words, to, more = {}] of cases) {
+      const { status, body } = await call(to, more)
+      t.is(status, 400, words)
+      t.true(String(body['detail']).includes(words), String(body['detail']))
+      t.is((body['errors'] as Json[])[0]!['pointer'], pointer)
+    }
+    t.is(at.upstream.requests.length, before)
+    const { status } = await call(url, {
+      'x-svc-credential-id': setting.credentialId.toUpperCase(),
+    }).catch(() => ({ status: 0 }))
+    t.is(status, 200, 'the case of a UUID means nothing')
+  })
+
   test.serial(`what a caller accepts is between it and the upstream (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const { delegated, direct } = setting
