@@ -1,10 +1,10 @@
 /** The whole service as benches run it, and a workspace in it. */
-import { createServer } from 'node:net'
 import { createAgentKey } from '../runtime/client/agent.js'
 import { solve } from '../runtime/client/solver.js'
 import { silentLogger } from '../runtime/kernel/log.js'
 import { beginYoung } from '../runtime/kernel/young-heap.js'
 import { startService } from '../runtime/startup.js'
+import { freePort } from './foreign-program.js'
 
 /**
  * Starts it in this process, as `svc serve` does, on a port of its own. Everything is on as in production but the quotas,
@@ -29,15 +29,6 @@ export async function startWhole(dataDir: string, environment: Readonly<Record<s
     },
   })
   return { service, port }
-}
-
-/** A port that nobody had a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** Posts JSON to a path of the service. @throws where the answer is no success. */

@@ -6,7 +6,6 @@
  *
  *     node dist/bench/egress/relay.js [small|large|latency|memory]
  */
-import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
@@ -16,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT } from '../flows/loopback-tls.js'
+import { isInstalled } from '../foreign-program.js'
 import { compare, type Contender, median, pace, publish, SERVER_WARM_UP_MS } from '../harness.js'
 import { wrk } from '../wrk.js'
 import { type Relay, startNginx, startServer } from './relays.js'
@@ -28,7 +28,7 @@ const GROWTH_BYTES_MAX = 64 * MIB
 /** Far from what any relay can bear: what is measured is the way, not the queue. */
 const LATENCY_CALLS_PER_SECOND = 100
 for (const program of ['wrk', 'nginx']) {
-  if (spawnSync(program, ['-v']).error !== undefined) {
+  if (!isInstalled(program)) {
     console.error(`${program} is not installed: nothing to measure against`)
     process.exit(1)
   }

@@ -3,16 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOCALHOST_CERT } from '../flows/loopback-tls.js'
+import { freePort, type Spent, spentBy } from '../foreign-program.js'
 import { pinned } from '../wrk.js'
-import type { Listening, Spent } from './servers.js'
-
-/** Clock ticks of /proc/<pid>/stat: what Linux has told user space since the nineties. */
-const TICKS_PER_SECOND = 100
+import type { Listening } from './servers.js'
 
 export interface Relay extends Listening {
   spent(): Promise<Spent>
@@ -81,12 +78,7 @@ http {
   const worker = await workerOf(child)
   return {
     port,
-    async spent() {
-      const stat = readFileSync(`/proc/${worker}/stat`, 'utf8').split(') ')[1]!.split(' ')
-      const [user = '0', system = '0'] = stat.slice(11, 13)
-      const rss = Number(readFileSync(`/proc/${worker}/statm`, 'utf8').split(' ')[1]) * 4096
-      return { cpuSeconds: (Number(user) + Number(system)) / TICKS_PER_SECOND, rssBytes: rss }
-    },
+    spent: async () => spentBy(worker),
     async stop() {
       const gone = once(child, 'exit')
       child.kill('SIGTERM')
@@ -106,12 +98,4 @@ async function workerOf(master: ChildProcess): Promise<number> {
     if (first) return Number(first)
   }
   throw new Error('nginx made no worker')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -15,6 +15,7 @@ import { runMigrations } from '../../migrations/main.js'
 import { httpClient } from '../../runtime/client/http.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT, LOCALHOST_KEY } from '../flows/loopback-tls.js'
+import type { Spent } from '../foreign-program.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 
 export type Listening = {
@@ -22,7 +23,6 @@ export type Listening = {
   /** What a call through svc has to say besides its address. */
   readonly headers?: Readonly<Record<string, string>>
 }
-export type Spent = { readonly cpuSeconds: number; readonly rssBytes: number }
 
 const KIB = Buffer.alloc(1024, 'x')
 const BIG = Buffer.alloc(32 * 1024 * 1024, 'x')

@@ -8,19 +8,25 @@ import type { Answered, Asked, Code, Peer } from './protocol.js'
 
 const IN_FLIGHT = 32
 
-export interface PeerProcess {
+type Form = Readonly<Record<string, string>>
+
+/** A token endpoint that is asked for the same thing over and over. */
+export interface Hammered {
   readonly peer: Peer
+  /** The same form over and over, by wrk: what a request costs the server and nobody else. */
+  hammer(path: string, fields: Form, ms: number): Promise<Measured>
+  stop(): Promise<void>
+}
+
+export interface PeerProcess extends Hammered {
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
-  /** The same form over and over, by wrk: what a request costs the server and nobody else. */
-  hammer(path: string, fields: Readonly<Record<string, string>>, ms: number): Promise<Measured>
   /** Each form once, `IN_FLIGHT` at a time. @throws at the first answer that is not 200. */
   spend(
     path: string,
-    forms: readonly Readonly<Record<string, string>>[],
+    forms: readonly Form[],
     seen?: (answer: Readonly<Record<string, unknown>>, at: number) => void,
   ): Promise<Measured>
-  stop(): Promise<void>
 }
 
 /** Starts `script` of this folder and waits until it has said where it listens. */
@@ -46,20 +52,7 @@ export async function startPeer(script: string, args: readonly string[]): Promis
     codes: async (count) => (await ask(child, { ask: 'codes', count })).codes!,
     refreshTokens: async (count) =>
       (await ask(child, { ask: 'refreshTokens', count })).refreshTokens!,
-    async hammer(path, fields, ms) {
-      const before = await cpu()
-      const measured = await wrk(
-        `http://127.0.0.1:${peer.port}${path}`,
-        {
-          method: 'POST',
-          headers: { 'content-type': 'application/x-www-form-urlencoded' },
-          body: new URLSearchParams(fields).toString(),
-        },
-        IN_FLIGHT,
-        ms,
-      )
-      return { ...measured, cpuSeconds: (await cpu()) - before }
-    },
+    hammer: (path, fields, ms) => hammer(peer.port, cpu, path, fields, ms),
     async spend(path, forms, seen) {
       const took: number[] = []
       let begun = 0
@@ -106,4 +99,26 @@ async function ask(child: ChildProcess, asked: Asked): Promise<Answered> {
   const answer = once(child, 'message')
   child.send(asked)
   return ((await answer) as [Answered])[0]
+}
+
+/** @param cpu seconds of processor time that the server has used so far. */
+export async function hammer(
+  port: number,
+  cpu: () => Promise<number>,
+  path: string,
+  fields: Form,
+  ms: number,
+): Promise<Measured> {
+  const before = await cpu()
+  const measured = await wrk(
+    `http://127.0.0.1:${port}${path}`,
+    {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(fields).toString(),
+    },
+    IN_FLIGHT,
+    ms,
+  )
+  return { ...measured, cpuSeconds: (await cpu()) - before }
 }

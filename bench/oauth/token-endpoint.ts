@@ -2,10 +2,10 @@
  * The token endpoint and introspection over HTTP, against oidc-provider 9 in the same run: the whole
  * service, durable, with audit and events, beside the peer in memory and the peer on PostgreSQL.
  * Each server is a process of its own on one core, so that what counts is its own processor time;
- * PostgreSQL and the generator have the rest.
+ * PostgreSQL and the generator have the rest. glewlwyd is the peer in C, where it is installed.
  * Needs wrk.
  *
- *     node dist/bench/oauth/token-endpoint.js [client_credentials|introspection|refresh|code]
+ *     node dist/bench/oauth/token-endpoint.js [client_credentials|glewlwyd|introspection|refresh|code]
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,8 @@ import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { compare, type Contender, publish, SERVER_WARM_UP_MS } from '../harness.js'
-import { type PeerProcess, startPeer } from './peer-process.js'
+import { missing, startGlewlwyd } from './glewlwyd.js'
+import { type Hammered, type PeerProcess, startPeer } from './peer-process.js'
 import { CALLBACK } from './protocol.js'
 
 /** Single-use artefacts that one round uses up. */
@@ -22,7 +23,7 @@ const REFRESH_CHAINS = 64
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
 const servers: { stop(): Promise<void> }[] = []
-const started: PeerProcess[] = []
+const started: Hammered[] = []
 try {
   const svc = await begin('svc-server', [await database('svc')])
   const memory = await begin('peer-server', ['memory', 'jwt'])
@@ -50,6 +51,11 @@ try {
         contenders: [credentials('svc, durable', svc, 2)],
       }),
     )
+  }
+  if (wanted('glewlwyd')) {
+    const reason = missing()
+    if (reason === null) await besideGlewlwyd(svc)
+    else console.error(`${reason}: no peer in C to measure against`)
   }
   if (wanted('introspection')) {
     await publish(
@@ -92,6 +98,21 @@ async function begin(script: string, args: readonly string[]): Promise<PeerProce
   return peer
 }
 
+/** glewlwyd keeps its rows in its own process, svc in PostgreSQL's: what counts is all that is answered. */
+async function besideGlewlwyd(svc: Hammered): Promise<void> {
+  const glewlwyd = await startGlewlwyd()
+  started.push(glewlwyd)
+  await publish(
+    await compare({
+      name: 'client_credentials, ES256 JWT; a peer in C writes two rows per token, in memory',
+      ms: 3_000,
+      warmUpMs: SERVER_WARM_UP_MS,
+      reference: credentials('glewlwyd, SQLite in memory, JWT', glewlwyd),
+      contenders: [{ ...credentials('svc, durable', svc, 4), by: 'wall' }],
+    }),
+  )
+}
+
 /** A durable PostgreSQL of its own for each side, all with the same settings. */
 async function database(name: string): Promise<string> {
   const server = await startEmbeddedPostgres({ dataDir: join(folder, name), log: silentLogger })
@@ -99,7 +120,7 @@ async function database(name: string): Promise<string> {
   return server.url
 }
 
-function credentials(name: string, on: PeerProcess, target?: number): Contender {
+function credentials(name: string, on: Hammered, target?: number): Contender {
   const { credentials: fields, tokenPath, clientScope } = on.peer
   const form = { grant_type: 'client_credentials', scope: clientScope, ...fields }
   return { name, target, by: 'cpu', run: (ms) => on.hammer(tokenPath, form, ms) }

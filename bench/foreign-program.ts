@@ -1,0 +1,35 @@
+/** Programs of others, as processes under measurement. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+
+/** Clock ticks of /proc/<pid>/stat: what Linux has told user space since the nineties. */
+const TICKS_PER_SECOND = 100
+const PAGE_BYTES = 4096
+
+export type Spent = { readonly cpuSeconds: number; readonly rssBytes: number }
+
+/** Whether `program` can be run, without running anything but the question for its version. */
+export function isInstalled(program: string): boolean {
+  return spawnSync(program, ['-v']).error === undefined
+}
+
+/** What a process has used so far, all of its threads, as /proc tells it. */
+export function spentBy(pid: number): Spent {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  const [user = '0', system = '0'] = stat.slice(11, 13)
+  const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1])
+  return {
+    cpuSeconds: (Number(user) + Number(system)) / TICKS_PER_SECOND,
+    rssBytes: pages * PAGE_BYTES,
+  }
+}
+
+/** A port that nobody had a moment ago, for programs that cannot choose one themselves. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
