@@ -149,16 +149,17 @@ export function refuseAuthority(security: Security, principal: Principal): Probl
       headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed}"` },
     }
   }
-  if (subjects !== undefined && !subjects.includes(principal.subjectType)) {
-    return {
-      name: 'forbidden',
-      detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,
-    }
-  }
+  // First, as what a delegated token says of its subject is the person, not who uses it.
   if (direct === 'required' && !isDirect(principal)) {
     return {
       name: 'forbidden',
       detail: 'This operation needs a direct token, not a delegated one.',
+    }
+  }
+  if (subjects !== undefined && !subjects.includes(principal.subjectType)) {
+    return {
+      name: 'forbidden',
+      detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,
     }
   }
   if (direct === 'forbidden' && isDirect(principal)) {

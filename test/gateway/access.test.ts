@@ -170,6 +170,14 @@ onEachTransport(
       })
     }
 
+    test(
+      on('an agent that sends its delegated token is told to send its direct one'),
+      async (t) => {
+        const { json } = await call({ path: '/direct', headers: bearer('delegated') })
+        t.regex(String(json()['detail']), /needs a direct token/)
+      },
+    )
+
     test(on('401 and 403 say in WWW-Authenticate what is missing'), async (t) => {
       const none = await call({ path: '/guarded' })
       t.is(

@@ -94,7 +94,11 @@ function verdictOf(token: string, scheme: string, dpopProof: string | null) {
     return authenticated({ subjectType: 'service', scopes: ['metrics:read'] })
   if (token === 'scopeless') return authenticated({ scopes: [] })
   if (token === 'delegated') {
-    return authenticated({ actors: [{ sub: 'agent-2', subjectType: 'agent' }] })
+    // As a real one: of the person who lent, with the agent as the actor.
+    return authenticated({
+      subjectType: 'human',
+      actors: [{ sub: 'agent-2', subjectType: 'agent' }],
+    })
   }
   return refused(token === 'expired' ? 'token_expired' : 'unauthorized')
 }
