@@ -967,6 +967,20 @@ alter table domain_owners enable row level security;
 alter table domain_owners force row level security;
 create policy crossing on domain_owners using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+create table egress_call_limits (
+  hop_timeout_secs integer not null,
+  said_at timestamp with time zone not null,
+  constraint egress_call_limits_pkey PRIMARY KEY (hop_timeout_secs),
+  constraint egress_call_limits_hop_timeout_secs_check CHECK ((hop_timeout_secs > 0))
+);
+
+create table egress_settlement (
+  only_one boolean default true not null,
+  settled_until timestamp with time zone not null,
+  constraint egress_settlement_pkey PRIMARY KEY (only_one),
+  constraint egress_settlement_only_one_check CHECK (only_one)
+);
+
 create table event_sequences (
   tenant_id uuid not null,
   last bigint not null,

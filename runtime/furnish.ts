@@ -50,6 +50,7 @@ import { tenants } from '../actors/tenants/protocol.js'
 import { throttleActor } from '../actors/throttle/actor.js'
 import { tokensActor } from '../actors/tokens/actor.js'
 import { tokens } from '../actors/tokens/protocol.js'
+import { settleLostCalls } from '../actors/egress/settlement.js'
 import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
@@ -365,6 +366,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       registry,
       reseal: resealOf(house),
+      settle: (signal) => settleLostCalls(house, signal),
       retention: { ...webhooks, ...settings.commerce },
       byTimer: settings.deployment.background_tasks_enabled,
     })),

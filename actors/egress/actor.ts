@@ -11,6 +11,7 @@ import { egress, type EgressProtocol } from './protocol.js'
 import { createOpenings } from './opened.js'
 import { type EgressSettings, outbound } from './outbound.js'
 import { createProxy } from './proxy.js'
+import { keepSayingLimit } from './settlement.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
 
@@ -35,6 +36,12 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
     const { dialer, rules } = outbound(settings, { http2: true, lends: true })
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const watch = createWatch({ database, clock, log: life.log })
+    const limits = {
+      idleGapMs: settings.egress_idle_gap_secs * 1000,
+      hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
+    }
+    const { hopTimeoutMs } = limits
+    keepSayingLimit({ database, hopTimeoutMs, log: life.log, signal: life.signal })
     life.signal.addEventListener(
       'abort',
       () => {
@@ -53,10 +60,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         clock,
         metrics,
         rules,
-        limits: {
-          idleGapMs: settings.egress_idle_gap_secs * 1000,
-          hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
-        },
+        limits,
         bodyBytesMax: settings.egress_body_max_bytes,
         bufferedBytesMax: settings.egress_buffered_response_max_bytes,
       }),

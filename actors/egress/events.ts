@@ -1,12 +1,14 @@
 /** What egress tells of: that a secret was used, and how the use ended. decisions.md 4 and 5. */
-import type { Random } from '../../runtime/kernel/random.js'
 import type { AuthorityRef } from '../../storage/egress-authorities.js'
+import { beginningOf, type LostCallRow } from '../../storage/egress-settlement.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import { actorOf, type AuditOutcome, type Caller, doneBy } from '../domain/audit.js'
 import { eventData } from '../domain/events.js'
 import type { RelayReport } from './protocol.js'
 
 export type CallFacts = {
+  /** Of the event that tells of its end: from it follows that of its beginning. */
+  readonly endId: string
   readonly caller: Caller
   readonly credentialId: string
   readonly authority: AuthorityRef
@@ -15,16 +17,16 @@ export type CallFacts = {
   readonly requestId: string | undefined
 }
 
-export function credentialAccessed(facts: CallFacts, random: Random, now: Date): NewEvent {
+export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
   const { host, method } = facts
   const fields = { access: 'egress', host, method }
-  return told('vault.credential.accessed', facts, random, now, fields, 'success')
+  const id = beginningOf(facts.endId)
+  return told('vault.credential.accessed', id, facts, now, fields, 'success')
 }
 
 export function streamClosed(
   facts: CallFacts,
   { outcome, bytes, chunks, durationMs, redactions, tokens }: RelayReport,
-  random: Random,
   now: Date,
 ): NewEvent {
   const { credentialId, host, method } = facts
@@ -42,20 +44,34 @@ export function streamClosed(
   if (tokens.output !== null) fields['output_tokens'] = tokens.output
   if (redactions > 0) fields['redactions'] = redactions
   const end = outcome === 'completed' ? 'success' : 'failure'
-  return told('egress.stream.closed', facts, random, now, fields, end)
+  return told('egress.stream.closed', facts.endId, facts, now, fields, end)
+}
+
+/** What is known of the end of a call whose process has died: neither when it came nor what was relayed. */
+export function callLost(call: LostCallRow, now: Date): NewEvent {
+  const { tenantId, endId, actor, resource, host, method, requestId, ...audit } = call
+  const fields = { credential_id: resource.id, host, method, outcome: 'upstream_error' }
+  return {
+    id: endId,
+    tenantId,
+    type: 'egress.stream.closed',
+    occurredAt: now,
+    data: { actor, resource, request_id: requestId, ...fields },
+    audit: { ...audit, outcome: 'failure' },
+  }
 }
 
 function told(
   type: 'vault.credential.accessed' | 'egress.stream.closed',
+  id: string,
   { caller, credentialId, authority, requestId }: CallFacts,
-  random: Random,
   now: Date,
   fields: Readonly<Record<string, unknown>>,
   outcome: AuditOutcome,
 ): NewEvent {
   const resource = { type: 'vault_credential', id: credentialId }
   return {
-    id: random.uuid(),
+    id,
     tenantId: caller.principal.tenantId,
     type,
     occurredAt: now,

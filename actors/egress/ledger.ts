@@ -86,7 +86,7 @@ type Waiting = {
 /** An end that waits to be booked: known by its event, which is told once. */
 type Due = Ending & {
   readonly event: NewEvent
-  /** It may be booked already, by a commit that was not answered. */
+  /** It may be booked already, by a commit that was not answered, or by another process. */
   readonly isRepeated: boolean
 }
 
@@ -141,8 +141,7 @@ class TenantBook {
   }
 
   close({ facts, report, leftBytes }: Ending): void {
-    const { random, clock } = this.#needs
-    const event = streamClosed(facts, report, random, clock.now())
+    const event = streamClosed(facts, report, this.#needs.clock.now())
     this.#endings.push({ facts, report, leftBytes, event, isRepeated: false })
     if (this.#endings.length > ENDINGS_MAX) {
       const [lost] = this.#endings.splice(0, 1)
@@ -198,22 +197,30 @@ class TenantBook {
       this.#failed = false
       for (const [index, { resolve }] of admissions.entries()) resolve(outcomes[index]!)
     } catch (error) {
+      if (endings.length > 0 && !(error instanceof DatabaseUnavailable)) {
+        await this.#bookAlone(endings)
+        // They go along with others, or fail for a reason of their own.
+        this.#admissions.unshift(...admissions)
+        return
+      }
       for (const { reject } of admissions) reject(error)
       if (endings.length === 0) return
-      if (!(error instanceof DatabaseUnavailable)) return this.#bookAlone(endings)
       this.#failed = true
       this.#endings.unshift(...endings.map((ending) => ({ ...ending, isRepeated: true })))
       log.warn({ err: error, calls: endings.length }, 'ends are not booked')
     }
   }
 
-  /** One that cannot be booked must not keep the others, and all calls to come, from it. */
+  /**
+   * One that cannot be booked must not keep the others, and all calls to come, from it. It may be told
+   * already: as that of a lost call, where this process stood still for longer than any call may run.
+   */
   async #bookAlone(endings: readonly Due[]): Promise<void> {
     const { database, log } = this.#needs
     for (const ending of endings) {
       const { requestId } = ending.facts
       await database
-        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [ending]))
+        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [{ ...ending, isRepeated: true }]))
         .catch((error: unknown) => {
           log.error({ err: error, request_id: requestId }, 'the end of a call is lost')
         })
@@ -225,9 +232,8 @@ class TenantBook {
     admissions: readonly Waiting[],
     due: readonly Due[],
   ): Promise<(Admitted | Refusal)[]> {
-    const { clock, random } = this.#needs
     const tenantId = this.#tenantId
-    const now = clock.now()
+    const now = this.#needs.clock.now()
     const endings = await this.#notBooked(tx, due)
     const events: NewEvent[] = endings.map(({ event }) => event)
     // Locked before their grants are, as a revocation does it: neither waits for the other in turn.
@@ -252,7 +258,7 @@ class TenantBook {
       const outcome = judged instanceof Promise ? await judged : judged
       if (outcome.tag === 'admitted') {
         used.add(admission.credentialId)
-        events.push(credentialAccessed(outcome.facts, random, now))
+        events.push(credentialAccessed(outcome.facts, now))
       }
       outcomes.push(outcome)
     }
@@ -296,7 +302,7 @@ class TenantBook {
     if (verdict.tag !== 'allowed') return verdict
     const [first] = verdict.authorities
     if (first!.maxRequests === null && first!.maxBytes === null) {
-      return { tag: 'admitted', facts: factsOf(admission, first!), row: row!, budget: null }
+      return { tag: 'admitted', facts: this.#factsOf(admission, first!), row: row!, budget: null }
     }
     return this.#judgeLimited(tx, admission, row!, verdict.authorities, now)
   }
@@ -309,7 +315,7 @@ class TenantBook {
     now: Date,
   ): Promise<Admitted | Refusal> {
     for (const authority of authorities) {
-      const facts = factsOf(admission, authority)
+      const facts = this.#factsOf(admission, authority)
       const { maxRequests, maxBytes } = authority
       if (maxRequests === null && maxBytes === null) {
         return { tag: 'admitted', facts, row, budget: null }
@@ -322,6 +328,16 @@ class TenantBook {
       return { tag: 'admitted', facts, row, budget }
     }
     return SPENT
+  }
+
+  #factsOf(
+    { caller, credentialId, call, requestId }: Admission,
+    { kind, id }: AuthorityRow,
+  ): CallFacts {
+    const { method, url } = call
+    const endId = this.#needs.random.uuid()
+    const authority = { kind, id }
+    return { endId, caller, credentialId, authority, host: url.hostname, method, requestId }
   }
 
   #take(tx: Transaction, authority: AuthorityRow, bodyBytes: number, now: Date) {
@@ -357,12 +373,4 @@ async function whatEntitles(
   if (askers.size === 0) return new Map()
   const found = await findEgressAuthorities(tx, tenantId, [...askers.values()])
   return new Map([...askers.keys()].map((key, at) => [key, found[at]!] as const))
-}
-
-function factsOf(
-  { caller, credentialId, call, requestId }: Admission,
-  { kind, id }: AuthorityRow,
-): CallFacts {
-  const { hostname: host } = call.url
-  return { caller, credentialId, authority: { kind, id }, host, method: call.method, requestId }
 }

@@ -77,6 +77,8 @@ export type UpkeepNeeds = {
   readonly registry: Registry
   /** Seals anew what stands under data keys that were replaced; how many values it was. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
+  /** Tells of the ends of calls through egress whose process has died; how many it was. */
+  readonly settle: (signal: AbortSignal) => Promise<number>
   readonly retention: Retention
   /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
   readonly byTimer: boolean
@@ -138,6 +140,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     const { database, keys, clock, registry, retention, byTimer } = needs
     const removedTotal = removedCounter(registry)
     const resealedTotal = resealedCounter(registry)
+    const lostTotal = lostCounter(registry)
     let running: Promise<Record<string, number>> | undefined
 
     async function exhaust(batch: () => Promise<number>): Promise<number> {
@@ -173,17 +176,28 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       return running
     }
 
+    async function settle(): Promise<void> {
+      const lost = await needs.settle(life.signal)
+      lostTotal.inc(lost)
+      if (lost > 0) life.log.warn({ calls: lost }, 'calls through egress ended with their process')
+    }
+
     async function keepUp(): Promise<void> {
       let pauseMs = FIRST_ROUND_MS
+      let wasAway = false
       while (!life.signal.aborted) {
         await sleep(pauseMs, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
         if (life.signal.aborted) return
         pauseMs = ROUND_MS
         try {
           await shared()
+          // Behind an outage, ends that waited for the database are told by those who know them.
+          if (!wasAway) await settle()
+          wasAway = false
           await keys.ask('maintain', null, { signal: life.signal })
           resealedTotal.inc(await needs.reseal(life.signal))
         } catch (error) {
+          wasAway = true
           if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of upkeep failed')
         }
       }
@@ -193,6 +207,13 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     return { sweep: async () => ({ tag: 'swept', removed: await shared() }) }
   },
 })
+
+function lostCounter(registry: Registry): Counter {
+  const name = 'svc_egress_calls_lost_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const help = 'Relayed requests that ended with their process, as they were found.'
+  return known ?? new Counter({ name, help, registers: [registry] })
+}
 
 function resealedCounter(registry: Registry): Counter {
   const name = 'svc_data_keys_resealed_total'

@@ -41,6 +41,7 @@ async function swept(laterMs: number): Promise<void> {
     clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
     registry: new Registry(),
     reseal: async () => 0,
+    settle: async () => 0,
     retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
     byTimer: false,
   })

@@ -20,6 +20,8 @@ export interface EgressHouse {
   readonly running: TestService
   readonly api: Api
   readonly upstream: Upstream
+  /** What another process has to be told to relay as this service does. */
+  readonly environment: Readonly<Record<string, string>>
   /** Sends as it is, for answers that are not JSON. */
   send(path: string, options: SendOptions): Promise<Dispatcher.ResponseData>
   end(): Promise<void>
@@ -59,16 +61,14 @@ export async function reachableUpstream(): Promise<{
 }
 
 export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
-  const { upstream, environment, end } = await reachableUpstream()
-  const running = await testService({
-    ...options,
-    environment: {
-      ...environment,
-      // The tests of a file share one token, however long they take.
-      SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
-      ...options.environment,
-    },
-  })
+  const { upstream, environment: reaching, end } = await reachableUpstream()
+  const environment = {
+    ...reaching,
+    // The tests of a file share one token, however long they take.
+    SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
+    ...options.environment,
+  }
+  const running = await testService({ ...options, environment })
   const agent = new Agent({
     allowH2: running.ca !== undefined,
     connect: running.ca === undefined ? {} : { ca: running.ca },
@@ -79,6 +79,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
     running,
     api: apiOf(running),
     upstream,
+    environment,
     send: (path, { token, headers = {}, body = null, method = 'POST', signal }) =>
       request(new URL(path, running.baseUrl), {
         dispatcher: agent,

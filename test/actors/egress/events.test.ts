@@ -1,13 +1,11 @@
 import test from 'ava'
 import { type CallFacts, credentialAccessed, streamClosed } from '../../../actors/egress/events.js'
 import type { RelayReport } from '../../../actors/egress/protocol.js'
-import { systemClock } from '../../../runtime/kernel/clock.js'
-import { systemRandom } from '../../../runtime/kernel/random.js'
 import { canonicalJson } from '../../../storage/audit-chain.js'
 
-const random = systemRandom(systemClock)
 const now = new Date()
 const facts = {
+  endId: '01890a5d-ac96-774b-bcce-b302099a8057',
   caller: {
     address: '192.0.2.1',
     principal: { tenantId: 't1', subject: 'a1', subjectType: 'agent', actors: [], clientId: 'c1' },
@@ -36,7 +34,7 @@ const fieldsOf = ({ data }: { readonly data: Readonly<Record<string, unknown>> }
 }
 
 test('the end of a call tells what there is to tell, and its outcome is that of the record', (t) => {
-  const plain = streamClosed(facts, report, random, now)
+  const plain = streamClosed(facts, report, now)
   t.deepEqual(fieldsOf(plain), {
     bytes: 12,
     chunks: 1,
@@ -50,7 +48,7 @@ test('the end of a call tells what there is to tell, and its outcome is that of 
   t.is(plain.audit?.grantId, 'g1')
   const tokens = { input: 3, output: 0 }
   const revoked = { ...report, outcome: 'revoked', redactions: 2, tokens } as const
-  const ended = streamClosed(facts, revoked, random, now)
+  const ended = streamClosed(facts, revoked, now)
   t.like(fieldsOf(ended), { input_tokens: 3, output_tokens: 0, redactions: 2, outcome: 'revoked' })
   t.is(ended.audit?.outcome, 'failure')
 })
@@ -58,9 +56,9 @@ test('the end of a call tells what there is to tell, and its outcome is that of 
 test('what is told is in the order in which the audit chain writes it down', (t) => {
   const tokens = { input: 1, output: 2 }
   for (const event of [
-    credentialAccessed(facts, random, now),
-    streamClosed(facts, report, random, now),
-    streamClosed(facts, { ...report, redactions: 1, tokens }, random, now),
+    credentialAccessed(facts, now),
+    streamClosed(facts, report, now),
+    streamClosed(facts, { ...report, redactions: 1, tokens }, now),
   ]) {
     const fields = fieldsOf(event)
     t.is(JSON.stringify(fields), canonicalJson(fields), event.type)

@@ -19,6 +19,7 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
     clock,
     registry,
     reseal: async () => 0,
+    settle: async () => 0,
     retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
     byTimer: false,
   })
