@@ -63,6 +63,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     const { database, clock, issuer, tokens, tenants } = needs
 
     const clientOf = (clientId: string, turn: Turn) => activeClient(database, clientId, turn)
+    const pushing = { ...needs, clientOf }
 
     /** The client that a form names, in the tenant that it names. */
     async function namedClient(
@@ -204,7 +205,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         return { tag: 'answered', location }
       },
 
-      push: (request, turn) => push({ ...needs, clientOf }, request, turn),
+      push: (request, turn) => push(pushing, request, turn),
 
       async listConsents({ tenantId, subject }, { signal }) {
         const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {

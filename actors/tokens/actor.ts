@@ -128,27 +128,17 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       metrics,
       commits: tenantCommits(database),
       found: foundTogether(database),
+      bearer,
+      standingChanged: forget,
     }
 
     const grants: Record<GrantType, Grant> = {
       authorization_code: (client, form, jkt, turn) =>
-        grantCode(
-          { ...issuing, standingChanged: forget },
-          client,
-          form,
-          { jkt, refusal: proofs.missing },
-          turn,
-        ),
+        grantCode(issuing, client, form, { jkt, refusal: proofs.missing }, turn),
       client_credentials: (client, form, jkt, turn) =>
         grantClientCredentials(issuing, client, form, jkt, turn),
       refresh_token: (client, form, jkt, turn) =>
-        grantRefresh(
-          { ...issuing, standingChanged: forget },
-          client,
-          form,
-          { jkt, refusal: proofs.missing },
-          turn,
-        ),
+        grantRefresh(issuing, client, form, { jkt, refusal: proofs.missing }, turn),
       [TOKEN_EXCHANGE]: (...asked) => exchangeToken(...asked),
       [DEVICE_CODE]: (client, form, jkt, turn) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
@@ -163,7 +153,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       address: string,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const proof = { jkt, refusal: proofs.missing, address }
-      return grantExchange({ ...issuing, bearer }, client, form, proof, turn)
+      return grantExchange(issuing, client, form, proof, turn)
     }
 
     /** At once where the client is remembered: most requests wait for nothing here. */

@@ -121,11 +121,13 @@ export async function signPersonTokens(
 async function personal(
   database: Database,
   { tenantId, subject, claims }: PersonGrant,
-  { signal }: Turn,
+  turn: Turn,
 ): Promise<Readonly<Record<string, unknown>>> {
   const names = claims?.idToken ?? []
   if (names.length === 0) return {}
   // Accounts belong to no tenant: the look-up crosses tenants.
-  const facts = await database.system((tx) => findPerson(tx, tenantId, subject), { signal })
+  const facts = await database.system((tx) => findPerson(tx, tenantId, subject), {
+    signal: turn.signal,
+  })
   return facts === undefined ? {} : claimsOf(facts, [], names)
 }
