@@ -6,7 +6,7 @@
  * trailers for the end while the body before them still waits for its reader.
  *
  * Requests go side by side: undici lets one that it could not repeat, which is every POST, wait for the end
- * of all others on the connection. A relay repeats nothing.
+ * of all others on the connection. A relay repeats none of them by itself.
  *
  * A body goes with every method: undici ends the request of a GET or HEAD with its head, and finds the body
  * of a DELETE or OPTIONS longer than none. Either fails while the request is written, which undici takes
@@ -17,13 +17,19 @@
  * empty frames of the body without end, into memory.
  *
  * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
- * their ends (RFC 9113 section 6.8): undici breaks them off.
+ * their ends (RFC 9113 section 6.8): undici breaks them off. So it is with one whose upstream refuses a
+ * stream.
+ *
+ * Of requests that were not processed it is told so (RFC 9113 section 8.7): they may be sent again.
  */
 import { addAbortSignal, type Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { invariant } from '../../runtime/kernel/assert.js'
 
 interface Stream extends Duplex {
+  /** Undefined before it is sent. */
+  readonly id?: number
+  readonly rstCode?: number
   close(): void
 }
 interface Session {
@@ -31,9 +37,9 @@ interface Session {
   readonly closed: boolean
   close(): void
   request(headers: Record<string, unknown>, options: unknown): Stream
-  listeners(event: 'goaway'): readonly ((code: number) => void)[]
+  listeners(event: 'goaway'): readonly ((code: number, lastId: number) => void)[]
   removeAllListeners(event: 'goaway'): void
-  on(event: 'goaway', listener: (code: number) => void): void
+  on(event: 'goaway', listener: (code: number, lastId: number) => void): void
 }
 /** The request as undici keeps it; a body of no bytes is null. */
 interface Asked {
@@ -47,7 +53,13 @@ interface Context {
   write(request: Asked): boolean
 }
 
+/** A request that its upstream has refused and not processed in any way. */
+export class NotProcessed extends Error {
+  override readonly name = 'NotProcessed'
+}
+
 const NO_ERROR = 0
+const REFUSED_STREAM = 7
 const ABORTED = AbortSignal.abort()
 /** One of the methods that undici sends bodies with. */
 const WITH_BODY = 'POST'
@@ -61,20 +73,27 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
   const isFull = keyOf(pool, 'needDrain')
   const breaksOff = session.listeners('goaway')
   session.removeAllListeners('goaway')
-  session.on('goaway', (code) => {
-    if (code !== NO_ERROR) {
-      for (const listener of breaksOff) listener.call(session, code)
-      return
-    }
+  const leave = () => {
     session.close()
     // Its pool passes it over until it tells that it is busy no more, which is once it can connect anew.
     Object.assign(client, { [isFull]: true })
     client.pipelining += 0
+  }
+  const running = new Map<Stream, Asked>()
+  session.on('goaway', (code, lastId) => {
+    // Those above the last are refused one by one.
+    if (code === NO_ERROR) return leave()
+    for (const [{ id = Number.POSITIVE_INFINITY }, asked] of running) {
+      if (id > lastId) failsUnprocessed(asked)
+    }
+    for (const listener of breaksOff) listener.call(session, code, lastId)
   })
   const write = context.write.bind(context)
   let method = ''
+  let written: Asked | undefined
   context.write = (asked) => {
     method = asked.method
+    written = asked
     try {
       if (asked.body !== null) asked.method = WITH_BODY
       return write(asked)
@@ -89,7 +108,16 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
   const request = session.request.bind(session)
   session.request = (headers, options) => {
     headers[':method'] = method
+    const asked = written!
     const stream = request(headers, options)
+    running.set(stream, asked)
+    stream.once('close', () => void running.delete(stream))
+    // Before undici listens.
+    stream.once('error', () => {
+      if (stream.rstCode !== REFUSED_STREAM) return
+      failsUnprocessed(asked)
+      if (!session.closed) leave()
+    })
     onlyWholeEnds(stream)
     // With CANCEL, as node:http2 does for a signal.
     stream.close = () => void addAbortSignal(ABORTED, stream)
@@ -97,6 +125,12 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
     queueMicrotask(() => stream.removeAllListeners('trailers'))
     return stream
   }
+}
+
+/** Whatever it is told to have failed by. */
+function failsUnprocessed(asked: Asked): void {
+  const onError = asked.onError.bind(asked)
+  asked.onError = (cause) => onError(new NotProcessed('refused by the upstream', { cause }))
 }
 
 /** What this version of undici keeps under that name; another one fails here, at its first connection. */

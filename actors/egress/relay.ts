@@ -16,6 +16,7 @@ import { decoderOf } from './decoding.js'
 import { Delivery, type DeliveryFault } from './delivery.js'
 import { proxyErrorOf } from './failures.js'
 import { responseHeaders } from './headers.js'
+import { NotProcessed } from './http2-conduct.js'
 import type { Loan } from './lent-reads.js'
 import { Outlet } from './outlet.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from './protocol.js'
@@ -82,6 +83,7 @@ class Ended extends Error {
 
 class RunningRelay implements Relay {
   readonly #job: RelayJob
+  readonly #upstream: Dispatcher
   readonly #events: RelayEvents
   readonly #clock: Clock
   readonly #beganMs: number
@@ -97,10 +99,12 @@ class RunningRelay implements Relay {
   #loan: Loan | undefined
   /** What is to come of the answer's body by its announced length; 0 or less where none was. */
   #announcedBytes = 0
+  #isRepeated = false
   #over = false
 
   constructor(upstream: Dispatcher, job: RelayJob, clock: Clock, events: RelayEvents) {
     this.#job = job
+    this.#upstream = upstream
     this.#clock = clock
     this.#events = events
     this.#beganMs = clock.monotonicMs()
@@ -109,7 +113,7 @@ class RunningRelay implements Relay {
     if (job.turn.abandoned) this.#breakOff('client_closed')
     else {
       this.#unfollow = job.turn.onAbandoned(() => this.#breakOff('client_closed'))
-      this.#dispatch(upstream)
+      this.#send()
     }
   }
 
@@ -131,7 +135,7 @@ class RunningRelay implements Relay {
     this.#movedMs = this.#clock.monotonicMs()
   }
 
-  #dispatch(upstream: Dispatcher): void {
+  #send(): void {
     const { method, path, bodyBytes } = this.#job
     const headers: string[] = []
     for (const [name, value] of this.#job.headers) headers.push(name, value)
@@ -147,16 +151,20 @@ class RunningRelay implements Relay {
         this.#loan = loan
       },
     }
+    this.#dispatch(request)
+  }
+
+  #dispatch(request: LentDispatch): void {
     try {
-      upstream.dispatch(request, {
+      this.#upstream.dispatch(request, {
         onRequestStart: (controller) => this.#requestStarted(controller),
         onResponseStart: (_, status, received) => this.#answered(status, received),
         onResponseData: (controller, chunk) => this.#received(controller, chunk),
         onResponseEnd: () => this.#ended(),
-        onResponseError: (_, error) => this.#failed(error),
+        onResponseError: (_, error) => this.#failed(error, request),
       })
     } catch (error) {
-      this.#failed(error)
+      this.#failed(error, request)
     }
   }
 
@@ -269,14 +277,28 @@ class RunningRelay implements Relay {
     else this.#delivery?.end()
   }
 
+  /** A body that comes as a stream is being read by now. */
+  get #isRepeatable(): boolean {
+    return (
+      !this.#isRepeated && this.#outlet === undefined && !(this.#job.body instanceof ByteStream)
+    )
+  }
+
   #faulted(fault: DeliveryFault): void {
     if (fault === 'budget') return this.#breakOff('budget_exhausted')
     this.#finish('upstream_error', FAULTS[fault])
     this.#controller?.abort(new Ended())
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, request: LentDispatch): void {
     if (this.#over) return
+    if (error instanceof NotProcessed && this.#isRepeatable) {
+      this.#isRepeated = true
+      // Once undici is done with the connection that refused it.
+      return queueMicrotask(() => {
+        if (!this.#over) this.#dispatch(request)
+      })
+    }
     this.#finish('upstream_error', proxyErrorOf(error, this.#outlet !== undefined))
   }
 

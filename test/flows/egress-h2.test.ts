@@ -9,6 +9,7 @@ import type { Json } from '../support/api.js'
 import { bodyCall, closedCalls, egressHouse, settingOf, UPSTREAM_NAME } from '../support/egress.js'
 
 const NO_ERROR = 0
+const REFUSED_STREAM = 7
 const CANCEL = 8
 /** Every one of RFC 9113 section 7. */
 const CODES = Array.from({ length: 14 }, (_, code) => code)
@@ -21,6 +22,8 @@ const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
 /** Of uploads: how the ones broken off ended, and how many came to an end. */
 const resets: number[] = []
 let wholes = 0
+/** Requests to the one that refuses some. */
+let asked = 0
 
 type Habit = (stream: ServerHttp2Stream, code: number, fields: IncomingHttpHeaders) => void
 const habits: Readonly<Record<string, Habit>> = {
@@ -67,6 +70,13 @@ const habits: Readonly<Record<string, Habit>> = {
     stream.once('end', () => {
       if (!stream.aborted) wholes += 1
     })
+  },
+  // The first of two is not processed.
+  refusing(stream, code, fields) {
+    asked += 1
+    if (asked % 2 === 0) return habits['echo']!(stream, code, fields)
+    if (code === NO_ERROR) stream.session!.goaway(NO_ERROR, stream.id! - 2)
+    else stream.close(code)
   },
   leaving(stream) {
     stream.respond({ ':status': 200 })
@@ -233,4 +243,49 @@ test.serial('an upload that breaks off is reset, and ends nothing else', async (
   for (let attempt = 0; resets.length < 3 && attempt < 200; attempt += 1) await delay(25)
   t.deepEqual(resets, [CANCEL, CANCEL, CANCEL])
   t.is(wholes, 0)
+})
+
+test.serial('what was refused unprocessed is sent again, where all of it is there', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
+  // The last one that was processed, which a GOAWAY has to name.
+  const earlier = async () => void (await (await call('/nothing', true)).body.dump())
+  for (const code of [NO_ERROR, REFUSED_STREAM]) {
+    const path = `/refusing/${code}`
+    for (const body of [undefined, 'something']) {
+      await earlier()
+      asked = 0
+      const answer = await house.send('/v1/proxy', {
+        token: setting.delegated,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          credential_id: setting.credentialId,
+          url: origin + path,
+          method: 'POST',
+          body,
+        }),
+      })
+      const text = await answer.body.text()
+      t.is(answer.statusCode, 200, text)
+      t.is(text, body ?? '')
+      t.is(asked, 2)
+    }
+    await earlier()
+    asked = 0
+    const streaming = await call(path, true)
+    t.is(streaming.statusCode, 200)
+    await streaming.body.dump()
+    async function* upload() {
+      yield Buffer.from('something')
+    }
+    await earlier()
+    asked = 0
+    const streamed = await call(path, false, 'POST', upload())
+    t.is(streamed.statusCode, 502, await streamed.body.text())
+    t.is(asked, 1)
+  }
+  const closed = await closedCalls(house, setting.tenantId, 16)
+  const failed = closed.filter(({ outcome }) => outcome === 'upstream_error')
+  t.is(closed.length, 16)
+  t.is(failed.length, 2)
 })

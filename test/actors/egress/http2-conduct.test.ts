@@ -148,3 +148,87 @@ test('a connection that its upstream ends for an error breaks off what runs on i
   t.is((await ended).outcome, 'upstream_error')
   t.is(await bytesOf((await call('/', { limits: LIMITS })).body), 8)
 })
+
+const REFUSED_STREAM = 7
+
+test('what an upstream refused unprocessed is sent again, once, on another connection', async (t) => {
+  const refused = { '/goaway': 0, '/goaway-for-an-error': 0, '/refused': 0, '/always': 0 }
+  type Habit = keyof typeof refused
+  const of = new Map<unknown, string[]>()
+  const { call } = await setUp(t, (stream, path) => {
+    const { session } = stream
+    of.set(session, [...(of.get(session) ?? []), path])
+    if (path in refused) {
+      const habit = path as Habit
+      refused[habit] += 1
+      if (refused[habit] === 1 || habit === '/always') {
+        // Everything before it was processed.
+        if (habit === '/goaway') return session!.goaway(0, stream.id! - 2)
+        if (habit === '/goaway-for-an-error') return session!.goaway(11, stream.id! - 2)
+        return stream.close(REFUSED_STREAM)
+      }
+    }
+    stream.respond({ ':status': 200 })
+    if (stream.readableEnded) stream.end('none')
+    else stream.pipe(stream)
+  })
+  for (const habit of ['/goaway', '/goaway-for-an-error', '/refused'] as const) {
+    for (const sent of [null, Buffer.from('hello')]) {
+      refused[habit] = 0
+      // The connection has done something already.
+      t.is(await bytesOf((await call('/', { method: 'POST', body: Buffer.from('1') })).body), 1)
+      const { body, ended } = await call(habit, { method: 'POST', body: sent, limits: LIMITS })
+      t.is(await bytesOf(body), sent?.byteLength ?? 0, habit)
+      t.like(await ended, { outcome: 'completed', requestBytes: sent?.byteLength ?? 0 })
+      t.is(refused[habit], 2, habit)
+      const once = [...of.values()].filter((paths) => paths.filter((path) => path === habit).length)
+      t.is(once.length, 2, 'on two connections')
+      of.clear()
+    }
+    // A body that has begun to be read is gone.
+    refused[habit] = 0
+    const streamed = ByteStream.from(Buffer.from('hello'))
+    await t.throwsAsync(call(habit, { method: 'POST', body: streamed, limits: LIMITS }))
+    t.is(refused[habit], 1, habit)
+    of.clear()
+  }
+  await t.throwsAsync(call('/always', { limits: LIMITS }), { message: /upstream_error/ })
+  t.is(refused['/always'], 2)
+})
+
+test('what may have been processed is not sent again', async (t) => {
+  let calls = 0
+  const { call } = await setUp(t, (stream, path) => {
+    calls += 1
+    if (path === '/goaway') stream.session!.goaway(2, stream.id!)
+    else stream.close(2)
+  })
+  for (const path of ['/goaway', '/reset']) {
+    calls = 0
+    await t.throwsAsync(call(path, { limits: LIMITS }), { message: /upstream_error/ })
+    await delay(200)
+    t.is(calls, 1, path)
+  }
+})
+
+test('what runs beside a refused request goes on', async (t) => {
+  let first = true
+  const long: ServerHttp2Stream[] = []
+  const { call } = await setUp(t, (stream, path) => {
+    if (path === '/refused' && first) {
+      first = false
+      stream.session!.goaway(0, stream.id! - 2)
+      return
+    }
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    if (path === '/long') long.push(stream)
+    else stream.end('rest')
+  })
+  const running = await call('/long')
+  const { body } = await call('/refused', { limits: LIMITS })
+  t.is(await bytesOf(body), 8)
+  long[0]!.end('rest')
+  t.is(await bytesOf(running.body), 8)
+  t.is((await running.ended).outcome, 'completed')
+})
