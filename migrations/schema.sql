@@ -1007,6 +1007,7 @@ create table events (
   constraint events_tenant_id_id_key UNIQUE (tenant_id, id),
   constraint events_sequence_check CHECK ((sequence > 0))
 );
+CREATE INDEX events_calls_begun ON public.events USING btree (dispatched_at) WHERE ((type = 'vault.credential.accessed'::text) AND (dispatched_at IS NOT NULL));
 CREATE INDEX events_done ON public.events USING btree (dispatched_at) WHERE (dispatched_at IS NOT NULL);
 CREATE INDEX events_leased ON public.events USING btree (lease) WHERE (dispatched_at IS NULL);
 CREATE INDEX events_waiting ON public.events USING btree (occurred_at, id) WHERE (dispatched_at IS NULL);

@@ -6,8 +6,8 @@
 import type { AuditParty } from './audit-chain.js'
 import type { Transaction } from './sql.js'
 
-/** Events looked at in one go are those of this long. */
-const SLICE = '10 minutes'
+/** Calls looked at in one go, but for those that began in the same moment as the last of them. */
+const SLICE_CALLS = 5_000
 /**
  * Added to the longest a call may run: before its clock starts its secret is opened, after it its end
  * is written.
@@ -73,14 +73,16 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
              where said_at + make_interval(secs => hop_timeout_secs)
                > statement_timestamp() - interval '${SILENCE}'),
            due as (
-             select at.after, least(ended.before, interval '${SLICE}' + coalesce(
-               (select min(dispatched_at) from events where dispatched_at > at.after),
-               ended.before)) as until, ended.before
+             select at.after, least(ended.before, (
+                 select dispatched_at from events
+                 where type = 'vault.credential.accessed' and dispatched_at > at.after
+                 order by dispatched_at offset $1 limit 1)) as until, ended.before
              from at, ended)
            update egress_settlement set settled_until = due.until
            from due where due.until > due.after
            returning due.after::text as after, due.until::text as until,
              due.until = due.before as "isLast"`,
+    values: [SLICE_CALLS - 1],
   })
   const [stretch] = taken.rows
   if (stretch === undefined) return undefined

@@ -182,6 +182,17 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       if (lost > 0) life.log.warn({ calls: lost }, 'calls through egress ended with their process')
     }
 
+    /** False when it failed: what else is to be kept up does not wait for it. */
+    async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
+      try {
+        await run()
+        return true
+      } catch (error) {
+        if (!life.signal.aborted) life.log.warn({ err: error, work }, 'a round of upkeep failed')
+        return false
+      }
+    }
+
     async function keepUp(): Promise<void> {
       let pauseMs = FIRST_ROUND_MS
       let wasAway = false
@@ -189,17 +200,12 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
         await sleep(pauseMs, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
         if (life.signal.aborted) return
         pauseMs = ROUND_MS
-        try {
-          await shared()
-          // Behind an outage, ends that waited for the database are told by those who know them.
-          if (!wasAway) await settle()
-          wasAway = false
-          await keys.ask('maintain', null, { signal: life.signal })
-          resealedTotal.inc(await needs.reseal(life.signal))
-        } catch (error) {
-          wasAway = true
-          if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of upkeep failed')
-        }
+        const isThere = await done('sweeps', shared)
+        // Behind an outage, ends that waited for the database are told by those who know them.
+        if (isThere && !wasAway) await done('lost calls', settle)
+        wasAway = !isThere
+        await done('signing keys', () => keys.ask('maintain', null, { signal: life.signal }))
+        await done('sealed values', async () => resealedTotal.inc(await needs.reseal(life.signal)))
       }
     }
     if (byTimer) void keepUp()
