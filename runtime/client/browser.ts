@@ -2,7 +2,8 @@
  * A browser without a screen: keeps cookies, fills in forms as they stand in the HTML, and follows
  * redirects only when told to, so that every step can be seen.
  */
-import { Agent, request } from 'undici'
+import { request } from 'undici'
+import { serviceAgent } from './connections.js'
 
 export type Form = {
   readonly action: string
@@ -52,7 +53,7 @@ export function openBrowser({
   readonly ca?: string | undefined
   readonly userAgent?: string | undefined
 }): Browser {
-  const dispatcher = new Agent({ allowH2: true, ...(ca === undefined ? {} : { connect: { ca } }) })
+  const dispatcher = serviceAgent(ca === undefined ? {} : { connect: { ca } })
   const cookies = new Map<string, string>()
 
   async function send(

@@ -1,5 +1,6 @@
 /** JSON and form requests to a service, for the client library, the tour and the command line. */
-import { Agent, request as send } from 'undici'
+import { request as send } from 'undici'
+import { serviceAgent } from './connections.js'
 
 export type Answer = {
   readonly status: number
@@ -33,8 +34,7 @@ const TIMEOUT_MS = 60_000
  * @param ca PEM of the CA to trust, where the system does not know it.
  */
 export function httpClient(baseUrl: string, ca?: string): HttpClient {
-  const agent = new Agent({
-    allowH2: true,
+  const agent = serviceAgent({
     ...(ca === undefined ? {} : { connect: { ca } }),
     headersTimeout: TIMEOUT_MS,
     bodyTimeout: TIMEOUT_MS,

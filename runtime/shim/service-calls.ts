@@ -1,7 +1,7 @@
 /** One call of a program as a call of the egress proxy of the service: POST /v1/proxy/body. */
 import type { Readable } from 'node:stream'
-import { Agent, type Client, type Dispatcher, request } from 'undici'
-import { conductHttp2 } from '../../actors/egress/http2-conduct.js'
+import { type Dispatcher, request } from 'undici'
+import { serviceAgent } from '../client/connections.js'
 import { injectionPoint } from '../../actors/egress/injection.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { ChosenCredential } from './credential-choice.js'
@@ -46,8 +46,7 @@ const NOT_SENT = new Set([
 
 export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls {
   // The service has its own clocks for a call; a long one is none of ours to end.
-  const agent = new Agent({ allowH2: true, headersTimeout: 0, bodyTimeout: 0 })
-  agent.on('connect', (_, [, pool, client]) => conductHttp2(pool!, client as Client))
+  const agent = serviceAgent({ headersTimeout: 0, bodyTimeout: 0 })
   const address = new URL('/v1/proxy/body', baseUrl)
   return {
     close: () => agent.destroy(),

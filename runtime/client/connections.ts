@@ -1,0 +1,10 @@
+/** Connections to a service, over HTTP/2 where it is spoken. */
+import { Agent, type Client } from 'undici'
+import { conductHttp2 } from '../../actors/egress/http2-conduct.js'
+
+/** Answers come to their ends also where the service closes the connection: when it stops, it does. */
+export function serviceAgent(options: Omit<Agent.Options, 'allowH2'>): Agent {
+  const agent = new Agent({ ...options, allowH2: true })
+  agent.on('connect', (_, [, pool, client]) => conductHttp2(pool!, client as Client))
+  return agent
+}
