@@ -10,6 +10,7 @@ import {
   closedCalls,
   type EgressHouse,
   egressHouse,
+  longAgo,
   type Setting,
   settingOf,
   UPSTREAM_NAME,
@@ -38,17 +39,6 @@ function toldOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]
      order by e.sequence`,
     [tenantId],
   )
-}
-
-/** As if everything that is told of a tenant had been told an hour before. */
-async function age({ running }: EgressHouse, { tenantId }: Setting): Promise<void> {
-  const { database } = running.db
-  await sql(
-    database,
-    `update events set dispatched_at = dispatched_at - interval '1 h' where tenant_id = $1`,
-    [tenantId],
-  )
-  await sql(database, `update egress_settlement set settled_until = now() - interval '2 h'`)
 }
 
 const settle = ({ running }: EgressHouse) =>
@@ -114,7 +104,7 @@ test('a process is killed in the middle of calls: their ends are told, once', as
   t.is(before.requests, 1)
   t.true(before.bytes > 0 && before.bytes < MAX_BYTES, String(before.bytes))
 
-  await age(house, other)
+  await longAgo(house, other)
   const hour = 'insert into egress_call_limits values (7200, now())'
   await sql(house.running.db.database, hour)
   t.is(await settle(house), 0, 'another process lets calls run for longer')
@@ -155,7 +145,7 @@ test('a process is killed in the middle of calls: their ends are told, once', as
   running.body.destroy()
   const [left] = await closedCalls(house, one.tenantId, 1)
   t.like(left, { outcome: 'client_closed', bytes: 14 })
-  await age(house, one)
+  await longAgo(house, one)
   // The next start finds what is left.
   const started = await testService({ beside: house.running, transport: 'plain_http' })
   t.teardown(() => started.end())
@@ -176,7 +166,7 @@ test('a call that was given up as lost is told of once, and others go on', async
   const stands = await call(house, setting, '/silent-after-chunk')
   stands.body.on('error', () => {})
   // As of a process that stood still for an hour.
-  await age(house, setting)
+  await longAgo(house, setting)
   t.is(await settle(house), 1)
   stands.body.destroy()
   const next = await call(house, setting, '/echo')

@@ -6,6 +6,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import workers, { Worker, type WorkerOptions } from 'node:worker_threads'
 import test from 'ava'
+import { settleLostCalls } from '../../actors/egress/settlement.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY } from '../actors/egress/loopback-tls.js'
 import {
   bodyCall,
@@ -13,6 +15,7 @@ import {
   CREDENTIALS,
   type EgressHouse,
   egressHouse,
+  longAgo,
   settingOf,
   UPSTREAM_NAME,
 } from '../support/egress.js'
@@ -188,6 +191,16 @@ test.serial(
     const { rows } = await house.api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
     const used = Number(rows[0]!['bytes_used'])
     t.true(used > 0 && used <= 10 * MIB, String(used))
+    // Nobody is left to tell of the two that ran, but time.
+    await longAgo(house, setting)
+    await settleLostCalls({ database: house.running.db.database, clock: systemClock })
+    const [whole, ...lost] = await closedCalls(house, setting.tenantId, 3)
+    t.is(whole!['outcome'], 'completed')
+    t.is(lost.length, 2)
+    for (const each of lost) {
+      t.is(each['outcome'], 'upstream_error')
+      t.false('bytes' in each)
+    }
   },
 )
 

@@ -1,6 +1,7 @@
 /** Redis is the coordination backend, and goes away. */
-import { callerOf, demand, REGISTER } from '../support/journey.js'
+import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../support/journey.js'
 import { testWithProgram } from '../support/programs.js'
+import { proofFor } from '../support/proof.js'
 import { startRedis } from '../support/servers.js'
 import { testService } from '../support/service.js'
 import { isReady, until } from '../support/watch.js'
@@ -19,10 +20,12 @@ testWithProgram(
         SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
         SVC_REDIS__URL: `redis://127.0.0.1:${redis.port}`,
         SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
+        SVC_SERVER__METRICS_BEARER_TOKEN: 'metrics-of-the-test',
       },
     })
     t.teardown(() => running.end())
     const http = callerOf(running.baseUrl)
+    const space = await bootstrap(http)
     // Refused for what it says, and only after it was counted.
     const register = () => http.post(`${REGISTER}/pow`, {})
     const counted = demand(await register(), 400)
@@ -41,6 +44,18 @@ testWithProgram(
     const token = await http.form('/oauth/token', { grant_type: 'client_credentials' })
     t.is(token.status, 401, 'counted by this process alone')
     t.regex(token.headers.get('ratelimit') ?? '', /"token";r=\d+/)
+    const authorization = `Basic ${btoa(`${space.clientId}:${space.clientSecret}`)}`
+    const proven = await http.form(
+      '/oauth/token',
+      { grant_type: 'client_credentials' },
+      { authorization, dpop: await proofFor('POST', `${running.issuer}/oauth/token`) },
+    )
+    t.is(proven.status, 503, 'a proof that may have been used up is not taken')
+    demand(await clientToken(http, space), 200)
+    const { text } = await http.call('/metrics', {
+      headers: { authorization: 'Bearer metrics-of-the-test' },
+    })
+    t.regex(text, /^svc_actor_unavailable_total\{[^}]*reason="dependency"[^}]*\} [1-9]/m)
     t.true(await isReady(http), 'readiness rests on the database and the keys')
 
     await redis.restart()

@@ -199,3 +199,17 @@ export async function closedCalls(
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
+
+/** As if everything that is told of a tenant had been told an hour before. */
+export async function longAgo(
+  { running }: EgressHouse,
+  { tenantId }: Pick<Setting, 'tenantId'>,
+): Promise<void> {
+  const { database } = running.db
+  await sql(
+    database,
+    `update events set dispatched_at = dispatched_at - interval '1 h' where tenant_id = $1`,
+    [tenantId],
+  )
+  await sql(database, `update egress_settlement set settled_until = now() - interval '2 h'`)
+}
