@@ -16,6 +16,10 @@
  * pipes a body into it destroys it within that call, before node:http2 has reset it. Then node:http2 sends
  * empty frames of the body without end, into memory.
  *
+ * A connection on which a call was given up before its answer, or refused with ENHANCE_YOUR_CALM, is left too,
+ * as one of HTTP/1.1 would be: it may hang, and node:http2 refuses every stream of one whose heads were too
+ * large too often.
+ *
  * A connection that its upstream wants to close takes no more requests, and those that run on it go on to
  * their ends (RFC 9113 section 6.8): undici breaks them off. So it is with one whose upstream refuses a
  * stream.
@@ -29,7 +33,7 @@ import { invariant } from '../../runtime/kernel/assert.js'
 interface Stream extends Duplex {
   /** Undefined before it is sent. */
   readonly id?: number
-  readonly rstCode?: number
+  readonly rstCode: number
   close(): void
 }
 interface Session {
@@ -60,6 +64,10 @@ export class NotProcessed extends Error {
 
 const NO_ERROR = 0
 const REFUSED_STREAM = 7
+const CANCEL = 8
+const ENHANCE_YOUR_CALM = 11
+/** What ends a stream without an answer on a connection that may never give one again. */
+const SPENT: ReadonlySet<number> = new Set([CANCEL, ENHANCE_YOUR_CALM])
 const ABORTED = AbortSignal.abort()
 /** One of the methods that undici sends bodies with. */
 const WITH_BODY = 'POST'
@@ -73,7 +81,10 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
   const isFull = keyOf(pool, 'needDrain')
   const breaksOff = session.listeners('goaway')
   session.removeAllListeners('goaway')
+  let isLeft = false
   const leave = () => {
+    if (isLeft) return
+    isLeft = true
     session.close()
     // Its pool passes it over until it tells that it is busy no more, which is once it can connect anew.
     Object.assign(client, { [isFull]: true })
@@ -111,14 +122,21 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
     const asked = written!
     const stream = request(headers, options)
     running.set(stream, asked)
-    stream.once('close', () => void running.delete(stream))
     // Before undici listens.
     stream.once('error', () => {
       if (stream.rstCode !== REFUSED_STREAM) return
       failsUnprocessed(asked)
-      if (!session.closed) leave()
+      leave()
     })
     onlyWholeEnds(stream)
+    let isAnswered = false
+    stream.once('response', () => {
+      isAnswered = true
+    })
+    stream.once('close', () => {
+      running.delete(stream)
+      if (!isAnswered && SPENT.has(stream.rstCode)) leave()
+    })
     // With CANCEL, as node:http2 does for a signal.
     stream.close = () => void addAbortSignal(ABORTED, stream)
     // Nobody wants them, and without them the end of the body is the end. Once undici listens.

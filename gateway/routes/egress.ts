@@ -53,7 +53,7 @@ const BodyHeaders = z.looseObject({
     .string()
     .min(1)
     .max(8_192)
-    .regex(/^[\0-\x7f]*$/, 'Characters beyond ASCII must be percent-encoded.'),
+    .regex(/^[!-~]*$/, 'Spaces and characters beyond ASCII must be percent-encoded.'),
   'x-svc-method': method,
   'x-svc-auth-scheme': authScheme.optional(),
   'x-svc-stream-response': z.enum(['true', 'false']).default('true'),

@@ -19,6 +19,8 @@ const LARGE = Buffer.alloc(600_000, 'svc ')
 const house = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
 
+const LONG = 'v'.repeat(300)
+const muted = new WeakSet<object>()
 /** Of uploads: how the ones broken off ended, and how many came to an end. */
 const resets: number[] = []
 let wholes = 0
@@ -78,6 +80,17 @@ const habits: Readonly<Record<string, Habit>> = {
     if (code === NO_ERROR) stream.session!.goaway(NO_ERROR, stream.id! - 2)
     else stream.close(code)
   },
+  // Nothing comes, on this connection or for as long as it lasts.
+  mute(stream) {
+    stream.resume()
+    muted.add(stream.session!)
+  },
+  // More fields than node:http2 reads, which it keeps count of until it reads no more.
+  lavish(stream) {
+    const fields = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`x-${at}`, LONG]))
+    stream.respond({ ':status': 200, ...fields })
+    stream.end('partial')
+  },
   leaving(stream) {
     stream.respond({ ':status': 200 })
     stream.write('part')
@@ -88,6 +101,7 @@ server.on('stream', (stream, fields) => {
   const { ':path': path = '', ':method': method } = fields
   stream.on('error', () => {})
   const [, habit = '', code] = path.split('/')
+  if (muted.has(stream.session!)) return
   if (method === 'HEAD' && habit !== 'echo') {
     return void stream.respond({ ':status': 200, 'content-length': 7 }, { endStream: true })
   }
@@ -288,4 +302,28 @@ test.serial('what was refused unprocessed is sent again, where all of it is ther
   const failed = closed.filter(({ outcome }) => outcome === 'upstream_error')
   t.is(closed.length, 16)
   t.is(failed.length, 2)
+})
+
+test.serial('a connection that answers no more is left', async (t) => {
+  const setting = await settingOf(house)
+  const call = callerOf(setting)
+  const headers = bodyCall(setting, `${origin}/mute`, { 'x-svc-method': 'GET' })
+  const signal = AbortSignal.timeout(500)
+  await house.send('/v1/proxy/body', { token: setting.direct, headers, signal }).then(
+    () => t.fail('nothing comes'),
+    () => t.pass(),
+  )
+  await closedCalls(house, setting.tenantId, 1)
+  const next = await call('/whole', false)
+  t.is(await next.body.text(), 'partial')
+  // So many that what node:http2 counts of them is more than it has for a connection.
+  for (let round = 0; round < 20; round += 1) {
+    const lavish = Array.from({ length: 20 }, async () =>
+      (await call('/lavish', false)).body.dump(),
+    )
+    await Promise.all(lavish)
+  }
+  const after = await call('/whole', false)
+  t.is(after.statusCode, 200)
+  t.is(await after.body.text(), 'partial')
 })
