@@ -10,9 +10,8 @@ export const PageQuery = z
   .object({
     limit: z
       .string()
-      .regex(/^[0-9]{1,9}$/)
+      .regex(/^0*[1-9][0-9]*$/, 'A whole number of 1 or more.')
       .transform(Number)
-      .refine((limit) => limit >= 1)
       .transform((limit) => Math.min(limit, PAGE_SIZE_MAX))
       .optional()
       .meta({
