@@ -191,10 +191,11 @@ function listenerOf(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, handle)
-  // A body that is refused by its head is not asked for.
+  // A body that is refused by its head is not asked for. Who leaves in the middle has said nothing wrong.
   server.on('checkContinue', handle)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (!error.code?.startsWith('HPE_') || !socket.writable) return void socket.destroy()
+    const isWrong = error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE'
+    if (!isWrong || !socket.writable) return void socket.destroy()
     tell(`a request that is no HTTP (${error.message})`)
     socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   })

@@ -259,6 +259,15 @@ test.serial('what the service refuses is told to the program and to who runs it'
   t.regex((await own.run(named, ['true'])).err, /answered 401/)
 })
 
+test.serial('a program that leaves in the middle of an upload is told nothing', async (t) => {
+  const path = join(shim.home, 'slow')
+  await writeFile(path, Buffer.alloc(16 * MIB))
+  const slow = ['curl', '-sS', '--max-time', '1', '--limit-rate', '1M', '-T', path, at('/hash')]
+  const { code, err } = await shim.run([], slow)
+  t.is(code, 28, 'the time is over')
+  t.notRegex(err, /svc run/)
+})
+
 test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
   const odd = ['api_version: 2', 'x.y: z', 'x-plain: p', 'x-n: café'].flatMap((line) => [
     '-H',
