@@ -45,6 +45,8 @@ try {
   const peer = await begin(startServer(0, 'http-proxy', String(upstream.port)))
   const svc = await begin(startServer(0, 'svc', String(upstream.port), postgres.url))
   if (wanted('small')) {
+    const bare = await begin(startServer(0, 'bare', String(upstream.port)))
+    const onThread = await begin(startServer(0, 'bare-thread', String(upstream.port)))
     await publish(
       await compare({
         name: 'Egress, 1 KiB answers, wrk -c32',
@@ -53,6 +55,8 @@ try {
         reference: relayed('nginx, one worker, unbuffered', nginx, '/1k', 32),
         contenders: [
           relayed('http-proxy', peer, '/1k', 32),
+          relayed('bare uWebSockets and undici', bare, '/1k', 32),
+          relayed('the same, undici on its own thread', onThread, '/1k', 32),
           relayed('svc, /v1/proxy/body', svc, '/1k', 32, 0.25),
         ],
       }),

@@ -1,6 +1,7 @@
 /**
  * The servers of the egress bench, each in a process of its own:
- * `node servers.js upstream | http-proxy <upstream port> | svc <upstream port> <database url>`.
+ * `node servers.js upstream | http-proxy | bare | bare-thread <upstream port> | svc <upstream port>
+ * <database url>`.
  * A process says where it listens, and answers every message with the CPU time it used and its memory.
  */
 import { mkdtemp, writeFile } from 'node:fs/promises'
@@ -17,6 +18,7 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT, LOCALHOST_KEY } from '../flows/loopback-tls.js'
 import type { Spent } from '../foreign-program.js'
 import { bootstrap, startWhole } from '../whole-service.js'
+import { bareRelay } from './bare-relay.js'
 
 export type Listening = {
   readonly port: number
@@ -127,6 +129,8 @@ const [, , name = '', upstreamPort = '0', databaseUrl = ''] = process.argv
 const servers: Record<string, (port: number, databaseUrl: string) => Promise<Listening>> = {
   upstream,
   'http-proxy': peer,
+  bare: async (to) => ({ port: await bareRelay(to, false) }),
+  'bare-thread': async (to) => ({ port: await bareRelay(to, true) }),
   svc,
 }
 const listening = await servers[name]!(Number(upstreamPort), databaseUrl)
