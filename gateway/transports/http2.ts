@@ -260,7 +260,12 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     })
     session.on(
       'stream',
-      (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, flags: number) => {
+      (
+        stream: ServerHttp2Stream,
+        _: IncomingHttpHeaders,
+        flags: number,
+        fields: readonly string[],
+      ) => {
         stream.on('error', ignore)
         const head = headOf(fields)
         if (head === null) {
@@ -317,23 +322,27 @@ function endNow(session: ServerHttp2Session, isCut: boolean): void {
   else session.destroy()
 }
 
-/** The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3). */
-function headOf(fields: IncomingHttpHeaders): Head | null {
+/**
+ * The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3).
+ * @param fields as they came, names and values in turn: node:http2 itself would keep the first of two.
+ */
+function headOf(fields: readonly string[]): Head | null {
   const check = new HeadCheck()
-  for (const name in fields) {
-    if (name.charCodeAt(0) === 0x3a) continue
-    const value = fields[name]
-    if (typeof value === 'string') check.add(name, value)
-    else if (value !== undefined) for (const one of value) check.add(name, one)
+  let method = ''
+  let target = ''
+  let authority: string | undefined
+  for (let at = 0; at < fields.length; at += 2) {
+    const [name, value] = [fields[at]!, fields[at + 1]!]
+    if (name.charCodeAt(0) !== 0x3a) check.add(name, value)
+    else if (name === ':method') method = value
+    else if (name === ':path') target = value
+    else if (name === ':authority') authority = value.toLowerCase()
   }
-  const method = fields[':method'] ?? ''
-  const target = fields[':path'] ?? ''
   const mark = target.indexOf('?')
   const path = mark < 0 ? target : target.slice(0, mark)
   const query = mark < 0 ? '' : target.slice(mark + 1)
   const fault = check.judge(method, path, query)
   if (fault === 'ambiguous') return null
-  const authority = fields[':authority']?.toLowerCase()
   const named = check.get('host')?.toLowerCase()
   const mismatch = authority !== undefined && named !== undefined && authority !== named
   return {

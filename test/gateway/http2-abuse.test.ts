@@ -175,3 +175,78 @@ test('2,000 PING frames and 500 SETTINGS change nothing for others', async (t) =
   }
   t.is((await stage.call({ path: '/hello' })).status, 200)
 })
+
+/** A frame of HTTP/2 (RFC 9113 section 4.1). */
+function frame(type: number, flags: number, streamId: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt8(type, 3)
+  head.writeUInt8(flags, 4)
+  head.writeUInt32BE(streamId, 5)
+  return Buffer.concat([head, payload])
+}
+
+/** Fields as literals that nobody remembers, each shorter than 127 bytes (RFC 7541 section 6.2.2). */
+function literals(fields: readonly (readonly [name: string, value: string])[]): Buffer {
+  const text = (word: string) => Buffer.concat([Buffer.of(word.length), Buffer.from(word)])
+  return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.of(0), text(name), text(value)]))
+}
+
+const HEADERS = 1
+const RST_STREAM = 3
+const SETTINGS = 4
+/** END_STREAM and END_HEADERS. */
+const WHOLE = 0x5
+
+/** What a request made of these fields is answered with: `headers`, or the code it is reset with. */
+function sendFields(stage: Stage, more: readonly (readonly [string, string])[]) {
+  return new Promise<'headers' | number>((resolve, reject) => {
+    const socket = connectTls({
+      port: stage.port,
+      ca: stage.certificate!.pem,
+      servername: 'localhost',
+      ALPNProtocols: ['h2'],
+    })
+    const fields = [
+      [':method', 'GET'],
+      [':scheme', 'https'],
+      [':path', '/hello'],
+      [':authority', 'id.test'],
+      ...more,
+    ] as const
+    socket.once('secureConnect', () => {
+      socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+      socket.write(frame(SETTINGS, 0, 0, Buffer.alloc(0)))
+      socket.write(frame(HEADERS, WHOLE, 1, literals(fields)))
+    })
+    let received: Buffer = Buffer.alloc(0)
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+      while (received.length >= 9) {
+        const whole = 9 + received.readUIntBE(0, 3)
+        if (received.length < whole) return
+        const type = received.readUInt8(3)
+        if (type === HEADERS) resolve('headers')
+        if (type === RST_STREAM) resolve(received.readUInt32BE(9))
+        if (type === HEADERS || type === RST_STREAM) return void socket.destroy()
+        received = received.subarray(whole)
+      }
+    })
+    socket.on('error', reject)
+    socket.on('close', () => reject(new Error('closed without an answer')))
+  })
+}
+
+test('a field that may stand once and stands twice resets the stream, as HTTP/1.1 is cut', async (t) => {
+  const stage = await open(t)
+  const good = ['authorization', 'Bearer good'] as const
+  t.is(await sendFields(stage, [good]), 'headers')
+  t.is(await sendFields(stage, [['cookie', 'a=1'], good, ['cookie', 'b=2']]), 'headers')
+  for (const name of ['authorization', 'content-type', 'host']) {
+    const twice = [
+      [name, 'id.test'],
+      [name, 'id.test'],
+    ] as const
+    t.is(await sendFields(stage, twice), constants.NGHTTP2_PROTOCOL_ERROR, name)
+  }
+})
