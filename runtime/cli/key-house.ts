@@ -7,7 +7,7 @@ import { databaseUrls } from '../../storage/settings.js'
 import type { Database } from '../../storage/sql.js'
 import { localKmsSettings, startLocalKms } from '../embedded-kms.js'
 import { DataDirectoryInUse } from '../embedded/claim.js'
-import { startEmbeddedPostgres } from '../embedded/postgres.js'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/postgres.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
@@ -79,7 +79,7 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
   let urls = databaseUrls(settings.database)
   if (urls === undefined) {
     const server = await embeddedServer(dataDir)
-    if (server.isOurs) undo.push(() => server.stop())
+    undo.push(() => server.stop())
     urls = databaseUrls(settings.database, server.url)
   }
   if (urls === undefined) throw new Error('no database is configured')
@@ -94,14 +94,13 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
 }
 
 /** The server of a running service is used and left alone; otherwise one is started meanwhile. */
-async function embeddedServer(dataDir: string) {
+async function embeddedServer(dataDir: string): Promise<EmbeddedPostgres> {
+  const options = { dataDir, log: silentLogger }
   try {
-    const server = await startEmbeddedPostgres({ dataDir, log: silentLogger })
-    return { url: server.url, isOurs: true, stop: () => server.stop() }
+    return await startEmbeddedPostgres(options)
   } catch (error) {
     if (!(error instanceof DataDirectoryInUse)) throw error
-    const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, claim: false })
-    return { url: server.url, isOurs: false, stop: async () => undefined }
+    return startEmbeddedPostgres({ ...options, claim: false })
   }
 }
 

@@ -25,7 +25,10 @@ export interface EmbeddedOptions {
   /** Default true. False trades safety against loss of power for speed: tests only. */
   readonly durable?: boolean | undefined
   readonly connectionsMax?: number | undefined
-  /** False leaves a server that outlives its process, for tests that share one. Default true. */
+  /**
+   * Default true. False comes as a guest: a server that runs is used, and neither kept alive nor stopped,
+   * because it is another process's.
+   */
   readonly claim?: boolean | undefined
 }
 
@@ -66,6 +69,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       cluster,
       logFile: join(dataDir, 'postgres.log'),
       tuning: { durable, connectionsMax },
+      isGuest: claim === undefined,
       log,
     })
     const superuserUrl = urlOf(
@@ -102,13 +106,15 @@ interface ServerPlan {
   readonly cluster: Cluster
   readonly logFile: string
   readonly tuning: { readonly durable: boolean; readonly connectionsMax: number }
+  readonly isGuest: boolean
   readonly log: Logger
 }
 
 /** Keeps one server alive: finds or starts it, starts it again when it dies, stops it once. */
-async function runServer({ programs, cluster, logFile, tuning, log }: ServerPlan) {
+async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: ServerPlan) {
   const start = () => startPostmaster(programs, cluster, logFile, tuning)
   const found = await findPostmaster(cluster)
+  if (found && isGuest) return { ...found, adopted: true, stop: async () => undefined }
   if (found) log.warn({ pid: found.pid }, 'took over the database server of a killed process')
   let current: Postmaster = found ?? (await start())
   let stopping: Promise<void> | undefined

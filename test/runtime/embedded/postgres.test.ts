@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -134,6 +135,30 @@ test('a second service on the same directory is refused while the first one live
   t.deepEqual(await ask(first.report.url, 'select 1 as one'), [{ one: 1 }], 'the first serves on')
   await end(first, 'SIGTERM')
   t.false(isAlive(first.report.pid))
+})
+
+test('a guest uses the server of a service, and leaves it alone when it ends', async (t) => {
+  const dataDir = join(await temporaryFolder(t), 'state')
+  const service = await startService(t, dataDir)
+  const options = { dataDir, log: silentLogger, durable: false, claim: false }
+  const guest = await startEmbeddedPostgres(options)
+  t.true(guest.adopted)
+  t.deepEqual(await ask(guest.url, 'select 1 as one'), [{ one: 1 }])
+  await guest.stop()
+  t.deepEqual(await ask(service.report.url, 'select 1 as one'), [{ one: 1 }], 'it serves on')
+
+  const another = await startEmbeddedPostgres(options)
+  await end(service, 'SIGTERM')
+  t.false(isAlive(service.report.pid))
+  // For longer than it takes to find one's own server dead.
+  await sleep(2_500)
+  t.false(existsSync(join(another.folder, 'postmaster.pid')), 'nobody starts it again')
+  await another.stop()
+
+  const own = await startEmbeddedPostgres(options)
+  t.false(own.adopted)
+  await own.stop()
+  t.false(isAlive(own.pid), 'what a guest had to start is its own')
 })
 
 test('two data directories run side by side', async (t) => {
