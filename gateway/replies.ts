@@ -99,6 +99,23 @@ export function reply<Outcome, Schema extends z.ZodType>(
   }
 }
 
+/** A JSON body that `write` puts together by hand: the text of what `schema` describes. */
+export function written<Outcome, Schema extends z.ZodType>(
+  status: number,
+  schema: Schema,
+  write: (outcome: Outcome) => string,
+): ReplyRule<Outcome> {
+  return {
+    docs: [{ status, contentType: 'application/json', schema }],
+    render: (outcome) => ({
+      form: 'body',
+      status,
+      contentType: 'application/json',
+      body: write(outcome),
+    }),
+  }
+}
+
 /** The same JSON every time, encoded once. */
 export function constant<Schema extends z.ZodType>(
   status: number,

@@ -24,6 +24,7 @@ export {
   relayed,
   reply,
   seeOther,
+  written,
 } from './replies.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -7,6 +7,8 @@ import {
   canonicalJson,
   type ChainHead,
 } from './audit-chain.js'
+import { isoTime } from '../runtime/kernel/iso-time.js'
+import { quoted } from '../runtime/kernel/json-text.js'
 import type { Transaction } from './sql.js'
 
 /** What an event tells besides the members that the chain gives it. */
@@ -39,37 +41,37 @@ export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): 
   tx.atCommit({
     name: 'audit.append',
     text: 'select svc_append_audit(string_to_array($1, chr(10)))',
-    values: [events.map((event) => auditLine(event)).join('\n')],
+    values: [events.map(auditLine).join('\n')],
   })
 }
 
+/** What is hashed of an event, as `canonicalEvent` writes it. */
+export function auditLine(event: NewAuditEvent): string {
+  return lineOf(event, canonicalJson(event.data), isoTime(event.occurredAt))
+}
+
 /**
- * What is hashed of an event, as `canonicalEvent` writes it, put together from its words: it is written
- * for every token and every call. Canonical JSON has no line feeds, so that lines go as one text, which
- * costs less than an array.
- * @param data the canonical JSON of the event's own.
+ * The same of an event whose data and time are written already. Put together from its words, because it
+ * is written for every token and every call. Canonical JSON has no line feeds, so that lines go as one
+ * text, which costs less than an array.
  */
-export function auditLine(event: NewAuditEvent, data = canonicalJson(event.data)): string {
+export function lineOf(
+  event: Omit<NewAuditEvent, 'data' | 'occurredAt'>,
+  data: string,
+  occurredAt: string,
+): string {
   const { actors, subject, resource } = event
   return (
     `{"actors":${actors.length === 0 ? '[]' : canonicalJson(actors)}` +
-    `,"client_id":${word(event.clientId)},"data":${data}` +
-    `,"delegation_id":${word(event.delegationId)},"grant_id":${word(event.grantId)}` +
-    `,"id":${word(event.id)},"ip":${word(event.ip)}` +
-    `,"occurred_at":"${event.occurredAt.toISOString()}","outcome":${word(event.outcome)}` +
-    `,"request_id":${word(event.requestId)}` +
+    `,"client_id":${quoted(event.clientId)},"data":${data}` +
+    `,"delegation_id":${quoted(event.delegationId)},"grant_id":${quoted(event.grantId)}` +
+    `,"id":${quoted(event.id)},"ip":${quoted(event.ip)}` +
+    `,"occurred_at":${quoted(occurredAt)},"outcome":${quoted(event.outcome)}` +
+    `,"request_id":${quoted(event.requestId)}` +
     `,"resource":${resource === null ? 'null' : canonicalJson(resource)}` +
     `,"subject":${subject === null ? 'null' : canonicalJson(subject)}` +
-    `,"tenant_id":${word(event.tenantId)},"type":${word(event.type)}}`
+    `,"tenant_id":${quoted(event.tenantId)},"type":${quoted(event.type)}}`
   )
-}
-
-/** What JSON writes as it is. */
-const PLAIN = /^[ !#-[\]-~]*$/
-
-function word(text: string | null): string {
-  if (text === null) return 'null'
-  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
 type AuditRow = Omit<AuditRecord, 'occurred_at'> & { occurred_at: Date }

@@ -2,8 +2,9 @@
  * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
-import { auditLine, type NewAuditEvent } from './audit.js'
-import { canonicalJson } from './audit-chain.js'
+import { isoTime } from '../runtime/kernel/iso-time.js'
+import type { NewAuditEvent } from './audit.js'
+import { type EventText, eventText, type WrittenEvent } from './event-text.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -20,8 +21,13 @@ export interface NewEvent {
   readonly data: Record<string, unknown>
   readonly occurredAt: Date
   /** What the audit event says besides or instead of what `data` tells; never sent to receivers. */
-  readonly audit?: Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
+  readonly audit?:
+    | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
+    | undefined
 }
+
+/** To be appended: told, or written down already. */
+export type OutboxEvent = NewEvent | WrittenEvent
 
 export interface EventRow extends NewEvent {
   readonly sequence: number
@@ -32,7 +38,7 @@ export interface EventRow extends NewEvent {
  * its tenant. It is done with the commit, because from there on other transactions of the same tenant
  * that append have to wait: the transaction itself does not see them.
  */
-export function appendEvents(tx: Transaction, events: readonly NewEvent[]): void {
+export function appendEvents(tx: Transaction, events: readonly OutboxEvent[]): void {
   if (events.length === 0) return
   appendAtCommit(tx, appending(events))
 }
@@ -53,14 +59,14 @@ export async function commitEvents(
   database: Database,
   tenantId: string,
   changes: readonly Statement[],
-  events: readonly NewEvent[],
+  events: readonly OutboxEvent[],
 ): Promise<void> {
   await database.together(tenantId, [...changes, appending(events)], {
     wakes: (results) => ((results.at(-1)!.rows[0] as Appended).waiting > 0 ? [EVENTS_CHANNEL] : []),
   })
 }
 
-function appending(events: readonly NewEvent[]): Statement {
+function appending(events: readonly OutboxEvent[]): Statement {
   return { name: 'outbox.append', text: `select ${APPENDING}`, values: appended(events) }
 }
 
@@ -70,15 +76,17 @@ export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
 export type Appended = { waiting: number }
 
 /** The first six values of such a statement. */
-export function appended(events: readonly NewEvent[]): unknown[] {
-  const written = events.map(writtenDown)
+export function appended(events: readonly OutboxEvent[]): unknown[] {
+  const written: readonly EventText[] = events.map((event) =>
+    'line' in event ? event : eventText(event),
+  )
   return [
     list(events.map(({ tenantId }) => tenantId)),
     list(events.map(({ id }) => id)),
     list(events.map(({ type }) => type)),
     // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
     written.map(({ body }) => body).join('\n'),
-    list(events.map(({ occurredAt }) => occurredAt.toISOString())),
+    list(events.map(({ occurredAt }) => isoTime(occurredAt))),
     written.map(({ line }) => line).join('\n'),
   ]
 }
@@ -86,63 +94,6 @@ export function appended(events: readonly NewEvent[]): unknown[] {
 /** An array of ids, names or times: none of them holds what an array would have to quote. */
 function list(words: readonly string[]): string {
   return `{${words.join(',')}}`
-}
-
-const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
-
-/**
- * An event as receivers get it and as its audit record, which have most of the data in common. Every
- * event is audited; who did what is in its data (decisions.md 9, other events).
- */
-function writtenDown({ id, tenantId, type, occurredAt, data, audit = {} }: NewEvent): {
-  readonly body: string
-  readonly line: string
-} {
-  const { actor, resource, request_id: requestId, ...rest } = data
-  const doer = named(actor)
-  const told = canonicalJson(rest)
-  const line = auditLine(
-    {
-      id,
-      tenantId,
-      type,
-      occurredAt,
-      subject: or(audit.subject, doer === null ? null : { sub: doer.id, subject_type: doer.type }),
-      actors: audit.actors ?? [],
-      clientId: or(audit.clientId, text(rest['client_id'])),
-      delegationId: or(audit.delegationId, text(rest['delegation_id'])),
-      grantId: or(audit.grantId, text(rest['grant_id'])),
-      resource: or(audit.resource, named(resource)),
-      outcome: audit.outcome ?? (FAILED.test(type) ? 'failure' : 'success'),
-      requestId: or(audit.requestId, text(requestId)),
-      ip: audit.ip ?? null,
-      data: rest,
-    },
-    told,
-  )
-  const about = JSON.stringify({ actor, resource, request_id: requestId })
-  return { body: joined(about, told), line }
-}
-
-/** What is said, be it null; otherwise what follows from the data. */
-function or<T>(said: T | undefined, follows: T): T {
-  return said === undefined ? follows : said
-}
-
-/** One JSON object of the members of two. */
-function joined(one: string, other: string): string {
-  if (one === '{}') return other
-  return other === '{}' ? one : `${one.slice(0, -1)},${other.slice(1)}`
-}
-
-function text(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
-}
-
-/** With its members in the order of their names, as the audit chain has them. */
-function named(value: unknown): { readonly id: string; readonly type: string } | null {
-  const { id, type } = (value ?? {}) as Readonly<Record<string, unknown>>
-  return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
 }
 
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`

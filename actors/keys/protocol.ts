@@ -29,19 +29,11 @@ export const SIGNING_KEYS_CHANNEL = 'svc_signing_keys'
 export const SIGNING_ALGORITHMS = ['ES256', 'EdDSA'] as const
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number]
 
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [member: string]: JsonValue | undefined }
-export type Claims = { readonly [claim: string]: JsonValue | undefined }
-
 export type SignClaims = {
   /** The `typ` of the header: `at+jwt`, `JWT` for ID tokens, `logout+jwt`. */
   readonly typ: string
-  readonly claims: Claims
+  /** Their JSON. */
+  readonly claims: string
   /** Absent means `jwt.default_algorithm`. */
   readonly algorithm?: SigningAlgorithm | undefined
 }

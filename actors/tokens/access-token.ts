@@ -1,4 +1,5 @@
 /** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
+import { quoted } from '../../runtime/kernel/json-text.js'
 import type { AuthorizationDetails } from '../../storage/authorization-codes.js'
 import {
   type ActingParty,
@@ -38,8 +39,8 @@ export type AccessGrant = {
   readonly mayAct?: string | null | undefined
 }
 
-export type IssueContext = {
-  readonly issuer: string
+/** What only one token says. */
+export type Issue = {
   readonly tokenId: string
   readonly nowSecs: number
   readonly lifetimeSecs: number
@@ -47,17 +48,13 @@ export type IssueContext = {
 
 export type AccessClaims = Readonly<Record<string, unknown>>
 
-/** The claims of a token; what does not apply is undefined, which JSON leaves out. */
-export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessClaims {
+/** What all tokens of a grant say, as JSON; what does not apply is undefined, which JSON leaves out. */
+export function grantClaims(grant: AccessGrant, issuer: string): string {
   const { audience, organizationBound, level, amr, jkt, mayAct } = grant
-  return {
-    iss: issue.issuer,
+  return JSON.stringify({
+    iss: issuer,
     sub: grant.subject,
     aud: audience.length === 1 ? audience[0] : audience,
-    exp: issue.nowSecs + issue.lifetimeSecs,
-    iat: issue.nowSecs,
-    nbf: issue.nowSecs,
-    jti: issue.tokenId,
     client_id: grant.clientId,
     scope: grant.scopes.join(' '),
     tenant_id: grant.tenantId,
@@ -75,7 +72,14 @@ export function accessClaims(grant: AccessGrant, issue: IssueContext): AccessCla
     act: actClaim(grant.actors ?? []).act,
     delegation_id: grant.delegationId ?? undefined,
     may_act: mayAct == null ? undefined : { sub: mayAct },
-  }
+  })
+}
+
+/** The claims of one token, as JSON: those of its grant and its own. */
+export function accessClaims(ofGrant: string, { tokenId, nowSecs, lifetimeSecs }: Issue): string {
+  const members = ofGrant.slice(0, -1)
+  const expSecs = nowSecs + lifetimeSecs
+  return `${members},"exp":${expSecs},"iat":${nowSecs},"nbf":${nowSecs},"jti":${quoted(tokenId)}}`
 }
 
 /** A verified token: the principal, and what only introspection and validity need besides. */

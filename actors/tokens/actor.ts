@@ -48,6 +48,7 @@ import { grantRefresh } from './refresh.js'
 import { refuse } from './refusals.js'
 import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
+import { StandingGrants } from './standing-grants.js'
 import { tenantCommits } from './tenant-commits.js'
 import { grantExchange } from './token-exchange.js'
 import { tokenSigner } from './token-signer.js'
@@ -127,6 +128,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       signer,
       metrics,
       commits: tenantCommits(database),
+      standing: new StandingGrants(issuer),
       found: foundTogether(database),
       bearer,
       standingChanged: forget,

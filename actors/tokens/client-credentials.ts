@@ -1,6 +1,7 @@
 /** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import type { OutboxEvent } from '../../storage/outbox.js'
 import type { Database } from '../../storage/sql.js'
 import type { AccessGrant } from './access-token.js'
 import { areKnownAudiences, readAskedAudience, tokenAudience } from './audience.js'
@@ -11,12 +12,14 @@ import type { TokenMetrics } from './metrics.js'
 import type { Issued, OAuthRefused } from './protocol.js'
 import { refuse } from './refusals.js'
 import type { JwtSettings } from './settings.js'
+import type { StandingGrants } from './standing-grants.js'
 import type { TenantCommits } from './tenant-commits.js'
-import type { TokenSigner } from './token-signer.js'
+import type { SignedAccess, TokenSigner } from './token-signer.js'
 
 export type ClientCredentialsNeeds = {
   readonly database: Database
   readonly commits: TenantCommits
+  readonly standing: StandingGrants
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly random: Random
@@ -41,12 +44,21 @@ export async function grantClientCredentials(
   if (!row.grantTypes.includes('client_credentials'))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const scopes = askedScopes(form, row.scopes)
+  const scope = form.get('scope')
+  const isPlain = jkt === null && form.get('audience') === null && form.get('resource') === null
+  const standing = isPlain ? needs.standing.of(row, scope) : undefined
+  if (standing !== undefined) {
+    const { grant, claims, issued } = standing
+    const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn, claims)
+    return write(needs, grant, signed, issued.fill(needs.random, signed, turn.requestId))
+  }
+
+  const scopes = askedScopes(scope, row.scopes)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
   const asked = readAskedAudience(form)
   if ('fault' in asked) return refuse('invalid_target', asked.fault)
-  const { database, issuer, jwt } = needs
+  const { database, issuer, random } = needs
   if (
     asked.asked.length > 0 &&
     !(await areKnownAudiences(database, issuer, row, asked.asked, turn))
@@ -69,11 +81,22 @@ export async function grantClientCredentials(
     jkt,
     authorizationDetails: null,
   }
-  const signed = await needs.signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
-  const event = issuedEvent(needs.random, grant, signed, 'client_credentials', turn.requestId)
-  await needs.commits.write(row.tenantId, { events: [event] })
-  needs.metrics.issued('client_credentials', 'service')
-  const { accessToken, tokenType, expiresInSecs } = signed
+  if (isPlain) needs.standing.given(row, scope, grant)
+  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn)
+  const event = issuedEvent(random, grant, signed, 'client_credentials', turn.requestId)
+  return write(needs, grant, signed, event)
+}
+
+const lifetimeSecs = ({ jwt }: ClientCredentialsNeeds) => jwt.access_token_lifetime_agent_secs
+
+async function write(
+  { commits, metrics }: ClientCredentialsNeeds,
+  { tenantId, scopes }: AccessGrant,
+  { accessToken, tokenType, expiresInSecs }: SignedAccess,
+  event: OutboxEvent,
+): Promise<Issued> {
+  await commits.write(tenantId, { events: [event] })
+  metrics.issued('client_credentials', 'service')
   return {
     tag: 'issued',
     accessToken,
@@ -87,8 +110,7 @@ export async function grantClientCredentials(
 }
 
 /** Nothing asked for is everything the application has; null when something else was asked for. */
-function askedScopes(form: OAuthForm, own: readonly string[]): readonly string[] | null {
-  const scope = form.get('scope')
+function askedScopes(scope: string | null, own: readonly string[]): readonly string[] | null {
   if (scope === null) return own
   const asked = readScope(scope)
   return asked?.every((one) => own.includes(one)) ? asked : null

@@ -1,5 +1,7 @@
 /** The events that tokens give rise to. decisions.md 9: token issue, refresh reuse. */
+import { isoTime } from '../../runtime/kernel/iso-time.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { EventForm, type WrittenEvent } from '../../storage/event-text.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import { type EventType, eventData } from '../domain/events.js'
 import type { AccessGrant } from './access-token.js'
@@ -16,6 +18,47 @@ export function issuedEvent(
   issuedFor: IssuedFor,
   requestId: string | undefined,
 ): NewEvent {
+  const { type, tenantId, data, audit } = issued(grant, issuedFor, {
+    tokenId: signed.tokenId,
+    expiresAt: isoTime(expiryOf(signed)),
+    requestId,
+  })
+  return { id: random.uuid(), tenantId, type, occurredAt: signed.issuedAt, data, audit }
+}
+
+/** `auth.token.issued` of a grant that is given again and again. */
+export class IssuedForm {
+  readonly #form: EventForm
+
+  constructor(grant: AccessGrant, issuedFor: IssuedFor) {
+    this.#form = new EventForm(3, (tokenId, expiresAt, requestId) =>
+      issued(grant, issuedFor, { tokenId, expiresAt, requestId }),
+    )
+  }
+
+  /** What `issuedEvent` would tell. */
+  fill(random: Random, signed: SignedAccess, requestId: string | undefined): WrittenEvent {
+    const { issuedAt, tokenId } = signed
+    const words = [tokenId, isoTime(expiryOf(signed)), requestId ?? null]
+    return this.#form.fill(random.uuid(), issuedAt, words)
+  }
+}
+
+function expiryOf({ issuedAt, expiresInSecs }: SignedAccess): Date {
+  return new Date(issuedAt.getTime() + expiresInSecs * 1000)
+}
+
+type IssuedToken = {
+  readonly tokenId: string
+  readonly expiresAt: string
+  readonly requestId: string | undefined
+}
+
+function issued(
+  grant: AccessGrant,
+  issuedFor: IssuedFor,
+  { tokenId, expiresAt, requestId }: IssuedToken,
+): Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'audit'> {
   const type: EventType = 'auth.token.issued'
   const { subjectType, clientId, subject, delegationId = null, actors = [] } = grant
   const id = subjectType === 'human' ? subject : clientId
@@ -24,19 +67,16 @@ export function issuedEvent(
     acting === undefined
       ? { type: ACTOR_TYPES[subjectType], id }
       : { type: ACTOR_TYPES[acting.subjectType], id: acting.sub }
-  const expiresAt = new Date(signed.issuedAt.getTime() + signed.expiresInSecs * 1000)
   return {
-    id: random.uuid(),
     tenantId: grant.tenantId,
     type,
-    occurredAt: signed.issuedAt,
     data: eventData(
-      { actor, resource: { type: 'token', id: signed.tokenId }, requestId },
+      { actor, resource: { type: 'token', id: tokenId }, requestId },
       {
         audience: grant.audience,
         client_id: grant.clientId,
         ...(delegationId === null ? {} : { delegation_id: delegationId }),
-        expires_at: expiresAt.toISOString(),
+        expires_at: expiresAt,
         grant: issuedFor,
         scope: grant.scopes.join(' '),
         session_id: grant.sessionId,
@@ -44,14 +84,13 @@ export function issuedEvent(
         subject_type: grant.subjectType,
       },
     ),
-    ...(acting === undefined
-      ? {}
-      : {
-          audit: {
+    audit:
+      acting === undefined
+        ? undefined
+        : {
             subject: { sub: subject, subject_type: subjectType },
             actors: actors.map((one) => ({ sub: one.sub, subject_type: one.subjectType })),
           },
-        }),
   }
 }
 

@@ -5,7 +5,7 @@
  * one spelling per token, two algorithms, few header members, one type.
  */
 import { type KeyObject, sign, verify } from 'node:crypto'
-import type { Claims, SigningAlgorithm } from '../keys/protocol.js'
+import type { SigningAlgorithm } from '../keys/protocol.js'
 import { PROOF_ALGORITHMS, type ProofAlgorithm } from './protocol.js'
 import { parseStrictJson } from './strict-json.js'
 
@@ -16,6 +16,15 @@ const SIGNATURE_BYTES = 64
 const KID_CHARACTERS_MAX = 128
 const COMPACT = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}$/
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(['alg', 'typ', 'kid'])
+
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [member: string]: JsonValue | undefined }
+export type Claims = { readonly [claim: string]: JsonValue | undefined }
 
 export type SigningKey = {
   readonly kid: string

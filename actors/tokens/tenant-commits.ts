@@ -6,7 +6,12 @@
  * What is known beforehand goes in one round trip. What has to be decided first is decided for all
  * that come together by one statement, where there is one.
  */
-import { appendEvents, commitEvents, type NewEvent } from '../../storage/outbox.js'
+import {
+  appendEvents,
+  commitEvents,
+  type NewEvent,
+  type OutboxEvent,
+} from '../../storage/outbox.js'
 import type { Database, Statement, Transaction } from '../../storage/sql.js'
 import { DatabaseUnavailable, isGivenUp } from '../../storage/unavailable.js'
 
@@ -19,6 +24,8 @@ const UNDER_WAY_MAX = 2
 const NEXT_FROM = 8
 /** Changes that may wait; beyond it the service is overloaded and says so. */
 const WAITING_MAX = 10_000
+
+const NONE: readonly never[] = []
 
 /** A change that is decided by the database. */
 export type Change<Result> = {
@@ -44,7 +51,7 @@ export type ManyChange<Input, Result> = {
 /** A change that can only succeed: nothing is read to make it. */
 export type Certainty = {
   readonly statements?: readonly Statement[] | undefined
-  readonly events: readonly NewEvent[]
+  readonly events: readonly OutboxEvent[]
 }
 
 /** Each resolves once the change is committed, with its events. */
@@ -71,10 +78,16 @@ export function tenantCommits(database: Database): TenantCommits {
   let waiting = 0
 
   async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
-    const certain = batch.map(({ change }) => change).filter((change) => change.kind === 'certain')
-    const statements = certain.flatMap((change) => change.statements ?? [])
-    const events = certain.flatMap((change) => change.events)
-    if (certain.length === batch.length) {
+    const statements: Statement[] = []
+    const events: OutboxEvent[] = []
+    let certain = 0
+    for (const { change } of batch) {
+      if (change.kind !== 'certain') continue
+      certain += 1
+      for (const statement of change.statements ?? NONE) statements.push(statement)
+      for (const event of change.events) events.push(event)
+    }
+    if (certain === batch.length) {
       await commitEvents(database, tenantId, statements, events)
       for (const { committed } of batch) committed(undefined)
       return

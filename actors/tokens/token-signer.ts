@@ -3,8 +3,8 @@ import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { Claims, KeysProtocol, SigningAlgorithm } from '../keys/protocol.js'
-import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims } from './access-token.js'
+import type { KeysProtocol, SigningAlgorithm } from '../keys/protocol.js'
+import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims, grantClaims } from './access-token.js'
 import { ID_TOKEN_TYPE } from './id-token.js'
 
 export type SignedAccess = {
@@ -16,8 +16,16 @@ export type SignedAccess = {
 }
 
 export interface TokenSigner {
-  /** @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then. */
-  sign(grant: AccessGrant, lifetimeSecs: number, options?: AskOptions): Promise<SignedAccess>
+  /**
+   * @param ofGrant the claims of the grant, where `grantClaims` has written them already.
+   * @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then.
+   */
+  sign(
+    grant: AccessGrant,
+    lifetimeSecs: number,
+    options?: AskOptions,
+    ofGrant?: string,
+  ): Promise<SignedAccess>
   /** @throws as `sign` does. */
   signIdToken(
     claims: Readonly<Record<string, unknown>>,
@@ -35,16 +43,12 @@ export type TokenSignerNeeds = {
 
 export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): TokenSigner {
   return {
-    async sign(grant, lifetimeSecs, options) {
+    async sign(grant, lifetimeSecs, options, ofGrant = grantClaims(grant, issuer)) {
       const issuedAt = clock.now()
       const nowSecs = Math.floor(issuedAt.getTime() / 1000)
       const tokenId = random.uuid()
-      const claims = accessClaims(grant, { issuer, tokenId, nowSecs, lifetimeSecs })
-      const signed = await keys.ask(
-        'sign',
-        { typ: ACCESS_TOKEN_TYPE, claims: claims as Claims },
-        options,
-      )
+      const claims = accessClaims(ofGrant, { tokenId, nowSecs, lifetimeSecs })
+      const signed = await keys.ask('sign', { typ: ACCESS_TOKEN_TYPE, claims }, options)
       if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
       return {
         accessToken: signed.token,
@@ -55,7 +59,7 @@ export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): 
       }
     },
     async signIdToken(claims, algorithm, options) {
-      const message = { typ: ID_TOKEN_TYPE, claims: claims as Claims, algorithm }
+      const message = { typ: ID_TOKEN_TYPE, claims: JSON.stringify(claims), algorithm }
       const signed = await keys.ask('sign', message, options)
       if (signed.tag !== 'signed') throw new Error('no signing key is available')
       return signed.token

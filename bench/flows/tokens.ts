@@ -160,7 +160,12 @@ async function run(url: string): Promise<void> {
   const reference = async () => {
     const signed = await keys.ref.ask('sign', {
       typ: 'at+jwt',
-      claims: { iss: ISSUER, sub: clientId, jti: random.uuid(), exp: clock.nowSecs() + 300 },
+      claims: JSON.stringify({
+        iss: ISSUER,
+        sub: clientId,
+        jti: random.uuid(),
+        exp: clock.nowSecs() + 300,
+      }),
     })
     await database.single({
       name: 'bench.insert',

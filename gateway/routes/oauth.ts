@@ -3,15 +3,26 @@ import { z } from 'zod'
 import {
   GRANT_TYPES,
   type Introspection,
+  type Issued,
   type OAuthRefused,
   PROOF_ALGORITHMS,
   type ProofRefused,
   tokens,
   type Unauthenticated,
 } from '../../actors/tokens/protocol.js'
+import { quoted } from '../../runtime/kernel/json-text.js'
 import { actClaim } from '../../actors/domain/principal.js'
 import { presentedClient } from '../presented-client.js'
-import { choice, empty, formFields, oauthError, type Route, reply, route } from '../route.js'
+import {
+  choice,
+  empty,
+  formFields,
+  oauthError,
+  type Route,
+  reply,
+  route,
+  written,
+} from '../route.js'
 
 export const ClientFields = {
   client_id: z.string().max(255).optional(),
@@ -202,6 +213,21 @@ const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error
   use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeBearerProof),
 })
 
+/** Tokens are all of the base64url alphabet and dots, and long: nothing of them has to be escaped. */
+function tokenResponse(issued: Issued): string {
+  const { accessToken, tokenType, expiresInSecs, scopes, refreshToken, idToken } = issued
+  const { authorizationDetails, issuedTokenType } = issued
+  let text =
+    `{"access_token":"${accessToken}","token_type":"${tokenType}"` +
+    `,"expires_in":${expiresInSecs},"scope":${quoted(scopes.join(' '))}`
+  if (refreshToken !== null) text += `,"refresh_token":"${refreshToken}"`
+  if (idToken !== null) text += `,"id_token":"${idToken}"`
+  if (authorizationDetails !== null)
+    text += `,"authorization_details":${JSON.stringify(authorizationDetails)}`
+  if (issuedTokenType !== undefined) text += `,"issued_token_type":${quoted(issuedTokenType)}`
+  return `${text}}`
+}
+
 export const oauthRoutes: readonly Route[] = [
   route(tokens, 'exchange', {
     method: 'POST',
@@ -245,16 +271,7 @@ export const oauthRoutes: readonly Route[] = [
         ...(issued.expiresInSecs === null ? {} : { expires_in: issued.expiresInSecs }),
         ...(issued.scope === null ? {} : { scope: issued.scope }),
       })),
-      issued: reply(200, TokenAnswer, (issued) => ({
-        access_token: issued.accessToken,
-        token_type: issued.tokenType,
-        expires_in: issued.expiresInSecs,
-        scope: issued.scopes.join(' '),
-        refresh_token: issued.refreshToken ?? undefined,
-        id_token: issued.idToken ?? undefined,
-        authorization_details: issued.authorizationDetails?.map((one) => ({ ...one })),
-        issued_token_type: issued.issuedTokenType,
-      })),
+      issued: written(200, TokenAnswer, tokenResponse),
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,
     },

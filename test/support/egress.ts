@@ -161,7 +161,9 @@ export async function delegatedToken(
     act: { sub: agentId, subject_type: 'agent' },
     ...more,
   }
-  const signed = await service.ref(keys).ask('sign', { typ: 'at+jwt', claims: claims as never })
+  const signed = await service
+    .ref(keys)
+    .ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })
   if (signed.tag !== 'signed') throw new Error(signed.tag)
   return signed.token
 }

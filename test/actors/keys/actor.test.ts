@@ -70,7 +70,11 @@ async function published(keys: Keys) {
 }
 
 async function signed(keys: Keys, algorithm?: 'ES256' | 'EdDSA') {
-  const outcome = await keys.ask('sign', { typ: 'at+jwt', claims, algorithm })
+  const outcome = await keys.ask('sign', {
+    typ: 'at+jwt',
+    claims: JSON.stringify(claims),
+    algorithm,
+  })
   if (outcome.tag !== 'signed') throw new Error(outcome.tag)
   return outcome
 }
@@ -79,7 +83,10 @@ test.serial(
   'a fresh service makes its keys, and jose verifies its tokens with the published set',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.is(
+      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
+      'keys_unavailable',
+    )
     t.deepEqual(await keys.ask('maintain', null), {
       tag: 'maintained',
       created: 4,
@@ -319,7 +326,10 @@ test.serial(
     await keysOf(t, process).ask('maintain', null)
     process.setDown(true)
     const keys = keysOf(t, process)
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.is(
+      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
+      'keys_unavailable',
+    )
     const { kids } = await published(keys)
     t.is(kids.length, 4)
     t.is((await keys.ask('verificationKey', { kid: kids[0]! })).tag, 'found')
@@ -354,7 +364,10 @@ test.serial(
     process.clock.advance(299_000)
     t.is((await signed(keys)).tag, 'signed')
     process.clock.advance(2_000)
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.is(
+      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
+      'keys_unavailable',
+    )
     process.clock.advance(DAY_MS)
     t.is((await published(keys)).kids.length, 4)
     isCut.now = false
@@ -374,7 +387,10 @@ test.serial('a private key moved to another row does not open', async (t) => {
     }),
   )
   const keys = keysOf(t, process)
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+  t.is(
+    (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
+    'keys_unavailable',
+  )
   t.like(await keys.ask('state', null), { signing: false })
 })
 
