@@ -1,5 +1,6 @@
 /** The audit chain over HTTP: listed, exported, verified, and what tampering looks like. */
 import test from 'ava'
+import { decodeJwt } from 'jose'
 import { Client } from 'pg'
 import { apiOf, type Json } from '../support/api.js'
 import { verifyOffline } from '../support/audit.js'
@@ -216,4 +217,76 @@ test('tampering in the database is found, and so is a chain cut off at its end',
   const cut = (await api.get(`${PATH}/verify`, other.token)).body
   t.like(cut, { valid: false, events: count - 2 })
   t.like(cut['broken_at'], { sequence: count - 1 })
+})
+
+function without(object: Json, ...names: readonly string[]): Json {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
+}
+
+test('tokens that an application gets again and again are told like the first', async (t) => {
+  const { token, tenantId } = await api.workspace()
+  const made = await api.post('/api/v1/applications', token, {
+    name: 'Nightly report',
+    redirect_uris: ['https://app.example/callback'],
+    grant_types: ['client_credentials'],
+    scopes: ['users:read', 'applications:read'],
+  })
+  const credentials = {
+    client_id: String(made.body['client_id']),
+    client_secret: String(made.body['client_secret']),
+  }
+  const path = `/api/v1/applications/${credentials.client_id}`
+  const ask = (scope: string, requestId: string) => {
+    const fields = { grant_type: 'client_credentials', ...credentials, scope }
+    return api.form('/oauth/token', fields, { 'x-request-id': requestId })
+  }
+  const requestIds = ['first', 'second', 'third', 'fourth.of_them-']
+  const claims: Json[] = []
+  for (const requestId of requestIds) {
+    const { status, body } = await ask('users:read', requestId)
+    t.is(status, 200)
+    claims.push(decodeJwt(String(body['access_token'])))
+  }
+  const { rows } = await api.list(`${PATH}?type=auth.token.issued`, token)
+  const told = rows.filter((row) => row['client_id'] === credentials.client_id).toReversed()
+  t.deepEqual(
+    told.map((row) => [row['request_id'], row['resource']]),
+    claims.map(({ jti }, at) => [requestIds[at], { type: 'token', id: jti }]),
+  )
+  for (const [at, row] of told.entries()) {
+    const { iat, exp, nbf } = claims[at]!
+    const own = ['iat', 'exp', 'nbf', 'jti']
+    t.deepEqual(without(claims[at]!, ...own), without(claims[0]!, ...own))
+    t.is(Number(exp) - Number(iat), 300)
+    t.is(nbf, iat)
+    const data = row['data'] as Json
+    t.deepEqual(without(data, 'expires_at'), without(told[0]!['data'] as Json, 'expires_at'))
+    const expiresMs = Date.parse(String(data['expires_at']))
+    t.is(expiresMs - Date.parse(String(row['occurred_at'])), 300_000)
+    t.is(Math.floor(expiresMs / 1000), Number(exp))
+    t.like(row, {
+      tenant_id: tenantId,
+      subject: { sub: credentials.client_id, subject_type: 'application' },
+      actors: [],
+      outcome: 'success',
+    })
+  }
+  const verified = await api.get(`${PATH}/verify`, token)
+  t.true(verified.body['valid'])
+
+  // A change counts for the next token, whatever is written down already.
+  const { body: before } = await api.get(path, token)
+  const readOnly = ['client_id', 'id', 'tenant_id', 'created_at', 'updated_at', 'status']
+  const next = { scopes: ['applications:read'], audience: 'https://api.example/next' }
+  const json = { ...without(before, ...readOnly), ...next }
+  const put = await api.call('PUT', path, { token, json })
+  t.is(put.status, 200, JSON.stringify(put.body))
+  const refused = await ask('users:read', 'fifth')
+  t.deepEqual([refused.status, refused.body['error']], [400, 'invalid_scope'])
+  for (const requestId of ['sixth', 'seventh', 'eighth']) {
+    const { body } = await ask('applications:read', requestId)
+    const { scope, aud } = decodeJwt(String(body['access_token']))
+    t.is(scope, 'applications:read')
+    t.true([aud].flat().includes('https://api.example/next'))
+  }
 })

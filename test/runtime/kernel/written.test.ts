@@ -1,0 +1,35 @@
+/** Times and texts that are written by hand are what the language writes of them. */
+import test from 'ava'
+import * as fc from 'fast-check'
+import { isoTime } from '../../../runtime/kernel/iso-time.js'
+import { quoted } from '../../../runtime/kernel/json-text.js'
+
+const NUM_RUNS = 2_000
+
+test('a time is written as toISOString writes it, whatever was written before', (t) => {
+  const anywhere = fc.date({ noInvalidDate: true })
+  const close = fc.integer({ min: -3_000, max: 3_000 }).map((ms) => new Date(ms))
+  fc.assert(
+    fc.property(fc.array(fc.oneof(anywhere, close), { minLength: 1, maxLength: 8 }), (dates) => {
+      for (const date of dates) t.is(isoTime(date), date.toISOString())
+    }),
+    { numRuns: NUM_RUNS },
+  )
+})
+
+test('what is no time is not written, and leaves the next one alone', (t) => {
+  const date = new Date('2026-02-28T23:59:59.007Z')
+  t.is(isoTime(date), '2026-02-28T23:59:59.007Z')
+  t.throws(() => isoTime(new Date(Number.NaN)), { instanceOf: RangeError })
+  t.is(isoTime(date), '2026-02-28T23:59:59.007Z')
+})
+
+test('a text is quoted as JSON quotes it', (t) => {
+  const texts = fc.oneof(fc.string({ unit: 'binary' }), fc.string(), fc.constant('"\\\n\u2028\x7f'))
+  fc.assert(
+    fc.property(fc.option(texts), (text) => {
+      t.is(quoted(text), JSON.stringify(text))
+    }),
+    { numRuns: NUM_RUNS },
+  )
+})
