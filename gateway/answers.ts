@@ -29,7 +29,7 @@ export type AnswersNeeds = {
   readonly log: Logger
   readonly monotonicMs: () => number
   /** Counts what has no route. */
-  readonly observeUnrouted: (status: number, secs: number) => void
+  readonly observeUnrouted: (status: number, ms: number) => void
 }
 
 export class Answers {
@@ -195,10 +195,10 @@ export class Answers {
   }
 
   private account(visit: Visit, status: number): void {
-    const secs = (this.needs.monotonicMs() - visit.startedMs) / 1000
+    const ms = this.needs.monotonicMs() - visit.startedMs
     const { route, exchange, requestId } = visit
-    if (route === null) this.needs.observeUnrouted(status, secs)
-    else route.meter.observe(status, secs)
+    if (route === null) this.needs.observeUnrouted(status, ms)
+    else route.meter.observe(status, ms)
     const level =
       status >= 500 && status !== 503 ? 'error' : route?.light === true ? 'debug' : 'info'
     const { log } = this.needs
@@ -209,7 +209,7 @@ export class Answers {
         method: exchange.method,
         route: route?.route.path ?? null,
         status,
-        ms: Math.round(secs * 1e4) / 10,
+        ms: Math.round(ms * 10) / 10,
       },
       'request',
     )

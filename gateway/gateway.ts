@@ -124,7 +124,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       sessionCookie: (token) => browsers.sessionCookie(token),
       log,
       monotonicMs: () => clock.monotonicMs(),
-      observeUnrouted: (status, secs) => unrouted.observe(status, secs),
+      observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
     hosts: hostPolicy(server.allowed_hosts, server.base_domain),
     addresses: clientAddresses(server.trusted_proxies),

@@ -1,5 +1,6 @@
 /** What the database tells of itself in the metrics. */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Gauge, type Registry } from 'prom-client'
+import { Durations, registerPlain } from '../runtime/kernel/plain-metrics.js'
 import type { PoolPlan } from './pool-plan.js'
 import type { PoolPurpose } from './sql.js'
 import { DatabaseUnavailable } from './unavailable.js'
@@ -18,7 +19,14 @@ export interface TransactionMeter {
 }
 
 /** Seconds: a round trip over a socket is well under one of the first, a limit is ten. */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const BOUNDS_SECS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+const SECONDS = 'svc_database_transaction_seconds'
+
+type Figures = {
+  readonly took: Durations
+  readonly ends: { committed: number; rolled_back: number; unavailable: number }
+}
 
 /** Without a registry, nothing is noted. */
 export function databaseMeter(
@@ -26,7 +34,6 @@ export function databaseMeter(
   stats: () => PoolStats[],
 ): TransactionMeter {
   if (registry === undefined) return { watch: (_, transaction) => transaction() }
-  const registers = [registry]
   const own = { registers: [] }
   registry.registerMetric(
     new Gauge({
@@ -64,32 +71,46 @@ export function databaseMeter(
       },
     }),
   )
-  const seconds = new Histogram({
-    name: 'svc_database_transaction_seconds',
+  const figures = new Map<PoolPurpose, Figures>()
+  const figuresOf = (pool: PoolPurpose) => {
+    let known = figures.get(pool)
+    if (known === undefined) {
+      const ends = { committed: 0, rolled_back: 0, unavailable: 0 }
+      known = { took: new Durations(BOUNDS_SECS), ends }
+      figures.set(pool, known)
+    }
+    return known
+  }
+  registerPlain(registry, {
+    name: SECONDS,
     help: 'From asking for a connection to the end of the transaction.',
-    labelNames: ['pool'],
-    buckets: BUCKETS,
-    registers,
+    type: 'histogram',
+    read: () => [...figures].flatMap(([pool, { took }]) => took.samples(SECONDS, { pool })),
   })
-  const ended = new Counter({
+  registerPlain(registry, {
     name: 'svc_database_transactions_total',
     help: 'Transactions, by how they ended.',
-    labelNames: ['pool', 'outcome'],
-    registers,
+    type: 'counter',
+    read: () =>
+      [...figures].flatMap(([pool, { ends }]) =>
+        Object.entries(ends)
+          .filter(([, value]) => value > 0)
+          .map(([outcome, value]) => ({ labels: { pool, outcome }, value })),
+      ),
   })
   return {
     async watch(pool, transaction) {
-      const stop = seconds.startTimer({ pool })
+      const { took, ends } = figuresOf(pool)
+      const fromMs = performance.now()
       try {
         const result = await transaction()
-        ended.inc({ pool, outcome: 'committed' })
+        ends.committed += 1
         return result
       } catch (error) {
-        const unavailable = error instanceof DatabaseUnavailable
-        ended.inc({ pool, outcome: unavailable ? 'unavailable' : 'rolled_back' })
+        ends[error instanceof DatabaseUnavailable ? 'unavailable' : 'rolled_back'] += 1
         throw error
       } finally {
-        stop()
+        took.add(performance.now() - fromMs)
       }
     },
   }

@@ -2,27 +2,20 @@
  * Figures of every actor, and of every thread, as one Prometheus exposition. Actors count in plain
  * fields and are read when somebody scrapes: an ask must not pay for a label look-up.
  */
-import { collectDefaultMetrics, type Metric, Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { UnavailableReason } from './actor.js'
+import {
+  Durations,
+  type MetricFamily,
+  type MetricSample,
+  type PlainFamily,
+  registerPlain,
+} from './plain-metrics.js'
 
 /** Upper bounds in seconds, from what an inline ask takes to what a person would give up on. */
 const SECONDS_BOUNDS = [
   0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30,
 ] as const
-
-/** A family of samples, as prom-client hands them out and as they cross threads. */
-export type MetricFamily = {
-  name: string
-  help: string
-  type: string
-  aggregator?: string
-  values: MetricSample[]
-}
-export type MetricSample = {
-  metricName?: string
-  labels: Record<string, string | number>
-  value: number
-}
 
 /** What one actor has done so far and is doing now. */
 export type ActorStats = {
@@ -37,33 +30,6 @@ export type ActorStats = {
   readonly unavailable: Readonly<Record<UnavailableReason, number>>
   readonly restarts: number
   readonly ready: boolean
-}
-
-/** Counts durations into buckets. Bounds are few: a walk is cheaper than a search. */
-class Durations {
-  readonly counts = [...SECONDS_BOUNDS, Number.POSITIVE_INFINITY].map(() => 0)
-  sumMs = 0
-
-  add(ms: number): void {
-    this.sumMs += ms
-    const seconds = ms / 1000
-    let index = 0
-    while (index < SECONDS_BOUNDS.length && seconds > SECONDS_BOUNDS[index]!) index += 1
-    this.counts[index]! += 1
-  }
-
-  samples(name: string, labels: Record<string, string>): MetricSample[] {
-    const samples: MetricSample[] = []
-    let total = 0
-    for (const [index, count] of this.counts.entries()) {
-      total += count
-      const le = SECONDS_BOUNDS[index] ?? '+Inf'
-      samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: total })
-    }
-    samples.push({ metricName: `${name}_sum`, labels, value: this.sumMs / 1000 })
-    samples.push({ metricName: `${name}_count`, labels, value: total })
-    return samples
-  }
 }
 
 /** The counters of one actor. */
@@ -84,8 +50,8 @@ export class ActorMeter {
     failed: 0,
     stopped: 0,
   }
-  readonly wait = new Durations()
-  readonly service = new Durations()
+  readonly wait = new Durations(SECONDS_BOUNDS)
+  readonly service = new Durations(SECONDS_BOUNDS)
   readonly #now: () => { waiting: number; inflight: number }
 
   constructor(actor: string, now: () => { waiting: number; inflight: number }) {
@@ -147,18 +113,7 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   const sources = new Set<() => Promise<readonly MetricFamily[]>>()
   if (processMetrics) collectDefaultMetrics({ register: registry, prefix: 'svc_' })
   for (const family of actorFamilies) {
-    registry.registerMetric({
-      ...family,
-      // Nothing but data: it crosses threads.
-      get: async () => ({
-        name: family.name,
-        help: family.help,
-        type: family.type,
-        aggregator: 'sum',
-        values: meters.flatMap((meter) => family.read(meter)),
-      }),
-      // prom-client types its metrics as its own classes, but takes whatever has a name and a `get`.
-    } as unknown as Metric)
+    registerPlain(registry, { ...family, read: () => meters.flatMap(family.read) })
   }
   const snapshot = async () => (await registry.getMetricsAsJSON()) as unknown as MetricFamily[]
   return {
@@ -177,8 +132,8 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   }
 }
 
-type ActorFamily = Pick<MetricFamily, 'name' | 'help' | 'type'> & {
-  read(meter: ActorMeter): MetricSample[]
+type ActorFamily = Omit<PlainFamily, 'read'> & {
+  readonly read: (meter: ActorMeter) => MetricSample[]
 }
 
 function family(

@@ -16,7 +16,8 @@ import { Piscina } from 'piscina'
 import { ActorUnavailable, type AskOptions, type UnavailableReason } from './actor.js'
 import { originOf } from './job.js'
 import { type Logger, silentLogger } from './log.js'
-import type { KernelMetrics, MetricFamily } from './metrics.js'
+import type { KernelMetrics } from './metrics.js'
+import type { MetricFamily } from './plain-metrics.js'
 import type { Call, Result } from './pool-worker.js'
 
 type Functions<M> = {

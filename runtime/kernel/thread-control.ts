@@ -2,7 +2,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Endpoint } from 'comlink'
 import type { LogLevel } from './log.js'
-import type { ActorStats, MetricFamily } from './metrics.js'
+import type { ActorStats } from './metrics.js'
+import type { MetricFamily } from './plain-metrics.js'
 
 export interface ThreadControl {
   /** Seats the actors; answers with their names. Rejects with what went wrong. */

@@ -1,0 +1,74 @@
+/**
+ * Figures that are counted in plain numbers and read when somebody scrapes. prom-client hashes the
+ * labels at every count, which costs more than a light answer or an ask does.
+ */
+import type { Metric, Registry } from 'prom-client'
+
+/** A family of samples, as prom-client hands them out and as they cross threads. */
+export type MetricFamily = {
+  name: string
+  help: string
+  type: string
+  aggregator?: string
+  values: MetricSample[]
+}
+export type MetricSample = {
+  metricName?: string
+  labels: Record<string, string | number>
+  value: number
+}
+
+export type PlainFamily = Pick<MetricFamily, 'name' | 'help'> & {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  read(): MetricSample[]
+}
+
+/** Has the family read at each scrape. Samples of several threads add up. */
+export function registerPlain(registry: Registry, { name, help, type, read }: PlainFamily): void {
+  const metric = {
+    name,
+    help,
+    type,
+    aggregator: 'sum',
+    // Nothing but data: it crosses threads.
+    get: async () => ({ name, help, type, aggregator: 'sum', values: read() }),
+  }
+  // prom-client types its metrics as its own classes, but takes whatever has a name and a `get`.
+  registry.registerMetric(metric as unknown as Metric)
+}
+
+/** Counts durations into buckets. Bounds are few: a walk is cheaper than a search. */
+export class Durations {
+  readonly #boundsSecs: readonly number[]
+  readonly #counts: number[]
+  #sumMs = 0
+  total = 0
+
+  constructor(boundsSecs: readonly number[]) {
+    this.#boundsSecs = boundsSecs
+    this.#counts = [...boundsSecs, Number.POSITIVE_INFINITY].map(() => 0)
+  }
+
+  add(ms: number): void {
+    this.#sumMs += ms
+    this.total += 1
+    const secs = ms / 1000
+    const bounds = this.#boundsSecs
+    let at = 0
+    while (at < bounds.length && secs > bounds[at]!) at += 1
+    this.#counts[at]! += 1
+  }
+
+  samples(name: string, labels: MetricSample['labels']): MetricSample[] {
+    const samples: MetricSample[] = []
+    let below = 0
+    for (const [at, count] of this.#counts.entries()) {
+      below += count
+      const le = this.#boundsSecs[at] ?? '+Inf'
+      samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: below })
+    }
+    samples.push({ metricName: `${name}_sum`, labels, value: this.#sumMs / 1000 })
+    samples.push({ metricName: `${name}_count`, labels, value: this.total })
+    return samples
+  }
+}
