@@ -24,6 +24,9 @@
  * their ends (RFC 9113 section 6.8): undici breaks them off. So it is with one whose upstream refuses a
  * stream.
  *
+ * No more go on one connection than its upstream allows at once (RFC 9113 section 5.1.2): undici leaves the
+ * others waiting on it, where another connection takes them.
+ *
  * Of requests that were not processed it is told so (RFC 9113 section 8.7): they may be sent again.
  */
 import { addAbortSignal, type Duplex } from 'node:stream'
@@ -44,6 +47,10 @@ interface Session {
   listeners(event: 'goaway'): readonly ((code: number, lastId: number) => void)[]
   removeAllListeners(event: 'goaway'): void
   on(event: 'goaway', listener: (code: number, lastId: number) => void): void
+  on(
+    event: 'remoteSettings',
+    listener: (settings: { readonly maxConcurrentStreams?: number }) => void,
+  ): void
 }
 /** The request as undici keeps it; a body of no bytes is null. */
 interface Asked {
@@ -62,6 +69,8 @@ export class NotProcessed extends Error {
   override readonly name = 'NotProcessed'
 }
 
+/** Requests on one connection, where its upstream allows as many; more open another. */
+const STREAMS_PER_CONNECTION_MAX = 100
 const NO_ERROR = 0
 const REFUSED_STREAM = 7
 const CANCEL = 8
@@ -78,6 +87,16 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
   if (context.version !== 'h2') return
   const session = memberOf<Session>(memberOf(client, 'socket'), 'http2Session')
   context.busy = () => session.closed
+  let atOnce = STREAMS_PER_CONNECTION_MAX
+  const open = () => {
+    if (!client.destroyed) client.pipelining = atOnce
+  }
+  // Once undici has taken the connection over: it looks for more to send at once.
+  setImmediate(open)
+  session.on('remoteSettings', ({ maxConcurrentStreams = STREAMS_PER_CONNECTION_MAX }) => {
+    atOnce = Math.max(1, Math.min(STREAMS_PER_CONNECTION_MAX, maxConcurrentStreams))
+    open()
+  })
   const isFull = keyOf(pool, 'needDrain')
   const breaksOff = session.listeners('goaway')
   session.removeAllListeners('goaway')

@@ -24,9 +24,6 @@ export interface Upstreams {
   destroy(): Promise<void>
 }
 
-/** Requests on one HTTP/2 connection; more open another. */
-const STREAMS_PER_CONNECTION_MAX = 100
-
 /** A request that wants to know what it may tell of the connection it is given. */
 export type LentDispatch = Dispatcher.DispatchOptions & {
   readonly onLoan?: ((loan: Loan) => void) | undefined
@@ -51,12 +48,13 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
-        const isH2 = (socket as TLSSocket).alpnProtocol === 'h2'
-        if (!isH2) lend(socket, client.loan)
+        // How many it takes at once is for `conductHttp2` to say.
+        if ((socket as TLSSocket).alpnProtocol === 'h2') return callback(null, socket)
+        lend(socket, client.loan)
         callback(null, socket)
-        // Once the client has taken the connection over: it looks for more to send at once.
+        // It may have spoken HTTP/2 before.
         setImmediate(() => {
-          if (!client.destroyed) client.pipelining = isH2 ? STREAMS_PER_CONNECTION_MAX : 1
+          if (!client.destroyed) client.pipelining = 1
         })
       }),
   })

@@ -1,6 +1,6 @@
 /** HTTP/2 upstreams: answers that end in other ways than with their last byte, and calls side by side. */
 import { once } from 'node:events'
-import { createSecureServer, type ServerHttp2Stream } from 'node:http2'
+import { createSecureServer, type ServerHttp2Stream, type Settings } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
@@ -19,8 +19,9 @@ const LIMITS = { idleGapMs: 5_000, hopTimeoutMs: 5_000 }
 async function setUp(
   t: ExecutionContext,
   serve: (stream: ServerHttp2Stream, path: string) => void,
+  settings: Settings = {},
 ) {
-  const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
+  const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT, settings })
   const seen = { sessions: 0 }
   server.on('session', () => {
     seen.sessions += 1
@@ -109,6 +110,38 @@ test('calls that send something wait for no other of their connection', async (t
     long.body.cancel()
   }
   t.is(seen.sessions, 1)
+})
+
+test('what an upstream does not take at once on one connection goes on another', async (t) => {
+  const running = new Map<unknown, number>()
+  let most = 0
+  const release: (() => void)[] = []
+  const { call, seen } = await setUp(
+    t,
+    (stream, path) => {
+      const { session } = stream
+      running.set(session, (running.get(session) ?? 0) + 1)
+      most = Math.max(most, running.get(session)!)
+      stream.once('close', () => running.set(session, running.get(session)! - 1))
+      stream.respond({ ':status': 200 })
+      if (path === '/short') return void stream.end('done')
+      stream.write('it goes on')
+      release.push(() => stream.end())
+    },
+    { maxConcurrentStreams: 3 },
+  )
+  await bytesOf((await call('/short')).body)
+  // All are answered while all of them run.
+  const long = await Promise.all(
+    Array.from({ length: 10 }, () => call('/long', { limits: LIMITS })),
+  )
+  t.true(most <= 3, `${most} at once`)
+  t.true(seen.sessions >= 4, `${seen.sessions} connections`)
+  for (const end of release) end()
+  for (const { body, ended } of long) {
+    t.is(await bytesOf(body), 'it goes on'.length)
+    t.is((await ended).outcome, 'completed')
+  }
 })
 
 test('a connection that its upstream closes is left, and what runs on it goes on', async (t) => {
