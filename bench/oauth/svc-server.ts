@@ -1,23 +1,21 @@
 /**
  * The whole service with a person signed in, on a durable PostgreSQL of its own:
- * `node svc-server.js <database url>`.
+ * `node svc-server.js <database url> <folder for its data>`.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
 import { Pool } from 'undici'
 import { runMigrations } from '../../migrations/main.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 import { answerRequests, CALLBACK, type Code } from './protocol.js'
 
-const url = process.argv[2] ?? ''
+const [url = '', dataDir = ''] = process.argv.slice(2)
 const SCOPE = 'openid offline_access applications:read'
 const AT_ONCE = 16
 
 await runMigrations({ url, log: silentLogger })
-const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
+await mkdir(dataDir, { recursive: true })
 const { service, port } = await startWhole(dataDir, { DATABASE_URL: url })
 const http = new Pool(service.url, { connections: AT_ONCE })
 const jar = new Map<string, string>()
