@@ -38,7 +38,7 @@ export function egressCommand(program: Command): void {
     .option('-H, --header <line>', 'name: value', collected, [])
     .option('-d, --data <data>', 'the body; @file reads it from there, @- from stdin')
     .option('--credential <id>', 'which one; default: the only one of the host')
-    .option('--scheme <scheme>', 'its auth_scheme; default: as listed, or bearer')
+    .option('--scheme <scheme>', 'of --credential; default: its auth_scheme as listed, or bearer')
     .option('--no-buffer', 'print the answer as it comes')
     .option('-i, --include', 'print status and header fields first')
     .option('-f, --fail', `exit with ${EXIT_FAILED} when the status is 400 or more`)
@@ -62,6 +62,9 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
   try {
     const { hostname } = new URL(address)
     const { credential: id, scheme } = options
+    if (scheme !== undefined && id === undefined) {
+      throw new Error('--scheme says how --credential is used: name that, too')
+    }
     const named =
       id === undefined
         ? []

@@ -234,6 +234,23 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
   t.is(last().url, '/echo?a=1&b=%2F&key=second-canary')
 })
 
+test.serial('svc egress uses the scheme that goes with the credential it is given', async (t) => {
+  const other = await settingOf(house)
+  const own = await shimOf(house, { delegated: other.direct })
+  t.teardown(() => own.end())
+  const alone = await own.egress('--scheme', 'query:key', at('/echo'))
+  t.is(alone.code, 1)
+  t.regex(alone.err, /--scheme says how --credential is used/)
+  const call = (scheme: string) =>
+    own.egress('--credential', other.credentialId, '--scheme', scheme, at('/echo?a=1'))
+  const called = await call('bearer')
+  t.is(called.code, 0, called.err)
+  t.is(last().headers.authorization, `Bearer ${SECRET}`)
+  const wrong = await call('query:key')
+  t.is(wrong.code, 1)
+  t.regex(wrong.out, /auth_scheme is not that of the credential/)
+})
+
 test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
   const fallen = await settingOf(house)
   const own = await shimOf(house, { delegated: fallen.direct })
