@@ -2,9 +2,23 @@
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../runtime/kernel/iso-time.js'
 import { quoted } from '../runtime/kernel/json-text.js'
-import { lineOf } from './audit.js'
+import { lineOf, type NewAuditEvent } from './audit.js'
 import { canonicalJson } from './audit-chain.js'
-import type { NewEvent } from './outbox.js'
+
+export interface NewEvent {
+  /** UUIDv7, from `Random.uuid()`. */
+  readonly id: string
+  readonly tenantId: string
+  /** A name of the event catalogue, e.g. `admin.agent.registered`. */
+  readonly type: string
+  /** What receivers get to see: plain JSON. Never a secret. */
+  readonly data: Record<string, unknown>
+  readonly occurredAt: Date
+  /** What the audit event says besides or instead of what `data` tells; never sent to receivers. */
+  readonly audit?:
+    | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
+    | undefined
+}
 
 export type EventText = {
   /** JSON, as receivers get it. */
@@ -74,6 +88,9 @@ function named(value: unknown): { readonly id: string; readonly type: string } |
 
 /** An event that is written down already. */
 export type WrittenEvent = Pick<NewEvent, 'id' | 'tenantId' | 'type' | 'occurredAt'> & EventText
+
+/** To be appended: told, or written down already. */
+export type OutboxEvent = NewEvent | WrittenEvent
 
 /** A word that stands in a form where something is to be filled in; nobody else can know it. */
 const BLANK = `blank-${randomUUID()}`

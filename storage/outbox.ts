@@ -3,31 +3,14 @@
  * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
  */
 import { isoTime } from '../runtime/kernel/iso-time.js'
-import type { NewAuditEvent } from './audit.js'
-import { type EventText, eventText, type WrittenEvent } from './event-text.js'
+import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
 /** Wakes the workers that dispatch events. Its notifications carry nothing. */
 export const EVENTS_CHANNEL = 'svc_events'
 
-export interface NewEvent {
-  /** UUIDv7, from `Random.uuid()`. */
-  readonly id: string
-  readonly tenantId: string
-  /** A name of the event catalogue, e.g. `admin.agent.registered`. */
-  readonly type: string
-  /** What receivers get to see: plain JSON. Never a secret. */
-  readonly data: Record<string, unknown>
-  readonly occurredAt: Date
-  /** What the audit event says besides or instead of what `data` tells; never sent to receivers. */
-  readonly audit?:
-    | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
-    | undefined
-}
-
-/** To be appended: told, or written down already. */
-export type OutboxEvent = NewEvent | WrittenEvent
+export type { NewEvent, OutboxEvent } from './event-text.js'
 
 export interface EventRow extends NewEvent {
   readonly sequence: number

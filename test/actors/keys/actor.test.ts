@@ -16,7 +16,13 @@ import { freshDatabase } from '../../support/database.js'
 
 const random = systemRandom(systemClock)
 const DAY_MS = 86_400_000
-const claims = { iss: 'https://id.example', sub: 'a', aud: 'b', iat: 1, exp: 4_000_000_000 }
+const claims = JSON.stringify({
+  iss: 'https://id.example',
+  sub: 'a',
+  aud: 'b',
+  iat: 1,
+  exp: 4_000_000_000,
+})
 
 /** A kms that can be taken away. */
 function switchedKms(): { kms: Kms; setDown: (down: boolean) => void } {
@@ -72,7 +78,7 @@ async function published(keys: Keys) {
 async function signed(keys: Keys, algorithm?: 'ES256' | 'EdDSA') {
   const outcome = await keys.ask('sign', {
     typ: 'at+jwt',
-    claims: JSON.stringify(claims),
+    claims,
     algorithm,
   })
   if (outcome.tag !== 'signed') throw new Error(outcome.tag)
@@ -83,10 +89,7 @@ test.serial(
   'a fresh service makes its keys, and jose verifies its tokens with the published set',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
-    t.is(
-      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
-      'keys_unavailable',
-    )
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
     t.deepEqual(await keys.ask('maintain', null), {
       tag: 'maintained',
       created: 4,
@@ -104,7 +107,7 @@ test.serial(
       const { token, kid } = await signed(keys, algorithm)
       const { payload, protectedHeader } = await jose.jwtVerify(token, keySet, { typ: 'at+jwt' })
       t.deepEqual(protectedHeader, { alg: used, typ: 'at+jwt', kid })
-      t.deepEqual(payload, claims)
+      t.deepEqual(payload, JSON.parse(claims))
     }
   },
 )
@@ -326,10 +329,7 @@ test.serial(
     await keysOf(t, process).ask('maintain', null)
     process.setDown(true)
     const keys = keysOf(t, process)
-    t.is(
-      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
-      'keys_unavailable',
-    )
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
     const { kids } = await published(keys)
     t.is(kids.length, 4)
     t.is((await keys.ask('verificationKey', { kid: kids[0]! })).tag, 'found')
@@ -364,10 +364,7 @@ test.serial(
     process.clock.advance(299_000)
     t.is((await signed(keys)).tag, 'signed')
     process.clock.advance(2_000)
-    t.is(
-      (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
-      'keys_unavailable',
-    )
+    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
     process.clock.advance(DAY_MS)
     t.is((await published(keys)).kids.length, 4)
     isCut.now = false
@@ -387,10 +384,7 @@ test.serial('a private key moved to another row does not open', async (t) => {
     }),
   )
   const keys = keysOf(t, process)
-  t.is(
-    (await keys.ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })).tag,
-    'keys_unavailable',
-  )
+  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
   t.like(await keys.ask('state', null), { signing: false })
 })
 
