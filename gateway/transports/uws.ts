@@ -217,8 +217,12 @@ class UwsExchange implements Exchange {
     if (!close) this.inbox?.discard()
     this.gone = true
     const { res } = this
+    const { status, block, headers, body } = answer
+    const isHead = this.method === 'HEAD' && status !== 204 && status !== 304
+    // There is no native way to end a head and to close: not read any more, the connection ends by
+    // its idle time, or when the client does as it was told.
+    if (isHead && close) res.pause()
     res.cork(() => {
-      const { status, block, headers, body } = answer
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
       if (close) res.writeHeader('connection', 'close')
@@ -227,8 +231,11 @@ class UwsExchange implements Exchange {
         // that closes there is no way to leave it out.
         if (close) res.endWithoutBody(0, true)
         else res.endWithoutBody()
-      } else if (this.method === 'HEAD') {
-        res.endWithoutBody(body === null ? 0 : Buffer.byteLength(body), close)
+      } else if (isHead) {
+        // Told the length, the native side waits for a body that never comes: the connection would
+        // be cut at its next request, and without one stay open for ever.
+        res.writeHeader('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
+        res.endWithoutBody()
       } else res.end(body ?? '', close)
     })
     this.shared.open.finish()

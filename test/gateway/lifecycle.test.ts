@@ -121,6 +121,27 @@ function openStageClient(stage: Stage): Promise<unknown> {
 }
 
 for (const transport of ['uws', 'http1'] as const) {
+  test(`${transport}: after HEAD the connection takes the next request, or ends as it said`, async (t) => {
+    const stage = await openStage({ transport })
+    t.teardown(() => stage.close())
+    const asking = (method: string, path: string, more = '') =>
+      `${method} ${path} HTTP/1.1\r\nHost: id.test\r\n${more}\r\n`
+    for (const path of ['/hello', '/nothing']) {
+      const parts = [asking('HEAD', path), asking('HEAD', path), asking('GET', '/hello')]
+      const reply = await sendRaw(stage.port, parts, { gapMs: 100, withinMs: 800 })
+      const expected = path === '/hello' ? 200 : 404
+      t.deepEqual(statuses(reply), [expected, expected, 200], reply.text)
+      t.is(reply.text.match(/content-length: /gi)?.length, 3)
+      t.false(reply.closed)
+    }
+    const chunked = 'Transfer-Encoding: chunked\r\n'
+    const parts = [`${asking('HEAD', '/hello', chunked)}0\r\n\r\n`, asking('GET', '/hello')]
+    const reply = await sendRaw(stage.port, parts, { gapMs: 100, withinMs: 20_000 })
+    t.deepEqual(statuses(reply), [200], 'what follows a chunked body is not read')
+    t.regex(reply.text, /connection: close/i)
+    t.true(reply.closed, 'a connection that says nothing more does not stay for ever')
+  })
+
   for (const [title, parts, gapMs] of [
     ['a connection that says nothing', [], 0],
     [
