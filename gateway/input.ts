@@ -152,8 +152,12 @@ function scopeOf({ exchange }: Visit, principal: Principal | null): string {
  */
 export function clientIdOf({ body, credentials }: AnyRouteRequest): string | null {
   if (Array.isArray(body)) {
-    const named = (body as FormFields).find(([name]) => name === 'client_id')
-    if (named !== undefined) return named[1]
+    const valueOf = (wanted: string) => (body as FormFields).find(([name]) => name === wanted)?.[1]
+    const named = valueOf('client_id')
+    if (named !== undefined) return named
+    // RFC 6750 section 2.2.
+    const token = valueOf('access_token')
+    if (token !== undefined) return clientIdIn(token.split('.')[1] ?? '')
   } else if (typeof body === 'object' && body !== null && 'client_id' in body) {
     return String(body.client_id)
   }

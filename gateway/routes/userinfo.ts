@@ -110,6 +110,7 @@ export const userinfoRoutes: readonly Route[] = [
     exposure: 'public',
     security: { scheme: 'client' },
     errors: 'oauth',
+    cors: 'application-origins',
     capabilities: ['oauth.par'],
     throttle: [
       {

@@ -309,6 +309,55 @@ test('a page of the application reads userinfo from its own origin, a page of an
     const answer = await userinfo(tokens.access_token, { headers: { origin } })
     t.is(answer.status, 200)
     t.is(answer.headers.get('access-control-allow-origin'), allowed)
+    const byForm = await fetch(`${running.baseUrl}/userinfo`, {
+      method: 'POST',
+      headers: { origin },
+      body: new URLSearchParams({ access_token: tokens.access_token }),
+    })
+    t.is(byForm.status, 200)
+    t.is(byForm.headers.get('access-control-allow-origin'), allowed)
+  }
+})
+
+test('a page of the application pushes its request, a page of another does not read the answer', async (t) => {
+  const own = 'https://spa.example'
+  const party = await relyingParty(running, person, {
+    clientType: 'public',
+    requirePushedAuthorizationRequests: true,
+    allowedOrigins: [own],
+  })
+  const { url } = await journey(party)
+  const path = `${running.baseUrl}/oauth/par`
+  for (const [origin, allowed] of [
+    [own, own],
+    ['https://other.example', null],
+  ] as const) {
+    const preflight = await fetch(path, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'dpop',
+      },
+    })
+    t.is(preflight.headers.get('access-control-allow-origin'), allowed)
+    if (allowed !== null)
+      t.regex(preflight.headers.get('access-control-allow-headers') ?? '', /\bdpop\b/)
+    const pushed = await fetch(path, {
+      method: 'POST',
+      headers: { origin },
+      body: url.searchParams,
+    })
+    t.is(pushed.status, 201)
+    t.is(pushed.headers.get('access-control-allow-origin'), allowed)
+    t.regex(pushed.headers.get('vary') ?? '', /\borigin\b/)
+    const refused = await fetch(path, {
+      method: 'POST',
+      headers: { origin },
+      body: new URLSearchParams({ client_id: party.clientId }),
+    })
+    t.is(refused.status, 400)
+    t.is(refused.headers.get('access-control-allow-origin'), allowed, 'the reason can be read')
   }
 })
 
