@@ -101,11 +101,10 @@ export class Pipeline {
   /** The short way: nothing to read, nobody to ask who is calling. */
   private answerLight(visit: Visit, route: CompiledRoute): void {
     const { quotas, addresses, publicOrigin } = this.needs
+    const { cors: policy = 'configured', cache } = route.route
     const origin = visit.exchange.headers.get('origin')
-    if (origin !== undefined) {
-      const cors = this.needs.cors.headers(route.route.cors ?? 'configured', origin, undefined)
-      if (!(cors instanceof Promise)) visit.cors = cors
-    }
+    const cors = this.needs.cors.headers(policy, origin, undefined, cache !== undefined)
+    if (!(cors instanceof Promise)) visit.cors = cors
     if (route.throttling.byDefault !== 'none' && quotas.enabled) {
       if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return
     }
@@ -130,13 +129,14 @@ export class Pipeline {
 
   /** Everything before the ask; null when the request was answered on the way. */
   private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, publicOrigin, input, answers, pages } = this.needs
+    const { quotas, addresses, publicOrigin, input, answers, pages, cors } = this.needs
     const { exchange } = visit
     const { throttling } = route
-    const policy = route.route.cors ?? 'configured'
+    const { cors: policy = 'configured', cache } = route.route
     pages.meet(visit, route.route.security)
     const origin = exchange.headers.get('origin')
-    if (origin !== undefined) visit.cors = await this.needs.cors.headers(policy, origin, undefined)
+    const met = cors.headers(policy, origin, undefined, cache !== undefined)
+    visit.cors = met instanceof Promise ? await met : met
 
     if (quotas.enabled) {
       if (throttling.byDefault === 'address') {
@@ -168,7 +168,7 @@ export class Pipeline {
     const request = new RequestView(visit, addresses, publicOrigin, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
       const clientId = clientIdOf(request) ?? undefined
-      visit.cors = await this.needs.cors.headers(policy, origin, clientId)
+      visit.cors = await cors.headers(policy, origin, clientId)
     }
     if (quotas.enabled && throttling.late.length > 0) {
       const taken = throttling.late.map(({ policy, by }) => ({

@@ -16,11 +16,16 @@ export interface CorsOptions {
 }
 
 export interface Cors {
-  /** Headers for an answer to a request with this Origin; `clientId` null is a preflight. */
+  /**
+   * Headers for an answer to a request with this Origin, or without one; `clientId` null is a
+   * preflight. Where the answer is `cached`, the next to be given it may be a page of another origin
+   * (Fetch standard, CORS protocol and HTTP caches).
+   */
   headers(
     policy: CorsPolicy,
-    origin: string,
+    origin: string | undefined,
     clientId: string | null | undefined,
+    cached?: boolean,
   ): Promise<readonly HeaderPair[]> | readonly HeaderPair[]
 }
 
@@ -38,6 +43,7 @@ const PUBLIC: readonly HeaderPair[] = [
   ['access-control-expose-headers', EXPOSED],
 ]
 const REFUSED: readonly HeaderPair[] = [['vary', 'origin']]
+const NOTHING: readonly HeaderPair[] = []
 
 export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): Cors {
   const origins = new Set(allowedOrigins.length === 0 ? [new URL(issuer).origin] : allowedOrigins)
@@ -47,8 +53,9 @@ export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): C
     ['vary', 'origin'],
   ]
   return {
-    headers(policy, origin, clientId) {
+    headers(policy, origin, clientId, cached = false) {
       if (policy === 'public') return PUBLIC
+      if (origin === undefined) return cached ? REFUSED : NOTHING
       if (policy === 'configured' || applications === undefined) {
         return origins.has(origin) ? allowed(origin) : REFUSED
       }

@@ -86,6 +86,24 @@ test('the token endpoint answers the origins of the application that asks, and n
   t.is(await ask('https://evil.example'), null)
 })
 
+test('what caches keep may be given to pages: it is the same without an Origin, or told apart', async (t) => {
+  const { baseUrl } = running
+  for (const name of ['openid-configuration', 'oauth-authorization-server', 'jwks.json']) {
+    const { headers } = await fetch(`${baseUrl}/.well-known/${name}`)
+    t.regex(headers.get('cache-control') ?? '', /^public/)
+    t.is(headers.get('access-control-allow-origin'), '*', name)
+    const same = await fetch(`${baseUrl}/.well-known/${name}`, {
+      headers: { 'if-none-match': headers.get('etag')! },
+    })
+    t.is(same.status, 304)
+    t.is(same.headers.get('access-control-allow-origin'), '*', name)
+  }
+  const metadata = await fetch(`${baseUrl}/api/v1/agents/workspace/bootstrap`)
+  t.regex(metadata.headers.get('cache-control') ?? '', /^public/)
+  t.is(metadata.headers.get('access-control-allow-origin'), null)
+  t.is(metadata.headers.get('vary'), 'origin')
+})
+
 test('a client that signs its assertion and its proofs with Ed25519, under that name', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('Ed25519', { extractable: true })
   const jwk = { ...(await exportJWK(publicKey)), alg: 'Ed25519', use: 'sig', kid: 'mine' }
