@@ -22,6 +22,8 @@ const ADDRESSES = ['client_uri', 'policy_uri', 'tos_uri'] as const
 const TEXTS = ['software_id', 'software_version'] as const
 /** Would change what a client gets, and does not here. */
 const NOT_HERE = [
+  'default_max_age',
+  'default_acr_values',
   'id_token_encrypted_response_alg',
   'userinfo_signed_response_alg',
   'userinfo_encrypted_response_alg',
@@ -34,6 +36,8 @@ const NOT_HERE = [
 ] as const
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 const ALGORITHMS = ['ES256', 'EdDSA'] as const
+/** Of assertions: whichever the key is for, so that nothing of it has to be kept. */
+const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 
 export type ReadMetadata = {
   readonly tag: 'read'
@@ -61,7 +65,8 @@ export function readMetadata(metadata: ClientMetadata): ReadMetadata | MetadataR
 function read(metadata: ClientMetadata): ReadMetadata {
   // RFC 7592 section 2.2: a null says that there is nothing.
   const from = (name: string) => (Object.hasOwn(metadata, name) ? (metadata[name] ?? null) : null)
-  const asks = (name: string) => from(name) !== null && from(name) !== false
+  const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
+  const asks = (name: string) => from(name) !== null && from(name) !== false && !isEmpty(from(name))
   const foreign = NOT_HERE.find(asks)
   if (foreign !== undefined) throw new Fault(`${foreign} is not supported`)
 
@@ -76,6 +81,8 @@ function read(metadata: ClientMetadata): ReadMetadata {
     throw new Fault('authorization_code needs at least one redirect URI')
 
   oneOf(from('subject_type'), 'subject_type', ['pairwise'])
+  const signingAlg = 'token_endpoint_auth_signing_alg'
+  oneOf(from(signingAlg), signingAlg, ASSERTION_ALGORITHMS)
   oneOf(from('backchannel_token_delivery_mode'), 'backchannel_token_delivery_mode', ['poll'])
   const applicationType = oneOf(from('application_type'), 'application_type', ['web', 'native'])
   const contacts = texts(from('contacts'), 'contacts', CONTACTS_MAX)

@@ -277,7 +277,7 @@ export const applicationRoutes: readonly Route[] = [
     security: managers,
     onceOnly: true,
     params: ApplicationPath,
-    body: json(RotateSecret),
+    body: json(RotateSecret, { optional: true }),
     message: ({ params, body, principal }) => ({
       principal,
       applicationId: params.application_id,

@@ -184,6 +184,13 @@ const REFUSED: readonly [string, Json, string][] = [
     'invalid_client_metadata',
   ],
   ['a flag that is a word', { dpop_bound_access_tokens: 'yes' }, 'invalid_client_metadata'],
+  ['a greatest age of sign-ins', { default_max_age: 60 }, 'invalid_client_metadata'],
+  ['a least level of sign-ins', { default_acr_values: ['aal2'] }, 'invalid_client_metadata'],
+  [
+    'assertions by a foreign algorithm',
+    { token_endpoint_auth_signing_alg: 'RS256' },
+    'invalid_client_metadata',
+  ],
   ['too many contacts', { contacts: Array(11).fill('a@b.c') }, 'invalid_client_metadata'],
 ]
 test('metadata that cannot be is refused, and the token stays good', async (t) => {
@@ -194,7 +201,8 @@ test('metadata that cannot be is refused, and the token stays good', async (t) =
     t.is(answer.body['error'], error, title)
     t.is(typeof answer.body['error_description'], 'string')
   }
-  t.is((await client.register(token, { redirect_uris: [CALLBACK] })).status, 201)
+  const harmless = { default_acr_values: [], token_endpoint_auth_signing_alg: 'ES256' }
+  t.is((await client.register(token, { redirect_uris: [CALLBACK], ...harmless })).status, 201)
 })
 
 test('a body that is no object is refused', async (t) => {
