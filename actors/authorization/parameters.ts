@@ -1,7 +1,9 @@
 /** What is stored of an authorization request, and how its parameters are read. */
+import { findLost } from '../../runtime/kernel/lost.js'
 import type { AskedClaims, AuthorizationDetails } from '../../storage/authorization-codes.js'
 import { personClaims } from '../domain/person-claims.js'
 import type { AssuranceLevel } from '../domain/assurance.js'
+import { parseStrictJson } from '../tokens/strict-json.js'
 
 /** A request that was judged, as plain JSON: times and keys are those of whoever stores it. */
 export type AuthorizationRequest = {
@@ -29,6 +31,10 @@ export type AuthorizationRequest = {
 const ACR = /^aal([123])$/
 const DETAILS_MAX = 10
 const JSON_CHARACTERS_MAX = 8192
+/** They go into tokens, which are nested no deeper than this and some (see `jwt.ts`). */
+const DETAILS_DEPTH_MAX = 12
+/** RFC 9396 section 2.2; what they hold is the API's to say. */
+const COMMON_LISTS = ['locations', 'actions', 'datatypes', 'privileges'] as const
 
 /** `acr_values`: the least of the levels named; others are ignored, they are voluntary. */
 export function readLevel(acrValues: string | null): AssuranceLevel {
@@ -76,12 +82,32 @@ export function readDetails(
   types: readonly string[],
 ): AuthorizationDetails | null | { readonly fault: string } {
   if (text === null) return null
-  const parsed = readJson(text)
+  // Read as tokens are: what the person is shown is what the API reads, whatever parser it has.
+  const parsed =
+    text.length > JSON_CHARACTERS_MAX
+      ? undefined
+      : parseStrictJson(Buffer.from(text), DETAILS_DEPTH_MAX)
   if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > DETAILS_MAX)
     return { fault: `authorization_details must be an array of 1 to ${DETAILS_MAX} objects` }
   if (!parsed.every(isObject)) return { fault: 'authorization_details must hold objects' }
   const known = parsed.every(({ type }) => typeof type === 'string' && types.includes(type))
-  return known ? parsed : { fault: 'a type is missing or not one of the application' }
+  if (!known) return { fault: 'a type is missing or not one of the application' }
+  const lost = findLost(text, parsed)
+  if (lost !== null) return { fault: `a member would not be kept as it is: ${lost.detail}` }
+  const mistaken = parsed.map(mistakenMember).find((name) => name !== undefined)
+  return mistaken === undefined ? parsed : { fault: `${mistaken} is of the wrong type` }
+}
+
+/** The first of the common members that is not what RFC 9396 section 2.2 says it is. */
+function mistakenMember(detail: Readonly<Record<string, unknown>>): string | undefined {
+  const list = COMMON_LISTS.find((name) => detail[name] !== undefined && !isTexts(detail[name]))
+  if (list !== undefined) return list
+  const { identifier } = detail
+  return identifier === undefined || typeof identifier === 'string' ? undefined : 'identifier'
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
 function readJson(text: string): unknown {

@@ -1,12 +1,12 @@
 /** The parts of a request, checked against what the route declares. */
 import { detached } from '../../runtime/kernel/detached.js'
+import { findLost } from '../../runtime/kernel/lost.js'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Exchange } from '../exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../problems.js'
 import type { BodyRule, FormFields } from '../route.js'
-import { findLost } from './lost.js'
 
 const JSON_DEPTH_MAX = 64
 const FIELDS_MAX = 200

@@ -106,6 +106,49 @@ test('what the database cannot keep is an error of the protocol, and no state co
   t.is(((await pushed.json()) as { error: string }).error, 'invalid_request')
 })
 
+/** An object of the type `payment` in a text of JSON that nests this deep. */
+const nested = (depth: number) =>
+  `[{"type":"payment","x":${'['.repeat(depth - 2)}${']'.repeat(depth - 2)}}]`
+
+for (const [title, text] of [
+  ['nest too deep for a token', nested(13)],
+  ['nest too deep for anything', nested(2_000)],
+  ['name a member twice', '[{"type":"payment","amount":"1","amount":"1000"}]'],
+  ['hold a number whose digits are lost', '[{"type":"payment","amount":12345678901234567890}]'],
+  ['hold a number that is none', '[{"type":"payment","amount":1e400}]'],
+  ['hold what is inherited', '[{"type":"payment","__proto__":{"amount":"1"}}]'],
+  ['hold half of a character', '[{"type":"payment","creditor":"\\ud800"}]'],
+  ['have one location', '[{"type":"payment","locations":"https://api.example"}]'],
+  ['have an action that is no word', '[{"type":"payment","actions":["read",1]}]'],
+  ['have an identifier that is no word', '[{"type":"payment","identifier":7}]'],
+] as const) {
+  test(`authorization details that ${title} are refused (RFC 9396 section 5)`, async (t) => {
+    const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
+    const { url } = await journey(owner, { authorization_details: text })
+    const pushed = await fetch(`${running.baseUrl}/oauth/par`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${owner.clientId}:${owner.secret}`).toString('base64')}`,
+      },
+      body: url.searchParams,
+    })
+    t.is(pushed.status, 400)
+    const { error } = (await pushed.json()) as { error: string }
+    t.is(error, 'invalid_authorization_details')
+  })
+}
+
+test('authorization details that are as deep as they may be make a token that works', async (t) => {
+  const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
+  const details = { authorization_details: nested(12) }
+  const { browser: mine, tokens } = await signedIn(running, owner, person, details)
+  await mine.close()
+  const answer = await fetch(`${running.baseUrl}/userinfo`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  })
+  t.is(answer.status, 200)
+})
+
 test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
   const { url, verifier } = await journey(party)
   url.searchParams.delete('code_challenge')

@@ -215,6 +215,14 @@ test('a body that is no object is refused', async (t) => {
     })
     t.is(answer.status, 400, body)
   }
+  const inherited = '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA","__proto__":{"x":"BB"}}]}'
+  const hidden = await callAt(running.baseUrl, '/oauth/register', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: `{"redirect_uris":["${CALLBACK}"],"jwks":${inherited}}`,
+  })
+  t.is(hidden.status, 400)
+  t.regex(String(hidden.body['error_description']), /__proto__/)
   const form = await callAt(running.baseUrl, '/oauth/register', {
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
