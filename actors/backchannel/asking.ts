@@ -52,6 +52,12 @@ export async function readAsking(
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
 
+  // RFC 9396 section 5: there is no page here that shows them, so they are not granted in silence.
+  if (form.get('authorization_details') !== null)
+    return refuse(
+      'invalid_authorization_details',
+      'only the authorization endpoint takes authorization_details',
+    )
   const scope = form.get('scope')
   // Nothing asked for is everything the application may have.
   const scopes = scope === null ? client.scopes : readScope(scope)

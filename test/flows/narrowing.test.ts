@@ -18,7 +18,15 @@ import { testService, type TestService } from '../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials', DEVICE, EXCHANGE]
+const CIBA = 'urn:openid:params:grant-type:ciba'
+const grantTypes = [
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  DEVICE,
+  EXCHANGE,
+  CIBA,
+]
 
 let running: TestService
 let api: Api
@@ -159,7 +167,11 @@ test.serial('a grant without authorization_details does not take them in silence
     subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
     authorization_details,
   })
-  for (const answer of [code, service, exchanged]) {
+  const device = await ask('/oauth/device/code', { scope: 'openid', authorization_details })
+  const { email } = person
+  const hint = { scope: 'openid', login_hint: email, authorization_details }
+  const backchannel = await ask('/bc-authorize', hint)
+  for (const answer of [code, service, exchanged, device, backchannel]) {
     t.is(answer.status, 400)
     t.is(answer.body['error'], 'invalid_authorization_details')
   }
