@@ -37,18 +37,24 @@ export function errorLocation(
 
 /** The CSP source that a form leads to when its answer goes to this URI. */
 export function formTarget(redirectUri: string): string {
-  const { protocol, origin } = new URL(redirectUri)
-  return protocol === 'https:' || protocol === 'http:' ? origin : protocol
+  return isOfHost(redirectUri) ? new URL(redirectUri).origin : schemeOf(redirectUri)
 }
 
 /** Where an application begins: the root of its host; null for one that is installed. */
 export function startOf(redirectUri: string): string | null {
-  const { protocol, origin } = new URL(redirectUri)
-  return protocol === 'https:' || protocol === 'http:' ? `${origin}/` : null
+  return isOfHost(redirectUri) ? `${new URL(redirectUri).origin}/` : null
 }
 
 /** What a person may recognise of where the answer goes. */
 export function hostOf(redirectUri: string): string {
-  const { host, protocol } = new URL(redirectUri)
-  return protocol === 'https:' || protocol === 'http:' ? host : protocol.slice(0, -1)
+  return isOfHost(redirectUri) ? new URL(redirectUri).host : schemeOf(redirectUri).slice(0, -1)
+}
+
+function isOfHost(redirectUri: string): boolean {
+  return ['https:', 'http:'].includes(schemeOf(redirectUri))
+}
+
+/** With its colon. What follows a private scheme is the application's: it need not be read here. */
+function schemeOf(redirectUri: string): string {
+  return redirectUri.slice(0, redirectUri.indexOf(':') + 1).toLowerCase()
 }

@@ -15,10 +15,11 @@ export function redirectUriFault(uri: string): string | undefined {
   if (uri.includes('#')) return 'must not have a fragment'
   if (uri.includes('*')) return 'must not have a wildcard'
   if (uri.includes('\\')) return 'must not have a backslash'
-  if (PRIVATE_USE_SCHEME.test(uri)) return undefined
+  // Of private schemes too: no browser opens one that it cannot read, like `com.example.app://host:99999`.
   if (!URL.canParse(uri)) return 'is not an absolute URI'
   const { protocol, hostname, username, password } = new URL(uri)
   if (username !== '' || password !== '') return 'must not name a user'
+  if (PRIVATE_USE_SCHEME.test(uri)) return undefined
   if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'
   if (protocol === 'https:') return undefined
   return LOOPBACK_HOSTS.has(hostname) ? undefined : 'must use HTTPS, or HTTP on a loopback host'

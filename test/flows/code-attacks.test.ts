@@ -15,6 +15,7 @@ import {
   signedIn,
 } from '../support/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
+import { tenantAgent } from '../support/tenant-agent.js'
 
 let running: TestService
 let person: Workspace
@@ -104,6 +105,23 @@ test('what the database cannot keep is an error of the protocol, and no state co
   })
   t.is(pushed.status, 400)
   t.is(((await pushed.json()) as { error: string }).error, 'invalid_request')
+})
+
+test('a redirect URI that no browser can read is not registered, and an old one breaks no page', async (t) => {
+  const unreadable = 'com.example.app://host:99999/'
+  const operator = await tenantAgent(running.baseUrl)
+  const created = await operator.ask('POST', '/api/v1/applications', {
+    name: 'Installed',
+    client_type: 'public',
+    redirect_uris: [unreadable],
+  })
+  t.is(created.status, 400, created.text)
+  t.is(created.body['error'], 'invalid_redirect_uri')
+
+  const owner = await relyingParty(running, person, { redirectUris: [unreadable] })
+  const { url } = await journey(owner, { redirect_uri: unreadable })
+  const page = await browser.get(pathOf(url))
+  t.true(isConsent(page), page.html)
 })
 
 /** An object of the type `payment` in a text of JSON that nests this deep. */
