@@ -124,7 +124,10 @@ async function rotate(
   proof: RefreshProof,
   turn: Turn,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const scopes = narrowedScopes(form, row.scopes)
+  const held = heldScopes(row.scopes, client)
+  if (held.length === 0 && row.scopes.length > 0)
+    return refuse('invalid_scope', 'the application has none of the granted scopes any more')
+  const scopes = narrowedScopes(form, held)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
   const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
   if ('tag' in breadth) return breadth
@@ -298,6 +301,13 @@ async function revoke(
   standingChanged([sessionId, familyId])
   turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
+}
+
+/** What was granted is not given again once the application may not have it. */
+function heldScopes(granted: readonly string[], client: Client): readonly string[] {
+  return client.kind === 'application'
+    ? granted.filter((scope) => client.row.scopes.includes(scope))
+    : granted
 }
 
 /** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */

@@ -112,7 +112,7 @@ export function callbackOf(page: Page): URL {
 export async function signedIn(
   running: TestService,
   party: RelyingParty,
-  person: Workspace,
+  person: Pick<Workspace, 'email' | 'password'>,
   parameters: Readonly<Record<string, string>> = {},
   options: oidc.AuthorizationCodeGrantOptions = {},
 ) {
