@@ -38,7 +38,7 @@ import type {
   UsersProtocol,
 } from './protocol.js'
 import { invitationLetters, type PreparedInvitation } from './invitations.js'
-import { rolesBeyond } from './rules.js'
+import { holdsLess, rolesBeyond } from './rules.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
@@ -238,6 +238,11 @@ export function members(needs: UsersNeeds) {
           const change = { displayName, roles: roles && [...new Set(roles)], metadata }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
             return UNKNOWN_USER
+          // Tokens carry what the old roles gave, and would be refreshed with it.
+          if (roles !== undefined && holdsLess(roles, user.roles)) {
+            appendEvents(tx, await endLent(tx, caller, user, 'roles_narrowed', now, turn))
+            await endHumanSessions(tx, user, 'roles_narrowed', now)
+          }
           appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),

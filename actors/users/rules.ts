@@ -1,6 +1,7 @@
 /** What may be given to whom, decided from scopes and roles alone. */
 import { HUMAN_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
 
+const SCOPES_OF_ROLES: Readonly<Record<string, readonly string[]>> = HUMAN_SCOPES
 const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES)
 
 /**
@@ -15,10 +16,20 @@ export function rolesBeyond(
   return roles
     .filter((role) => !before.includes(role))
     .filter((role) => {
-      const scopes = (HUMAN_SCOPES as Readonly<Record<string, readonly string[]>>)[role] ?? []
+      const scopes = scopesOf(role)
       return (
         role !== 'member' &&
         scopes.some((scope) => SCOPES_IN_TENANT.has(scope) && !callerScopes.includes(scope))
       )
     })
+}
+
+/** Whether a human may be given less with these roles than with those of before. */
+export function holdsLess(roles: readonly string[], before: readonly string[]): boolean {
+  const held = new Set(['member', ...roles].flatMap(scopesOf))
+  return before.flatMap(scopesOf).some((scope) => !held.has(scope))
+}
+
+function scopesOf(role: string): readonly string[] {
+  return Object.hasOwn(SCOPES_OF_ROLES, role) ? SCOPES_OF_ROLES[role]! : []
 }

@@ -1,4 +1,4 @@
-/** What an operator takes away from an application is not given to it again. RFC 6749 section 6. */
+/** What an operator takes away, from an application or a person, is not given again. RFC 6749 section 6. */
 import test from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../support/api.js'
 import { fixtureOf } from '../support/delegation.js'
@@ -43,7 +43,7 @@ async function granted() {
   return { party, refreshToken: tokens.refresh_token }
 }
 
-test('a scope that an application lost is in no refreshed token', async (t) => {
+test.serial('a scope that an application lost is in no refreshed token', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['openid', 'email'])).status, 200)
   const lost = await refresh(party, refreshToken, 'vault:list')
@@ -59,10 +59,33 @@ test('a scope that an application lost is in no refreshed token', async (t) => {
   t.is(again.body['scope'], 'openid email vault:list', 'the person has not taken it back')
 })
 
-test('an application that lost all that was granted gets nothing', async (t) => {
+test.serial('an application that lost all that was granted gets nothing', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['profile'])).status, 200)
   const nothing = await refresh(party, refreshToken)
   t.is(nothing.status, 400)
   t.is(nothing.body['error'], 'invalid_scope')
+})
+
+test.serial('a person who lost a role keeps nothing that rests on it', async (t) => {
+  const { rows } = await api.list('/api/v1/tenant-users', workspace.token)
+  const path = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
+  const giving = (roles: readonly string[]) =>
+    api.call('PATCH', path, { token: workspace.token, json: { roles } })
+  t.is((await giving(['admin'])).status, 200)
+  const party = await relyingParty(running, workspace, { scopes: ['openid', 'users:manage'] })
+  const asked = { scope: 'openid users:manage' }
+  const { browser, tokens } = await signedIn(running, party, fixtureOf(workspace), asked)
+  await browser.close()
+  t.is(tokens.scope, 'openid users:manage')
+  t.is((await giving(['admin', 'pilot'])).status, 200)
+  const kept = await refresh(party, tokens.refresh_token)
+  t.is(kept.status, 200, 'more roles end nothing')
+
+  t.is((await giving(['member', 'pilot'])).status, 200)
+  const after = await refresh(party, kept.body['refresh_token'])
+  t.is(after.status, 400)
+  t.is(after.body['error'], 'invalid_grant')
+  const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
+  t.is(used.status, 401, 'the access token too')
 })
