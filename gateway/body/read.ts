@@ -135,10 +135,22 @@ function decode(text: string): string | null {
   }
 }
 
-/** A repeated name has two readings; it is refused (RFC 6749 section 3.1). */
+/**
+ * A repeated name has two readings; it is refused (RFC 6749 section 3.1). NUL is refused as it is in JSON
+ * (`findLost`): PostgreSQL takes no text with it, and nobody types it.
+ */
 export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
   const object: Record<string, string> = {}
   for (const [name, value] of fields) {
+    if (value.includes('\0') || name.includes('\0')) {
+      const detail = 'Must not hold NUL.'
+      const pointer = `${prefix}${name.replaceAll('\0', '')}`
+      return bad({
+        name: 'bad-request',
+        detail: `${pointer}: ${detail}`,
+        errors: [{ pointer, detail }],
+      })
+    }
     if (Object.hasOwn(object, name)) {
       const detail = `The parameter is given more than once.`
       return bad({

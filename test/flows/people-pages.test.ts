@@ -116,3 +116,30 @@ test('a person reads the pages in their own language', async (t) => {
   const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
   t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
 })
+
+test('what a person is asked to do reads as a German sentence', async (t) => {
+  const workspace = await fresh()
+  const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
+  const page = await (await browsing(t)).get(path)
+  t.regex(page.html, /Sie melden sich bei [^<]* an, um Ihr Konto zu sehen\./)
+})
+
+test('a form field with NUL is a request that cannot be understood, on every page before a sign-in', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const invite = await browser.get(new URL(workspace.inviteUrl).pathname)
+  const password = 'correct horse battery staple'
+  const email = 'new@harbour.test'
+  const answers = [
+    await browser.submit(login, { email: 'a\0b@harbour.test', password }),
+    await browser.submit(login, { email, password: `${password}\0` }),
+    await browser.submit(invite, { name: 'A\0', email, password }),
+    await browser.submit(invite, { name: 'A', email: 'a\0b@harbour.test', password }),
+  ]
+  t.deepEqual(
+    answers.map(({ status }) => status),
+    [400, 400, 400, 400],
+  )
+  t.is((await browser.submit(invite, { name: 'A', email, password })).status, 303)
+})

@@ -7,7 +7,7 @@ export const de: Catalogue = {
 
   'common.error': 'Es gibt ein Problem',
   'common.continue': 'Weiter',
-  'common.tenant': 'Sie melden sich bei {tenant} an',
+  'common.tenant': 'Sie melden sich bei {tenant} an,',
 
   'error.title': 'Das hat nicht geklappt',
   'error.status': 'Fehler {status}',
@@ -31,7 +31,7 @@ export const de: Catalogue = {
   'reason.sensitive': 'um den Schutz Ihres Kontos zu ändern',
 
   'login.title': 'Anmelden',
-  'login.again': 'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an',
+  'login.again': 'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an,',
   'login.email': 'E-Mail-Adresse',
   'login.password': 'Passwort',
   'login.submit': 'Anmelden',
