@@ -1,4 +1,5 @@
 /** Accounts: one per human, global. Seen only where tenants may be crossed. */
+import { lookedUp } from './email-keys.js'
 import type { Transaction } from './sql.js'
 
 export type NewAccount = {
@@ -40,7 +41,7 @@ export async function findAccountByEmail(
   const { rows } = await tx.query<{ id: string }>({
     name: 'account.by_email',
     text: 'select id from accounts where email_key = lower($1)',
-    values: [email],
+    values: [lookedUp(email)],
   })
   return rows[0]?.id
 }

@@ -1,4 +1,5 @@
 /** What signing in reads and writes of accounts and tenant users. */
+import { lookedUp } from './email-keys.js'
 import type { Transaction } from './sql.js'
 
 /** Who an e-mail address means in a tenant, if it may sign in there. */
@@ -6,6 +7,8 @@ export type SignInRow = {
   readonly accountId: string
   readonly tenantUserId: string
   readonly sub: string
+  /** As the account has it: letters go there, not to what somebody typed. */
+  readonly email: string
   readonly status: 'active' | 'pre_provisioned'
   /** PHC string; null: no password. */
   readonly passwordHash: string | null
@@ -21,7 +24,7 @@ export async function findSignIn(
 ): Promise<SignInRow | undefined> {
   const { rows } = await tx.query<SignInRow>({
     name: 'sign_in.find',
-    text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, u.status,
+    text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, a.email, u.status,
              a.password_hash as "passwordHash",
              exists (select from totp_factors f
                where f.account_id = a.id and f.confirmed_at is not null)
@@ -29,7 +32,7 @@ export async function findSignIn(
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.email_key = lower($2) and a.status = 'active'
              and u.status in ('active', 'pre_provisioned')`,
-    values: [tenantId, email],
+    values: [tenantId, lookedUp(email)],
   })
   return rows[0]
 }

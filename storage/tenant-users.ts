@@ -2,6 +2,7 @@
  * A human in one tenant: status, roles and a subject that says nothing elsewhere. The account behind
  * it is global, so whatever shows or changes both crosses tenants and names the tenant itself.
  */
+import { lookedUp } from './email-keys.js'
 import type { Transaction } from './sql.js'
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
@@ -91,7 +92,14 @@ export async function listTenantUsers(
              and ($3::text is null or a.email_key = lower($3))
              and ($5::timestamptz is null or (u.created_at, u.id) < ($5, $6::uuid))
            order by u.created_at desc, u.id desc limit $4`,
-    values: [tenantId, status, email, limit, after?.createdAt ?? null, after?.id ?? null],
+    values: [
+      tenantId,
+      status,
+      email === null ? null : lookedUp(email),
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
   })
   return rows
 }

@@ -1,4 +1,5 @@
 /** Who accounts are at identity providers. Global, so every transaction here crosses tenants. */
+import { lookedUp } from './email-keys.js'
 import type { Transaction } from './sql.js'
 
 /** What names a person elsewhere: never their address. */
@@ -94,7 +95,7 @@ export async function findLinkCandidate(
                where i.account_id = a.id and i.provider = $2 and i.issuer = $3)
                as "knownToProvider"
            from accounts a where a.email_key = lower($1) for update of a`,
-    values: [email, provider, issuer],
+    values: [lookedUp(email), provider, issuer],
   })
   return rows[0]
 }

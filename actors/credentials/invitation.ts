@@ -66,11 +66,12 @@ export function invitationSteps(tools: CredentialsTools) {
         const used = await useTicket(tx, 'invitation', hash, now)
         if (used === undefined) return goneLink(tx, 'invitation', hash)
         const { tenantId, tenantSettings, accountId } = used
+        // Before anything else: of an invitation that was taken back meanwhile nothing must come.
+        const user = await acceptTenantUser(tx, tenantId, accountId, now)
+        if (user === undefined) return goneLink(tx, 'invitation', hash)
         await setEmailVerified(tx, accountId, now)
         const isFirst =
           phc !== null && (await setFirstPassword(tx, accountId, phc, displayName, now))
-        const user = await acceptTenantUser(tx, tenantId, accountId, now)
-        if (user === undefined) return goneLink(tx, 'invitation', hash)
         const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {

@@ -65,7 +65,7 @@ export function resetSteps(tools: CredentialsTools) {
       const { name: tenant, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
-        to: email,
+        to: found?.email ?? email,
         known: found !== undefined,
         occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
         head: { tenant, color, locale, uiLocales: flow.uiLocales, languages },

@@ -1,5 +1,9 @@
-/** E-mail addresses, as far as it matters: one at sign, a domain with a dot, nothing that confuses. */
-const ADDRESS = /^[^\s@"(),:;<>[\\\]]{1,64}@[^\s@"(),:;<>[\\\]]+\.[^\s@".(),:;<>[\\\]]+$/
+/**
+ * E-mail addresses, as far as it matters: one at sign, a domain with a dot, nothing that confuses: neither
+ * control characters nor the two letters of which lower case makes ASCII (storage/email-keys.ts).
+ */
+const ADDRESS =
+  /^[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]{1,64}@[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]+\.[^\s@".(),:;<>[\\\]\p{C}\u0130\u212a]+$/u
 const LENGTH_MAX = 254
 
 export function isEmail(text: string): boolean {

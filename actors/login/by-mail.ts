@@ -95,7 +95,7 @@ export function byMailStep(tools: ByMailTools) {
       const { name, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
-        to: email,
+        to: found?.email ?? email,
         known: found !== undefined,
         occasion: {
           kind: 'sign_in',

@@ -79,7 +79,8 @@ const EMAIL_LENGTH_MAX = 254
 /** An address that an account may have; undefined for anything else. */
 export function readEmail(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > EMAIL_LENGTH_MAX) return undefined
-  return /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[^\s@]+$/u.test(value) && domainOf(value) !== undefined
+  return /^[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]{1,64}@[^\s@\u0130\u212a]+$/u.test(value) &&
+    domainOf(value) !== undefined
     ? value
     : undefined
 }

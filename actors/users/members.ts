@@ -313,6 +313,8 @@ export function members(needs: UsersNeeds) {
         const lent = await endLent(tx, message.caller, user, 'user_removed', now, turn)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
         await endHumanSessions(tx, user, 'user_removed', now)
+        // Whoever is invited again one day gets a letter of that day.
+        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }
         appendEvents(tx, [
           ...lent,
