@@ -52,7 +52,10 @@ export class PageDoor {
     const { method, path, query } = visit.exchange
     // What a form wanted is not repeated by itself after the sign-in: it starts over.
     const here = method === 'GET' ? (query === '' ? path : `${path}?${query}`) : '/auth/account'
-    return `/auth/login?return_to=${encodeURIComponent(here)}`
+    const back = `return_to=${encodeURIComponent(here)}`
+    // Whoever was signed in signs in again where they were, not where the address alone leads.
+    const tenantId = read?.tenantId ?? null
+    return `/auth/login?${tenantId === null ? back : `tenant_id=${tenantId}&${back}`}`
   }
 
   /** Finds who is signed in, for a call of a page. Anything but `open` is not. */

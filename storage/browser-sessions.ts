@@ -114,6 +114,21 @@ export async function findBrowserSession(
   return rows[0]
 }
 
+/** Where a cookie was somebody's, however its session ended; undefined when nobody knows any more. */
+export async function findSessionTenant(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ tenantId: string }>({
+    name: 'browser_session.find_tenant',
+    text: `select s.tenant_id as "tenantId"
+           from browser_sessions s join tenants t on t.id = s.tenant_id and t.status = 'active'
+           where s.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]?.tenantId
+}
+
 /**
  * Notes that a session is in use, where nothing was noted since `before`: of many requests at once
  * one writes.

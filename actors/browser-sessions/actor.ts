@@ -6,6 +6,7 @@ import {
   type BrowserSessionRow,
   endBrowserSession,
   findBrowserSession,
+  findSessionTenant,
   listBrowserSessions,
   touchBrowserSession,
 } from '../../storage/browser-sessions.js'
@@ -13,7 +14,7 @@ import { appendEvents } from '../../storage/outbox.js'
 import { accountFactors } from '../../storage/passkeys.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import type { AssuranceLevel, SessionDemand } from '../domain/assurance.js'
-import { isUuid } from '../domain/ids.js'
+import { isUuid, type TenantId } from '../domain/ids.js'
 import { personEvent } from './events.js'
 import { beginFlow, nextStep, pathOf, reachOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
@@ -93,11 +94,17 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
 
     return {
       async read({ token }, { signal }) {
-        if (token === null) return { tag: 'none' }
-        const row = await database.system((tx) => seen(tx, token), { signal })
-        if (row === undefined || row.pending) return { tag: 'none' }
-        if (alwaysTwo && row.level < 2) return { tag: 'none' }
-        return { tag: 'open', session: sessionRecord(row) }
+        if (token === null) return { tag: 'none', tenantId: null }
+        return database.system(
+          async (tx) => {
+            const row = await seen(tx, token)
+            if (row !== undefined && !row.pending && (!alwaysTwo || row.level >= 2))
+              return { tag: 'open', session: sessionRecord(row) }
+            const tenantId = row?.tenantId ?? (await findSessionTenant(tx, sha256(token)))
+            return { tag: 'none', tenantId: (tenantId ?? null) as TenantId | null }
+          },
+          { signal },
+        )
       },
 
       demand(message, { signal }) {

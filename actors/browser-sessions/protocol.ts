@@ -30,7 +30,7 @@ import type { OrganizationRole } from '../domain/scopes.js'
 
 export type BrowserSessionsProtocol = {
   /** The session behind a cookie. `none` also while a second factor is still owed. */
-  read: Ask<{ token: string | null }, SessionOpen | { tag: 'none' }>
+  read: Ask<{ token: string | null }, SessionOpen | SessionNone>
   /** Met, or where to send the browser. See above. */
   demand: Ask<DemandSession, DemandMet | SignInNeeded>
   /** Signs out: ends the session and tells `auth.logout`. */
@@ -85,6 +85,12 @@ export type BrowserSession = {
 }
 
 export type SessionOpen = { readonly tag: 'open'; readonly session: BrowserSession }
+
+export type SessionNone = {
+  readonly tag: 'none'
+  /** Whose cookie it was: there its person signs in again. Null when nobody knows. */
+  readonly tenantId: TenantId | null
+}
 
 export type DemandSession = {
   /** The session cookie of the browser; null when it has none. */

@@ -2,6 +2,7 @@
 import type { AccountSeen } from '../../actors/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import { failurePage } from './error.js'
+import { INBOX_PAGE } from './inbox.js'
 import { renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
@@ -29,13 +30,22 @@ export function accountPage(
 
 /** Something of the account that is not there, or not any more. */
 export function accountPartGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
-  const { browser, requestId } = context
+  return partGone('/auth/account', context)
+}
+
+/** A request of the inbox that waits no longer, or never did for this person. */
+export function requestGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return partGone(INBOX_PAGE, context)
+}
+
+/** Whoever pressed a button did not mistype an address. */
+function partGone(path: string, { browser, requestId }: ReplyContext): PageAnswer {
   const html = failurePage({
     status: 404,
-    key: 'error.404',
+    key: 'account.gone',
     acceptLanguage: browser.languages,
     requestId,
-    link: { path: '/auth/account', key: 'common.continue' },
+    link: { path, key: 'common.continue' },
   })
   return { html }
 }

@@ -13,7 +13,7 @@ import {
 import type { BrowserSession } from '../../actors/browser-sessions/protocol.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import { INBOX_PAGE, inboxDecidedPage, inboxPage, nothingToGrantPage } from '../pages/inbox.js'
-import { accountPartGonePage } from '../pages/account.js'
+import { requestGonePage } from '../pages/account.js'
 import { presentedClient } from '../presented-client.js'
 import {
   choice,
@@ -274,7 +274,7 @@ const send = route(backchannel, 'answerInbox', {
   }),
   replies: {
     decided: page(200, inboxDecidedPage),
-    unknown_request: page(404, accountPartGonePage),
+    unknown_request: page(404, requestGonePage),
     nothing_to_grant: page(403, nothingToGrantPage),
     interaction: seeOther(({ location }: { location: string }) => ({ location })),
   },

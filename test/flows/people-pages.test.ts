@@ -2,7 +2,7 @@
 import test from 'ava'
 import { sql } from '../support/identity.js'
 import { openBrowser, type TestBrowser } from '../support/browser.js'
-import { bootstrapped, signIn } from '../support/person.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../support/person.js'
 import { testService } from '../support/service.js'
 
 const running = await testService()
@@ -142,4 +142,58 @@ test('a form field with NUL is a request that cannot be understood, on every pag
     [400, 400, 400, 400],
   )
   t.is((await browser.submit(invite, { name: 'A', email, password })).status, 303)
+})
+
+test('whose session ended signs in again where they were signed in', async (t) => {
+  const workspace = await fresh()
+  const elsewhere = await fresh()
+  const [browser, other] = [await browsing(t), await browsing(t)]
+  await signIn(browser, workspace)
+  const account = await other.follow(await signIn(other, workspace))
+  await other.submit(account, {}, '/auth/account/sessions/revoke-others')
+  const away = await browser.get('/auth/requests')
+  t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Frequests`)
+  const login = await browser.follow(away)
+  const back = await browser.submit(login, workspace)
+  t.is(back.location, '/auth/requests')
+
+  // Run out of itself, and asked for by a form.
+  await sql(
+    running.db.database,
+    `update browser_sessions set last_seen_at = last_seen_at - interval '1 day' where tenant_id = $1`,
+    [workspace.tenantId],
+  )
+  const sent = await browser.post('/auth/account/sessions/revoke-others', { csrf_token: 'old' })
+  t.is(sent.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
+
+  // Who never was anywhere, and who signed out.
+  const stranger = await browsing(t)
+  const nowhere = '/auth/login?return_to=%2Fauth%2Faccount'
+  t.is((await stranger.get('/auth/account')).location, nowhere)
+  const foreign = await stranger.follow(await signIn(stranger, elsewhere))
+  await stranger.submit(foreign, {}, '/auth/logout')
+  t.is((await stranger.get('/auth/account')).location, nowhere)
+})
+
+test('who owes a second factor and opens another page is led to their own tenant', async (t) => {
+  const workspace = await fresh()
+  const { browser: enrolled } = await enrolledBrowser(running, workspace)
+  t.teardown(() => enrolled.close())
+  const browser = await browsing(t)
+  t.regex((await signIn(browser, workspace)).location!, /^\/auth\/mfa\?/)
+  const away = await browser.get('/auth/account')
+  t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
+})
+
+test('a button for what ended meanwhile says so, and speaks of no address', async (t) => {
+  const workspace = await fresh()
+  const [browser, other] = [await browsing(t), await browsing(t)]
+  await signIn(other, workspace)
+  const account = await browser.follow(await signIn(browser, workspace))
+  const own = /\/sessions\/[0-9a-f-]{36}\//
+  t.is((await browser.submit(account, {}, own)).status, 303)
+  const again = await browser.submit(account, {}, own)
+  t.is(again.status, 404)
+  t.true(again.html.includes('This is not there any more'))
+  t.false(again.html.includes('There is nothing at this address'))
 })

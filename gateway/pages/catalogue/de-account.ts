@@ -25,6 +25,8 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
     'Mit jedem dieser Codes melden Sie sich einmal an, falls Sie Ihr Telefon verlieren. Sie werden nur dieses eine Mal gezeigt: Drucken Sie sie aus oder legen Sie sie in einen Passwortspeicher.',
   'codes.continue': 'Ich habe sie aufbewahrt, weiter',
   'account.title': 'Ihr Konto',
+  'account.gone':
+    'Das gibt es nicht mehr: Es wurde inzwischen beendet oder erledigt, oder es ist abgelaufen.',
   'account.tenant': 'bei {tenant}',
   'account.sessions': 'Wo Sie angemeldet sind',
   'account.session.this': 'Dieser Browser',

@@ -22,6 +22,7 @@ export const account = {
     'Each of these codes signs you in once if you lose your phone. They are shown this one time: print them or put them into a password manager.',
   'codes.continue': 'I have kept them, continue',
   'account.title': 'Your account',
+  'account.gone': 'This is not there any more: it ended, ran out or was dealt with meanwhile.',
   'account.tenant': 'at {tenant}',
   'account.sessions': 'Where you are signed in',
   'account.session.this': 'This browser',
