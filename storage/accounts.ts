@@ -72,6 +72,36 @@ export async function setEmailVerified(
   })
 }
 
+/**
+ * Takes away every way in that was set before anybody proved to read the mailbox of an account: password,
+ * passkeys, authenticator app, recovery codes, and other providers that know the person by another address. False
+ * when the address is confirmed.
+ */
+export async function forgetUnproved(
+  tx: Transaction,
+  accountId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'account.forget_unproved',
+    text: `with unproved as (
+             update accounts set password_hash = null, updated_at = $2
+             where id = $1 and not email_verified returning id, email_key),
+           passkeys_gone as (
+             delete from passkeys where account_id in (select id from unproved)),
+           apps_gone as (
+             delete from totp_factors where account_id in (select id from unproved)),
+           codes_gone as (
+             delete from recovery_codes where account_id in (select id from unproved)),
+           identities_gone as (
+             delete from upstream_identities i using unproved u
+             where i.account_id = u.id and (i.email is null or lower(i.email) <> u.email_key))
+           select from unproved`,
+    values: [accountId, now],
+  })
+  return rows.length === 1
+}
+
 /** Replaces the password of an account. */
 export async function setAccountPassword(
   tx: Transaction,

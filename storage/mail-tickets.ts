@@ -59,7 +59,10 @@ export type TicketFound = {
   readonly accountId: string
   readonly email: string
   readonly displayName: string
+  readonly emailVerified: boolean
   readonly hasPassword: boolean
+  /** A passkey or an authenticator app. */
+  readonly hasFactor: boolean
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
   readonly expiresAt: Date
@@ -73,7 +76,11 @@ const ALIVE = `t.used_at is null and t.attempts_left > 0 and t.expires_at > $3
                  and u.status = 'invited'))`
 const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
              a.id as "accountId", a.email, a.display_name as "displayName",
-             a.password_hash is not null as "hasPassword", t.flow_sha256 as "flowSha256",
+             a.email_verified as "emailVerified", a.password_hash is not null as "hasPassword",
+             exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from totp_factors f
+                 where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor",
+             t.flow_sha256 as "flowSha256",
              t.browser_sha256 as "browserSha256", t.expires_at as "expiresAt"`
 
 /** Looks at a link without using it: scanners of mail open every link there is. */

@@ -1,7 +1,8 @@
 /** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { setEmailVerified, setFirstPassword } from '../../storage/accounts.js'
-import { findTicket, useTicket } from '../../storage/mail-tickets.js'
+import { forgetUnproved, setEmailVerified, setFirstPassword } from '../../storage/accounts.js'
+import { appendAudit } from '../../storage/audit.js'
+import { findTicket, type TicketFound, useTicket } from '../../storage/mail-tickets.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
 import { acceptTenantUser } from '../../storage/tenant-users.js'
@@ -11,13 +12,24 @@ import { faceOf } from '../login/face.js'
 import { goneLink, readGoneLink } from '../login/gone.js'
 import { openSession } from '../login/session.js'
 import { choosePassword } from './choosing.js'
+import { endGivenOut } from './ending.js'
 import { type CredentialsTools } from './needs.js'
 import type { CredentialsProtocol, InvitationShown } from './protocol.js'
+import { personDid } from './records.js'
 
 type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
 type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
 
 const NAME_LENGTH_MAX = 120
+
+const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
+
+/**
+ * Whoever proved to read the mailbox before keeps what they sign in with. Whatever else opens an account was
+ * set by somebody who may read another one: anybody can make an account for an address. Accepting is what
+ * proves the mailbox, so it must not make the password of that somebody good here.
+ */
+const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
 
 export function invitationSteps(tools: CredentialsTools) {
   const { database, clock, random, passwords } = tools
@@ -30,9 +42,9 @@ export function invitationSteps(tools: CredentialsTools) {
     )
     if (ticket === undefined) return undefined
     const { tenantId, tenantName, tenantSettings } = ticket
-    const { email, displayName, hasPassword, expiresAt } = ticket
+    const { email, displayName, expiresAt } = ticket
     const tenant = faceOf(tenantId, tenantName, tenantSettings)
-    return { tenant, email, displayName, hasPassword, expiresAt }
+    return { tenant, email, displayName, isKnown: isKnown(ticket), expiresAt }
   }
 
   return {
@@ -53,7 +65,7 @@ export function invitationSteps(tools: CredentialsTools) {
       const displayName = message.displayName.trim().slice(0, NAME_LENGTH_MAX)
       const shown = { ...known, displayName }
       let phc: string | null = null
-      if (!known.hasPassword) {
+      if (!known.isKnown) {
         const chosen = await choosePassword(passwords, password, known.email, turn)
         if (chosen.tag === 'busy') return chosen
         if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
@@ -69,9 +81,21 @@ export function invitationSteps(tools: CredentialsTools) {
         // Before anything else: of an invitation that was taken back meanwhile nothing must come.
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
         if (user === undefined) return goneLink(tx, 'invitation', hash)
+        const unproved = phc !== null && (await forgetUnproved(tx, accountId, now))
+        if (unproved && hasWayIn(used)) {
+          const { address } = visitor
+          const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
+          await endGivenOut(tx, tools, ended, turn, now)
+          const { requestId } = turn
+          const type = 'account.password.reset'
+          const { sub } = user
+          appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        }
         await setEmailVerified(tx, accountId, now)
         const isFirst =
-          phc !== null && (await setFirstPassword(tx, accountId, phc, displayName, now))
+          phc !== null &&
+          (unproved || !isKnown(used)) &&
+          (await setFirstPassword(tx, accountId, phc, displayName, now))
         const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {

@@ -98,8 +98,8 @@ export type InvitationShown = {
   readonly tenant: PageTenant
   readonly email: string
   readonly displayName: string
-  /** The person has an account with a password already, and keeps it. */
-  readonly hasPassword: boolean
+  /** The person has an account whose address is confirmed, and signs in with what it has. */
+  readonly isKnown: boolean
   readonly expiresAt: Date
 }
 export type ChangeShown = { readonly tenant: PageTenant; readonly email: string }

@@ -115,12 +115,12 @@ export function invitationPage(
   shown: InvitationShown & { readonly tag: string },
   context: ReplyContext,
 ): PageAnswer {
-  const { tenant, email, displayName, hasPassword, expiresAt } = shown
+  const { tenant, email, displayName, isKnown, expiresAt } = shown
   const { time } = chooseLanguage(null, context.browser.languages, tenant.locale)
   return ofTenant('invitation', 'invitation.title', tenant, FAULTS[shown.tag] ?? null, context, {
     email,
     displayName,
-    hasPassword,
+    isKnown,
     until: time(expiresAt),
   })
 }
