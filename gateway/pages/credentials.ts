@@ -182,7 +182,7 @@ function rendered(
       ? {}
       : {
           error: { key: 'login.locked', field: null } as const,
-          errorValues: { minutes: Math.ceil(lockedSecs / 60) },
+          retryAfterSecs: lockedSecs,
         }
   const html = renderPage(
     template,

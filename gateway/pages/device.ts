@@ -39,9 +39,9 @@ export function deviceCodePage(
     }
     case 'guesses_spent': {
       const error = { key: 'device.spent', field: null } as const
-      const errorValues = { minutes: Math.ceil(shown.retryAfterSecs / 60) }
-      const html = renderPage('device-code', { ...frame, error, errorValues }, content)
-      return { html, headers: { 'retry-after': String(shown.retryAfterSecs) } }
+      const { retryAfterSecs } = shown
+      const html = renderPage('device-code', { ...frame, error, retryAfterSecs }, content)
+      return { html, headers: { 'retry-after': String(retryAfterSecs) } }
     }
   }
 }

@@ -15,6 +15,8 @@ export type Language = {
   readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
   /** A moment in UTC, as people of the language write it. */
   readonly time: (moment: Date) => string
+  /** A stretch of time in whole minutes, rounded up, with the word for them. */
+  readonly minutes: (secs: number) => string
   /** An amount in minor units, as people of the language write it. */
   readonly money: (amountMinor: number, currency: string) => string
 }
@@ -37,10 +39,13 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map(
 
 function languageOf(locale: Locale): Language {
   const catalogue = CATALOGUES[locale]!
+  const unit = { style: 'unit', unit: 'minute', unitDisplay: 'long' } as const
+  const minutes = new Intl.NumberFormat(locale, unit)
   return {
     locale,
     say: (key, values) => filledIn(catalogue[key], values),
     time: timeWriter(locale),
+    minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
     money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
   }
 }

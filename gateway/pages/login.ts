@@ -174,7 +174,7 @@ function flowAnswer(
     {
       ...frame,
       error: { key: 'login.locked', field: null },
-      errorValues: { minutes: Math.ceil(shown.retryAfterSecs / 60) },
+      retryAfterSecs: shown.retryAfterSecs,
     },
     { ...shared, invalid: false },
   )

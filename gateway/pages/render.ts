@@ -41,7 +41,8 @@ export type Frame = {
   readonly scripted?: boolean | undefined
   /** Where the browser goes on by itself at once: an own path or an https address. */
   readonly onward?: string | undefined
-  readonly errorValues?: Readonly<Record<string, string | number>> | undefined
+  /** How long to wait, where `error` says `{wait}`. */
+  readonly retryAfterSecs?: number | undefined
 }
 
 /**
@@ -55,7 +56,7 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, time }: Language = chooseLanguage(
+  const { locale, say, time, minutes }: Language = chooseLanguage(
     uiLocales,
     acceptLanguage,
     branding?.locale,
@@ -66,6 +67,7 @@ export function renderPage(
   return eta.render('@frame', {
     ...shared,
     page: template,
+    wait: minutes(frame.retryAfterSecs ?? 0),
     body,
     style: STYLE_PATH,
     script: frame.scripted === true ? PASSKEY_SCRIPT : null,

@@ -5,7 +5,7 @@ import { openBrowser, type TestBrowser } from '../support/browser.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../support/person.js'
 import { testService } from '../support/service.js'
 
-const running = await testService()
+const running = await testService({ environment: { SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60' } })
 test.after.always(() => running.end())
 
 const fresh = () => bootstrapped(running)
@@ -196,4 +196,19 @@ test('a button for what ended meanwhile says so, and speaks of no address', asyn
   t.is(again.status, 404)
   t.true(again.html.includes('This is not there any more'))
   t.false(again.html.includes('There is nothing at this address'))
+})
+
+test('a page says how long to wait, and one minute is one', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const wait = async (query: string) => {
+    const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}${query}`)
+    let answer = page
+    while (answer.status !== 429) {
+      answer = await browser.submit(page, { email: 'nobody@harbour.test', password: 'x' })
+    }
+    return answer.html
+  }
+  t.true((await wait('')).includes('Wait 1 minute, then try again.'))
+  t.true((await wait('&ui_locales=de')).includes('Warten Sie 1 Minute und'))
 })

@@ -36,8 +36,7 @@ export const de: Catalogue = {
   'login.password': 'Passwort',
   'login.submit': 'Anmelden',
   'login.wrong': 'E-Mail-Adresse und Passwort passen nicht zusammen.',
-  'login.locked':
-    'Zu viele Versuche. Warten Sie {minutes} Minuten und versuchen Sie es dann erneut.',
+  'login.locked': 'Zu viele Versuche. Warten Sie {wait} und versuchen Sie es dann erneut.',
 
   'login.mail.code': 'Code per E-Mail senden',
   'login.mail.link': 'Link per E-Mail senden',
@@ -205,8 +204,7 @@ export const de: Catalogue = {
   'device.continue': 'Weiter',
   'device.unknown':
     'Mit diesem Code wartet kein Gerät. Vielleicht ist er abgelaufen: Sehen Sie noch einmal auf das Gerät.',
-  'device.spent':
-    'Zu viele falsche Codes. Warten Sie {minutes} Minuten und versuchen Sie es dann erneut.',
+  'device.spent': 'Zu viele falsche Codes. Warten Sie {wait} und versuchen Sie es dann erneut.',
   'device.confirm.title': 'Dieses Gerät zulassen?',
   'device.confirm.lead': '{name} auf einem anderen Gerät möchte Zugriff auf Ihr Konto.',
   'device.confirm.code': 'Das Gerät muss genau diesen Code anzeigen:',

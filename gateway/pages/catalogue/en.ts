@@ -33,7 +33,7 @@ export const en = {
   'login.password': 'Password',
   'login.submit': 'Sign in',
   'login.wrong': 'This email address and password do not match.',
-  'login.locked': 'Too many attempts. Wait {minutes} minutes, then try again.',
+  'login.locked': 'Too many attempts. Wait {wait}, then try again.',
 
   'login.mail.code': 'Email me a code',
   'login.mail.link': 'Email me a link',
@@ -189,7 +189,7 @@ export const en = {
   'device.continue': 'Continue',
   'device.unknown':
     'There is no device waiting with this code. It may have expired: look at the device again.',
-  'device.spent': 'Too many wrong codes. Wait {minutes} minutes, then try again.',
+  'device.spent': 'Too many wrong codes. Wait {wait}, then try again.',
   'device.confirm.title': 'Allow this device?',
   'device.confirm.lead': '{name} on another device would like to have access to your account.',
   'device.confirm.code': 'The device must show exactly this code:',

@@ -43,3 +43,9 @@ for (const [own, uiLocales, accepted, locale] of [
     t.is(chooseLanguage(uiLocales, accepted, own).locale, locale)
   })
 }
+
+test('one minute is one, in every language', (t) => {
+  const said = (locale: string) => [1, 60, 61, 900].map(chooseLanguage(locale, undefined).minutes)
+  t.deepEqual(said('en'), ['1 minute', '1 minute', '2 minutes', '15 minutes'])
+  t.deepEqual(said('de'), ['1 Minute', '1 Minute', '2 Minuten', '15 Minuten'])
+})
