@@ -69,7 +69,11 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     return json.result
   }
 
-  /** The transfer, if this transaction made it; undefined where it has no receipt yet. */
+  /**
+   * Whether this transaction made the transfer; undefined where it has no receipt yet. The transfer of an
+   * authorization is what its token says next: one transaction may use many authorizations and pay us
+   * for one of them, which is not a payment by each.
+   */
   async function transferIn(transaction: string, payment: OnChain): Promise<boolean | undefined> {
     const receipt = (await call('eth_getTransactionReceipt', [transaction])) as {
       status?: unknown
@@ -77,8 +81,12 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     } | null
     if (receipt === null) return undefined
     if (receipt.status !== '0x1' || !Array.isArray(receipt.logs)) return false
-    const logs = receipt.logs.filter(isLog)
-    return logs.some((log) => isTransfer(log, payment)) && logs.some((log) => isUse(log, payment))
+    const ofToken = receipt.logs
+      .filter(isLog)
+      .filter(({ address }) => address.toLowerCase() === payment.asset.toLowerCase())
+    const used = ofToken.findIndex((log) => isUse(log, payment))
+    const next = used < 0 ? undefined : ofToken[used + 1]
+    return next !== undefined && isTransfer(next, payment)
   }
 
   /** The log that spent the authorization, or took it back. */

@@ -49,6 +49,14 @@ contract TestToken {
         emit Transfer(from, to, value);
     }
 
+    /// Several calls in one transaction, as a batching contract or account makes them.
+    function batch(bytes[] calldata calls) external {
+        for (uint256 i = 0; i < calls.length; i++) {
+            (bool ok,) = address(this).delegatecall(calls[i]);
+            require(ok, "a call of the batch failed");
+        }
+    }
+
     function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s) external {
         spend(authorizer, nonce, keccak256(abi.encode(CANCEL, authorizer, nonce)), v, r, s);
         emit AuthorizationCanceled(authorizer, nonce);
