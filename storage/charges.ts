@@ -218,6 +218,25 @@ export async function claimCharges(
   return rows
 }
 
+/**
+ * Has a worker ask the rails what became of the payments of a subscription that they were asked for and
+ * have not answered.
+ */
+export async function concludeChargesOf(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'charge.conclude_of_subscription',
+    text: `update charges set due_at = $3, updated_at = $3
+           where tenant_id = $1 and subscription_id = $2 and status = 'pending'
+             and rail is not null`,
+    values: [tenantId, subscriptionId, now],
+  })
+}
+
 /** The charge of a period of a subscription that is under way or paid. */
 export async function findPeriodCharge(
   tx: Transaction,

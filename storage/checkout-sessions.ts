@@ -108,6 +108,26 @@ export async function completeCheckout(
   })
 }
 
+/**
+ * open -> expired: nobody shall begin to pay for this subscription any more.
+ * @returns the charges of the pages that were closed.
+ */
+export async function closeCheckoutsOf(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ chargeId: string }>({
+    name: 'checkout_session.close_of_subscription',
+    text: `update checkout_sessions s set status = 'expired' from charges c
+           where c.tenant_id = $1 and c.subscription_id = $2
+             and s.tenant_id = c.tenant_id and s.charge_id = c.id and s.status = 'open'
+           returning s.charge_id as "chargeId"`,
+    values: [tenantId, subscriptionId],
+  })
+  return rows.map(({ chargeId }) => chargeId)
+}
+
 /** Sessions that ran out unpaid, marked expired; other workers take others. Crosses tenants. */
 export async function expireCheckouts(
   tx: Transaction,

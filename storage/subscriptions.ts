@@ -100,6 +100,21 @@ export async function findSubscription(
   return rows[0]
 }
 
+/** Locks a subscription to the end of the transaction. */
+export async function lockSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.lock',
+    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2
+           for no key update`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
 export async function listSubscriptions(
   tx: Transaction,
   tenantId: string,

@@ -6,13 +6,10 @@
 import type { Life } from '../../runtime/kernel/actor.js'
 import { type ChargeRow, findPeriodCharge } from '../../storage/charges.js'
 import { appendEvents } from '../../storage/outbox.js'
-import {
-  cancelSubscription,
-  findSubscription,
-  type SubscriptionRow,
-} from '../../storage/subscriptions.js'
+import { lockSubscription, type SubscriptionRow } from '../../storage/subscriptions.js'
 import { openCharge } from '../commerce/charges.js'
 import { railDesk } from '../commerce/desk.js'
+import { endSubscription } from '../commerce/subscription-end.js'
 import type { BillingNeeds } from './needs.js'
 
 export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
@@ -26,10 +23,12 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
     return database.tenant(
       tenantId,
       async (tx) => {
-        const now = await findSubscription(tx, tenantId, id)
+        // Who ends it meanwhile waits, and finds the charge.
+        const now = await lockSubscription(tx, tenantId, id)
         if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
         if (now.cancelAtPeriodEnd) {
-          await cancelSubscription(tx, tenantId, id, clock.now())
+          const { events } = await endSubscription(tx, means, tenantId, id)
+          appendEvents(tx, events)
           return
         }
         if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {

@@ -10,7 +10,7 @@ import {
   beginPeriod,
   cancelSubscription,
   fallBehind,
-  findSubscription,
+  lockSubscription,
   type SubscriptionRow,
 } from '../../storage/subscriptions.js'
 import { chargeFailed, chargePaid } from './charges.js'
@@ -34,6 +34,9 @@ export async function applyAnswer(
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
   const paid = answer.tag === 'taken'
+  // Before its charge, as whoever ends the subscription does (subscription-end.ts).
+  const subscription =
+    subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
   const told = paid
     ? await chargePaid(
         tx,
@@ -44,14 +47,11 @@ export async function applyAnswer(
     : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)
   if (told === undefined) return undefined
   await completeCheckout(tx, tenantId, chargeId)
-  if (subscriptionId !== null && period !== null) {
-    const subscription = await findSubscription(tx, tenantId, subscriptionId)
-    if (subscription !== undefined) {
-      const mandate = paid ? answer.mandate : null
-      await (paid
-        ? goOn(tx, means, subscription, period, rail, mandate)
-        : fallOff(tx, means, subscription, period))
-    }
+  if (subscription !== undefined && period !== null) {
+    const mandate = paid ? answer.mandate : null
+    await (paid
+      ? goOn(tx, means, subscription, period, rail, mandate)
+      : fallOff(tx, means, subscription, period))
   }
   if (!paid || answer.disputed === null) return told.events
   const disputed = await openDispute(tx, means, told.row, answer.disputed, requestId)

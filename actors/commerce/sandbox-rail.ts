@@ -11,6 +11,7 @@ import {
   type SandboxQuestion,
 } from '../../storage/sandbox-rail.js'
 import type { Database, Transaction } from '../../storage/sql.js'
+import { findTenant } from '../../storage/tenants.js'
 import type { ChargeOrder, DoneAnswer, OrderName, Rail, TakeAnswer } from './rail.js'
 
 export const SANDBOX_RAIL = 'sandbox'
@@ -21,6 +22,8 @@ export const SANDBOX_OUTCOMES = ['succeed', 'decline', 'dispute'] as const
 const REFUSED_ENDING = 13
 const DECLINED = 'card_declined'
 const NEVER_ASKED = 'abandoned'
+/** Of a sandbox that became production since: subscriptions and balances of its days remain. */
+const NOT_HERE = 'sandbox_only'
 
 export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {
   const { database, clock } = needs
@@ -33,7 +36,12 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
     return answerOnce(tx, { tenantId, amountMinor, currency, now: clock.now(), ...question })
   }
 
+  async function isSandbox(tx: Transaction, tenantId: string): Promise<boolean> {
+    return (await findTenant(tx, tenantId))?.environment === 'sandbox'
+  }
+
   async function outcomeOf(tx: Transaction, { tenantId, by }: ChargeOrder): Promise<string> {
+    if (!(await isSandbox(tx, tenantId))) return NOT_HERE
     if (by.tag === 'buyer') return by.instruction ?? 'succeed'
     return (await mandateOutcome(tx, tenantId, by.mandate)) ?? 'decline'
   }
@@ -86,7 +94,8 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
+          const there = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
+          const outcome = (await isSandbox(tx, order.tenantId)) ? there : NOT_HERE
           return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
         },
         { signal },

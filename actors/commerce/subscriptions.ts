@@ -1,11 +1,11 @@
 /** Subscriptions as merchants handle them. Renewals are done by the async plane. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendAudit } from '../../storage/audit.js'
+import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import { changeMandate } from '../../storage/sandbox-rail.js'
 import type { Transaction } from '../../storage/sql.js'
 import {
   cancelAtPeriodEnd,
-  cancelSubscription,
   findSubscription,
   listSubscriptions,
   renewNow,
@@ -26,16 +26,22 @@ import type {
 } from './protocol.js'
 import { listedOf, subscriptionOf } from './records.js'
 import { SANDBOX_RAIL } from './sandbox-rail.js'
+import { endSubscription } from './subscription-end.js'
 
 const UNKNOWN: Unknown = { tag: 'unknown' }
 
+/** A change that happened, and what is to be told of it beside the audit record. */
+type Done = { readonly row: SubscriptionRow; readonly events: readonly NewEvent[] }
+
 export function subscriptions({ database, clock, random }: CommerceNeeds) {
+  const means = { clock, random }
+
   /** Changes a subscription of the caller's tenant, and audits it. */
   async function change(
     { caller, id }: { readonly caller: Caller; readonly id: string },
     type: AuditOnlyType,
     turn: Turn,
-    work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<SubscriptionRow | NotOpen>,
+    work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<Done | NotOpen>,
     data: Readonly<Record<string, unknown>>,
   ): Promise<Changed<Subscription> | Unknown | NotOpen> {
     const { tenantId } = caller.principal
@@ -46,8 +52,9 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         const found = await findSubscription(tx, tenantId, id)
         if (found === undefined) return UNKNOWN
         const now = clock.now()
-        const row = await work(tx, found, now)
-        if ('tag' in row) return row
+        const done = await work(tx, found, now)
+        if ('tag' in done) return done
+        const { row, events } = done
         appendAudit(tx, [
           audited(caller, {
             id: random.uuid(),
@@ -59,6 +66,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
             data,
           }),
         ])
+        appendEvents(tx, events)
         return { tag: 'changed', row: subscriptionOf(row) }
       },
       { signal: turn.signal },
@@ -88,8 +96,9 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         'commerce.subscription.canceled',
         turn,
         async (tx, { tenantId, id }, now) => {
-          const end = message.atPeriodEnd ? cancelAtPeriodEnd : cancelSubscription
-          return (await end(tx, tenantId, id, now)) ?? ENDED
+          if (message.atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
+          const { row, events } = await endSubscription(tx, means, tenantId, id, turn.requestId)
+          return doneOf(row, events)
         },
         { at_period_end: message.atPeriodEnd },
       ),
@@ -102,7 +111,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         async (tx, { tenantId, id, rail, mandate }, now) => {
           if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
           await changeMandate(tx, tenantId, mandate, message.outcome)
-          return (await renewNow(tx, tenantId, id, now)) ?? ENDED
+          return doneOf(await renewNow(tx, tenantId, id, now))
         },
         { outcome: message.outcome },
       ),
@@ -113,6 +122,12 @@ const ENDED: NotOpen = {
   tag: 'not_open',
   detail: 'The subscription has not begun, or has ended.',
 }
+
+/** @param row undefined where the subscription was in no state for it. */
+function doneOf(row: SubscriptionRow | undefined, events: readonly NewEvent[] = []) {
+  return row === undefined ? ENDED : { row, events }
+}
+
 const NO_SANDBOX: NotOpen = {
   tag: 'not_open',
   detail: 'Only subscriptions of the sandbox rail have renewals that can be simulated.',

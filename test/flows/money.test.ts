@@ -277,6 +277,64 @@ test('a subscription whose first payment is declined never begins; what it needs
   t.is((await shop.api.post(path, undefined, away)).body['error'], 'redirect_host_not_allowed')
 })
 
+test('a subscription that is canceled before it began cannot be paid any more', async (t) => {
+  const shop = await fresh()
+  const opened = await subscribed(shop)
+  const id = String(opened['subscription_id'])
+  const ended = await shop.post(`subscriptions/${id}/cancel`, { at_period_end: false })
+  t.like(ended.body, { id, status: 'canceled' })
+  const page = await fetch(String(opened['checkout_url']))
+  t.is(page.status, 410)
+  t.like(await shop.charge(opened['charge_id']), {
+    status: 'failed',
+    failure_code: 'subscription_canceled',
+  })
+  const told = await sql<{ code: string }>(
+    running.db.database,
+    `select data ->> 'failure_code' as code from events
+     where tenant_id = $1 and type = 'commerce.payment.failed'`,
+    [shop.workspace.tenantId],
+  )
+  t.deepEqual(told, [{ code: 'subscription_canceled' }])
+  t.is((await shop.post(`subscriptions/${id}/cancel`, { at_period_end: false })).status, 409)
+})
+
+test('of those who pay a page and who cancel its subscription at once, money follows one', async (t) => {
+  const shop = await fresh()
+  for (let turn = 0; turn < 12; turn += 1) {
+    const opened = await subscribed(shop)
+    const at = `subscriptions/${String(opened['subscription_id'])}`
+    const [, ended] = await Promise.all([
+      shop.pay(opened['checkout_url']).catch(() => 'closed before it was shown'),
+      shop.post(`${at}/cancel`, { at_period_end: false }),
+    ])
+    t.is(ended.status, 200, JSON.stringify(ended.body))
+    const charge = await shop.chargeWhen(opened['charge_id'], ({ status }) => status !== 'pending')
+    t.regex(String(charge['status']), /^(succeeded|failed)$/)
+  }
+  t.deepEqual(await shop.sums(), EVEN)
+})
+
+test('what a sandbox had is worth nothing in production: no renewals, no payouts of it', async (t) => {
+  const shop = await fresh()
+  await shop.bought()
+  await shop.until('settlements', released(1))
+  const opened = await subscribed(shop)
+  await shop.pay(opened['checkout_url'])
+  const id = String(opened['subscription_id'])
+  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
+    shop.workspace.tenantId,
+  ])
+  await shop.post(`subscriptions/${id}/simulate-renewal`, { outcome: 'succeed' })
+  const renewals = (rows: Json[]) => rows.filter((one) => one['failure_code'] === 'sandbox_only')
+  const charges = await shop.until('charges', (rows) => renewals(rows).length === 1)
+  t.is(charges.filter(({ status }) => status === 'succeeded').length, 2, 'of the sandbox alone')
+  t.is((await shop.post('payouts', { rail: 'sandbox', currency: 'USD' })).status, 201)
+  const [payout] = await shop.until('payouts', ([one]) => one?.['status'] === 'failed')
+  t.is(payout?.['failure_code'], 'sandbox_only')
+  t.deepEqual(await shop.sums(), EVEN)
+})
+
 test('what could not be booked is not taken: the page says so, and the merchant keeps what it has', async (t) => {
   const { checkout, pay, charge, bought, workspace, price, until } = await fresh()
   await bought()

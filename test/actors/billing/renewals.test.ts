@@ -192,3 +192,28 @@ test('periods are counted from the anchor: months end on their last day and find
     ),
   )
 })
+
+test.serial('what a rail did not answer is not left open when its subscription ends', async (t) => {
+  for (const mishap of ['before', 'after'] as const) {
+    let next: Mishap = mishap
+    for (const atPeriodEnd of [false, true]) {
+      next = mishap
+      const till = await subscribed(() => next)
+      const { clock, worker, commerce, read, charges, tenantId, id } = till
+      const round = worker()
+      clock.advance(DAY_MS)
+      await round()
+      t.is((await charges()).filter(({ status }) => status === 'pending').length, 1)
+      next = 'none'
+      await commerce.ask('cancelSubscription', { caller: callerIn(tenantId), id, atPeriodEnd })
+      clock.advance(61_000)
+      await round()
+      await round()
+      t.like(await read(), { status: 'canceled', period: 1 })
+      // Newest first.
+      const [renewed] = await charges()
+      // What the rail took is told; what it never heard of is never taken.
+      t.is(renewed?.status, mishap === 'after' ? 'succeeded' : 'failed')
+    }
+  }
+})
