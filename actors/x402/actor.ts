@@ -8,6 +8,7 @@ import {
   type OfferRow,
   type PaymentLinkRow,
 } from '../../storage/products.js'
+import { findTenant } from '../../storage/tenants.js'
 import type { X402PaymentRow } from '../../storage/x402-payments.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { v1NetworkOf } from './assets.js'
@@ -60,7 +61,12 @@ export function x402Pool(processors: number): PoolOptions {
   }
 }
 
-type Found = { readonly link: PaymentLinkRow; readonly price: OfferRow }
+type Found = {
+  readonly link: PaymentLinkRow
+  readonly price: OfferRow
+  /** Whether the tenant may sell. */
+  readonly isOpen: boolean
+}
 type Sale = Omit<Purchase, 'offer' | 'proof'> & { readonly offers: readonly Offer[] }
 
 export const x402Actor = defineActor<X402Protocol, X402Needs>({
@@ -91,20 +97,21 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
           const link = await findPaymentLink(tx, linkToken)
           if (link === undefined) return undefined
           const price = await findOffer(tx, link.priceId)
-          return price && { link, price }
+          const tenant = await findTenant(tx, link.tenantId)
+          return price && { link, price, isOpen: tenant?.status === 'active' }
         },
         { signal },
       )
     }
 
     /** What an order is about. */
-    function saleOf({ link, price }: Found, order: X402Order): Sale | OrderFault {
+    function saleOf({ link, price, isOpen }: Found, order: X402Order): Sale | OrderFault {
       const { linkToken, buyerCountry, buyerRegion } = order
       const { tenantId, quantity, metadata, x402: terms } = link
       const { currency, productId } = price
       const amountMinor = price.amountMinor * quantity
       // What is paid again and again cannot be authorized once.
-      const isForSale = link.active && price.active && price.productActive
+      const isForSale = isOpen && link.active && price.active && price.productActive
       if (!isForSale || price.interval !== null || amountMinor > AMOUNT_MINOR_MAX) return UNKNOWN
       const offers = offersOf(
         terms && {

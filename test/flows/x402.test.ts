@@ -4,6 +4,7 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import { findCharge } from '../../storage/charges.js'
 import { activatePaymentLink } from '../../storage/products.js'
 import { NETWORK, newAccount, TOKEN_NAME } from '../support/chain.js'
+import { sql } from '../support/identity.js'
 import { merchantIn } from '../support/merchant.js'
 import { callAt, type Json } from '../support/tenant-agent.js'
 import {
@@ -151,6 +152,20 @@ test('inactive links, repeated prices and foreign currencies are not payable', a
   t.is((await shop.get(await shop.link({ x402: { network: NETWORK } }))).status, 404)
   const x402 = { network: 'eip155:1', pay_to: newAccount().address }
   t.is((await shop.get(await shop.link({ x402 }))).status, 404)
+})
+
+test('the links of a suspended tenant are not payable', async (t) => {
+  const { database } = shop.running.db
+  const { tenantId, priceId } = await merchantIn(database)
+  const link = await shop.link({ tenantId, priceId })
+  const who = await shop.buyer(2)
+  const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
+  t.is((await shop.post(link, proof)).status, 200)
+  await sql(database, `update tenants set status = 'suspended' where id = $1`, [tenantId])
+  t.is((await shop.get(link)).status, 404)
+  t.is((await shop.post(link, other)).status, 404)
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+  t.is((await shop.post(link, proof)).status, 200, 'who has paid hears it again')
 })
 
 test('country and region of the buyer are needed', async (t) => {
