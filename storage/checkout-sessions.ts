@@ -120,7 +120,7 @@ export async function closeCheckoutsOf(
   const { rows } = await tx.query<{ chargeId: string }>({
     name: 'checkout_session.close_of_subscription',
     text: `update checkout_sessions s set status = 'expired' from charges c
-           where c.tenant_id = $1 and c.subscription_id = $2
+           where c.tenant_id = $1 and c.subscription_id = $2 and c.status = 'pending'
              and s.tenant_id = c.tenant_id and s.charge_id = c.id and s.status = 'open'
            returning s.charge_id as "chargeId"`,
     values: [tenantId, subscriptionId],

@@ -135,6 +135,7 @@ export const settlementRoutes: readonly Route[] = [
     path: `${AT}/subscriptions/{id}/cancel`,
     operationId: 'cancelSubscription',
     summary: 'Let a subscription end with its period, or at once',
+    description: 'At once: a page of it that was not paid yet is closed, too.',
     params: named,
     body: json(
       z.object({ at_period_end: z.boolean().default(true) }).meta({ id: 'CancelSubscription' }),
