@@ -13,11 +13,20 @@ export type AgentPlace = {
   readonly createdAt: Date
   /** Suspended by the tenant, at home elsewhere. */
   readonly suspendedHere: boolean
+  /** Stored with it. */
+  readonly scopes: readonly string[]
+  /** It owns an organization, and with it all that can be held in the tenants of that. */
+  readonly owner: boolean
+  /** The tenant that asks is the control plane, where a token of an organization is a bound one. */
+  readonly seenFromControlPlane: boolean
 }
 
 const PLACE = `a.id, a.tenant_id as "homeTenantId", a.created_at as "createdAt",
   exists (select from agent_suspensions x where x.tenant_id = $1 and x.agent_id = a.id)
-    as "suspendedHere"`
+    as "suspendedHere", a.scopes, exists (select from organization_members o
+    where o.member_type = 'agent' and o.member_id = a.id and o.role = 'owner') as owner,
+  exists (select from tenants p where p.id = $1 and p.organization_id is null)
+    as "seenFromControlPlane"`
 
 /** At home in the tenant, or a member of its organization. */
 const SEEN = `(a.tenant_id = $1 or a.id in (

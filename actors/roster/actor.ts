@@ -214,9 +214,10 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
           const fault = scopesFault(scopes, held, row?.controlPlane ?? false)
           if (fault !== undefined) return fault
           const before = (await setAgentScopes(tx, found.id, scopes, clock.now())) ?? []
-          // What is taken away ends now, not when the refresh tokens do.
+          // What is taken away ends now, not when the refresh tokens do: also in tenants where the
+          // agent is a member and holds what is stored.
           if (before.some((scope) => !scopes.includes(scope))) {
-            const of = { agentId: found.id, tenantId: found.homeTenantId, fingerprint: null }
+            const of = { agentId: found.id, tenantId: null, fingerprint: null }
             await endAgentSessions(tx, of, 'scopes_narrowed', clock.now())
           }
           await tell(tx, message, 'admin.agent.updated', { scopes, scopes_before: before }, turn)

@@ -26,7 +26,7 @@ import { delegationRevoked } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import type { RosterNeeds } from './needs.js'
 import type { AddKey, KeyChanged, KeyUnchanged, OneKey, RosterProtocol } from './protocol.js'
-import { isItself, judgeDeprecation, judgeRevocation, keyAuthority } from './rules.js'
+import { isItself, judgeDeprecation, judgeRevocation, keyAuthority, scopesBeyond } from './rules.js'
 
 /** Keys that are not revoked, per agent. */
 const KEYS_MAX = 20
@@ -42,7 +42,7 @@ export async function authorized(tx: Transaction, caller: Caller, agentId: strin
   if (place === undefined) return UNKNOWN_AGENT
   const authority = keyAuthority(principal, place)
   return authority === 'granted'
-    ? { tag: 'granted' as const, homeTenantId: place.homeTenantId }
+    ? { tag: 'granted' as const, homeTenantId: place.homeTenantId, place }
     : { tag: authority }
 }
 
@@ -118,6 +118,8 @@ export function agentKeys(needs: RosterNeeds) {
       const { signal } = turn
       const granted = await database.system((tx) => authorized(tx, caller, agentId), { signal })
       if (granted.tag !== 'granted') return granted
+      const beyond = scopesBeyond(caller.principal, granted.place)
+      if (beyond.length > 0) return { tag: 'beyond_caller', scopes: beyond }
       const { homeTenantId: tenantId } = granted
       const verdict = await pow.ask(
         'verifyOwnership',

@@ -65,6 +65,8 @@ export type KeyRefused =
   | { readonly tag: 'invalid_ownership_proof'; readonly detail: string }
   | { readonly tag: 'fingerprint_known' }
   | { readonly tag: 'too_many_keys'; readonly most: number }
+  /** The agent may have more than the caller, who could log in as it. */
+  | { readonly tag: 'beyond_caller'; readonly scopes: readonly string[] }
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
@@ -89,7 +91,7 @@ export type AnchorUnchanged =
   | MayNotManage
   | AtHomeElsewhere
   | { readonly tag: 'last_active_anchor' }
-/** Neither the agent itself with a direct token nor a holder of agents:manage. */
-export type MayNotManage = { readonly tag: 'may_not_manage' }
+/** Neither the agent itself with a direct token nor a holder of agents:manage; or a token for one organization. */
+export type MayNotManage = { readonly tag: 'may_not_manage' } | { readonly tag: 'bound_token' }
 
 export const roster = address<RosterProtocol>('roster', ['list', 'read'])

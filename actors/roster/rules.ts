@@ -9,14 +9,31 @@ export function isItself(principal: Principal, agentId: string): boolean {
   return principal.subjectType === 'agent' && principal.subject === agentId && isDirect(principal)
 }
 
-/** Whether keys may be changed: by the agent, or by those who look after its home. */
+/**
+ * Whether keys may be changed: by the agent, or by those who look after its home. A token bound to one
+ * organization does not become one of all of them by way of a new key.
+ */
 export function keyAuthority(
   principal: Principal,
-  place: Pick<AgentPlace, 'id' | 'homeTenantId'>,
-): 'granted' | 'may_not_manage' | 'at_home_elsewhere' {
+  place: Pick<AgentPlace, 'id' | 'homeTenantId' | 'seenFromControlPlane'>,
+): 'granted' | 'may_not_manage' | 'at_home_elsewhere' | 'bound_token' {
+  if (place.seenFromControlPlane && principal.organizationId !== null) return 'bound_token'
   if (isItself(principal, place.id)) return 'granted'
   if (!principal.scopes.includes('agents:manage')) return 'may_not_manage'
   return place.homeTenantId === principal.tenantId ? 'granted' : 'at_home_elsewhere'
+}
+
+/**
+ * What the agent may have and the caller does not hold. Whoever adds a key to an agent can log in as
+ * it: but for the agent itself, nobody adds one to an agent that may do more.
+ */
+export function scopesBeyond(
+  principal: Principal,
+  { id, scopes, owner }: Pick<AgentPlace, 'id' | 'scopes' | 'owner'>,
+): readonly string[] {
+  if (isItself(principal, id)) return []
+  const held = owner ? [...new Set([...TENANT_SCOPES, ...scopes])] : scopes
+  return held.filter((scope) => !principal.scopes.includes(scope))
 }
 
 /** Nobody gives what it does not have, nor what means nothing in the agent's home. */

@@ -40,10 +40,14 @@ const mayNotManage = problem(403, 'insufficient-scope', {
   detail: 'Keys and anchors are changed by the agent itself or with the scope agents:manage.',
   headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="agents:manage"' },
 })
+const boundToken = problem(403, 'forbidden', {
+  detail: 'Keys and anchors are not changed with a token that is bound to an organization.',
+})
 const keyRefusals = {
   unknown_agent: unknownAgent,
   unknown_key: problem(404, 'not-found', { detail: 'The agent has no such key.' }),
   may_not_manage: mayNotManage,
+  bound_token: boundToken,
   at_home_elsewhere: elsewhere,
   key_revoked: problem(409, 'conflict', { detail: 'The key is revoked, which is final.' }),
 }
@@ -63,6 +67,18 @@ const NewKey = z
       }),
   })
   .meta({ id: 'NewAgentKey' })
+
+const beyondCaller = (what: string) =>
+  problem<{ scopes: readonly string[] }, 'insufficient-scope'>(
+    403,
+    'insufficient-scope',
+    ({ scopes }) => ({
+      detail: `${what}: ${scopes.join(' ')}.`,
+      headers: {
+        'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
+      },
+    }),
+  )
 
 const AgentChange = z
   .object({
@@ -136,12 +152,7 @@ export const rosterRoutes: readonly Route[] = [
         detail: `Not scopes of an agent of this tenant: ${scopes.join(' ')}.`,
         errors: [{ pointer: '#/scopes', detail: 'holds unknown scopes' }],
       })),
-      beyond_caller: problem(403, 'insufficient-scope', ({ scopes }) => ({
-        detail: `An agent cannot be given scopes that the caller does not hold: ${scopes.join(' ')}.`,
-        headers: {
-          'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
-        },
-      })),
+      beyond_caller: beyondCaller('An agent cannot be given scopes that the caller does not hold'),
     },
   }),
   route(roster, 'remove', {
@@ -208,7 +219,9 @@ export const rosterRoutes: readonly Route[] = [
     path: `${PATH}/keys`,
     operationId: 'addAgentKey',
     summary: 'Add a key to an agent',
-    description: 'For the agent itself, with any direct token of its own, or with agents:manage.',
+    description:
+      'For the agent itself, with any direct token of its own, or with agents:manage and every scope ' +
+      'that the agent may have.',
     tags: TAGS,
     exposure: 'internal',
     security: anybody,
@@ -232,6 +245,7 @@ export const rosterRoutes: readonly Route[] = [
       ),
       unknown_agent: unknownAgent,
       may_not_manage: mayNotManage,
+      bound_token: boundToken,
       at_home_elsewhere: elsewhere,
       invalid_registration: startRefusals.invalid_registration,
       invalid_ownership_proof: startRefusals.invalid_ownership_proof,
@@ -239,6 +253,7 @@ export const rosterRoutes: readonly Route[] = [
       too_many_keys: problem(409, 'conflict', ({ most }) => ({
         detail: `The agent has ${most} keys that are not revoked, which is the most it may have.`,
       })),
+      beyond_caller: beyondCaller('The agent may have scopes that the caller does not hold'),
       ...idempotencyRefusals,
     },
   }),
@@ -309,6 +324,7 @@ export const rosterRoutes: readonly Route[] = [
       unknown_agent: unknownAgent,
       unknown_anchor: problem(404, 'not-found', { detail: 'The agent has no such anchor.' }),
       may_not_manage: mayNotManage,
+      bound_token: boundToken,
       at_home_elsewhere: elsewhere,
       last_active_anchor: problem(409, 'conflict', {
         detail: "This is the agent's last active anchor, by which it is known. Add a key first.",
