@@ -315,6 +315,33 @@ export async function denyBackchannelRequest(
   return rowCount === 1
 }
 
+/** Whose approvals are meant: one person in one tenant, or an account in all of them. */
+export type ApprovalsOf =
+  | { readonly tenantId: string; readonly subject: string }
+  | { readonly accountId: string }
+
+/**
+ * approved -> denied: what a person allowed and nobody has fetched ends with what it rested on. Waits
+ * for those that are being fetched.
+ */
+export async function endBackchannelApprovals(
+  tx: Transaction,
+  of: ApprovalsOf,
+  now: Date,
+): Promise<void> {
+  const [tenantId, subject, accountId] =
+    'accountId' in of ? [null, null, of.accountId] : [of.tenantId, of.subject, null]
+  await tx.query({
+    name: 'backchannel_request.end_approvals',
+    text: `update backchannel_requests r set status = 'denied'
+           from tenant_users u
+           where (u.account_id = $3 or (u.tenant_id = $1 and u.sub = $2))
+             and r.tenant_id = u.tenant_id and r.subject = u.sub and r.status = 'approved'
+             and r.expires_at > $4`,
+    values: [tenantId, subject, accountId, now],
+  })
+}
+
 /** Removes up to `limit` requests that ended before `before`: a poll after that is of an unknown one. */
 export async function removeEndedBackchannelRequests(
   tx: Transaction,

@@ -1,4 +1,5 @@
 /** Sessions of people's browsers. Only the hash of a cookie is kept. */
+import { endBackchannelApprovals } from './backchannel-requests.js'
 import type { Transaction } from './sql.js'
 
 export type NewBrowserSession = {
@@ -67,8 +68,6 @@ export type BrowserSessionRow = {
   readonly emailVerified: boolean
   readonly displayName: string
   readonly roles: readonly string[]
-  /** In the organization of the tenant; null when the person is no member. */
-  readonly organizationRole: 'owner' | 'admin' | 'member' | null
   readonly level: 1 | 2 | 3
   readonly pending: boolean
   readonly confined: boolean
@@ -96,7 +95,7 @@ export async function findBrowserSession(
     text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
              s.account_id as "accountId", u.id as "tenantUserId", u.sub, a.email,
              a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
-             m.role as "organizationRole", s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
+             s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
              s.password_at as "passwordAt", s.created_at as "createdAt",
              s.last_seen_at as "lastSeenAt", s.idle_secs as "idleSecs", s.expires_at as "expiresAt"
            from browser_sessions s
@@ -104,8 +103,6 @@ export async function findBrowserSession(
              join tenants t on t.id = s.tenant_id and t.status = 'active'
              join tenant_users u on u.tenant_id = s.tenant_id and u.account_id = s.account_id
                and u.status = 'active'
-             left join organization_members m on m.organization_id = t.organization_id
-               and m.member_type = 'account' and m.member_id = s.account_id
            where s.token_sha256 = $1 and s.ended_at is null and s.expires_at > $2
              and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
              and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
@@ -288,8 +285,8 @@ export async function renewBrowserSession(
 }
 
 /**
- * Ends whatever an account has open in any tenant, browsers and tokens, but for the browser session
- * that is named.
+ * Ends whatever an account has open in any tenant, browsers, tokens and what it allowed devices and by
+ * CIBA that nobody has fetched, but for the browser session that is named.
  */
 export async function endAccountSessions(
   tx: Transaction,
@@ -298,17 +295,22 @@ export async function endAccountSessions(
   reason: string,
   now: Date,
 ): Promise<void> {
-  await tx.query({
-    name: 'browser_session.end_of_account',
-    text: `with browsers as (
-             update browser_sessions b set ended_at = $4, ended_reason = $3
-             from tenant_users m
-             where m.account_id = $1 and b.tenant_id = m.tenant_id and b.account_id = $1
-               and b.ended_at is null and b.id is distinct from $2::uuid)
-           update sessions s set ended_at = $4, ended_reason = $3
-           from tenant_users u
-           where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
-             and s.subject_type = 'human' and s.ended_at is null`,
-    values: [accountId, exceptId, reason, now],
-  })
+  const sessions = () =>
+    tx.query({
+      name: 'browser_session.end_of_account',
+      text: `with browsers as (
+               update browser_sessions b set ended_at = $4, ended_reason = $3
+               from tenant_users m
+               where m.account_id = $1 and b.tenant_id = m.tenant_id and b.account_id = $1
+                 and b.ended_at is null and b.id is distinct from $2::uuid)
+             update sessions s set ended_at = $4, ended_reason = $3
+             from tenant_users u
+             where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
+               and s.subject_type = 'human' and s.ended_at is null`,
+      values: [accountId, exceptId, reason, now],
+    })
+  await sessions()
+  await endBackchannelApprovals(tx, { accountId }, now)
+  // Those of approvals that were being fetched meanwhile.
+  await sessions()
 }

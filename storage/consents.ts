@@ -61,7 +61,8 @@ export async function listConsents(
 }
 
 /**
- * Takes a consent back, with every grant that rests on it.
+ * Takes a consent back, with every grant that rests on it, those included that the application was
+ * about to fetch: codes, and what was allowed on another screen.
  * @returns the families that ended; undefined when there was no consent.
  */
 export async function withdrawConsent(
@@ -69,19 +70,31 @@ export async function withdrawConsent(
   { tenantId, subject, clientId }: ConsentKey,
   now: Date,
 ): Promise<string[] | undefined> {
-  const { rows } = await tx.query<{ known: boolean; families: string[] }>({
+  const given = [tenantId, subject, clientId, now]
+  // Waits for whatever is being fetched just now, so that the next statement sees what came of it.
+  const { rows: known } = await tx.query<{ known: boolean }>({
     name: 'consent.withdraw',
     text: `with gone as (
              delete from consents where tenant_id = $1 and subject = $2 and client_id = $3
              returning 1),
-           ended as (
-             update refresh_families set revoked_at = $4, revoked_reason = 'consent_withdrawn'
-             where tenant_id = $1 and subject = $2 and client_id = $3 and revoked_at is null
-               and exists (select from gone)
-             returning id)
-           select exists (select from gone) as known,
-             array(select id::text from ended) as families`,
-    values: [tenantId, subject, clientId, now],
+           codes as (
+             delete from authorization_codes
+             where tenant_id = $1 and subject = $2 and client_id = $3 and redeemed_at is null
+               and expires_at > $4 and exists (select from gone)),
+           approvals as (
+             update backchannel_requests set status = 'denied'
+             where tenant_id = $1 and subject = $2 and client_id = $3 and status = 'approved'
+               and expires_at > $4 and exists (select from gone))
+           select exists (select from gone) as known`,
+    values: given,
   })
-  return rows[0]!.known ? rows[0]!.families : undefined
+  if (!known[0]!.known) return undefined
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'consent.withdraw_families',
+    text: `update refresh_families set revoked_at = $4, revoked_reason = 'consent_withdrawn'
+           where tenant_id = $1 and subject = $2 and client_id = $3 and revoked_at is null
+           returning id::text as id`,
+    values: given,
+  })
+  return rows.map(({ id }) => id)
 }

@@ -111,6 +111,29 @@ export async function openPersonSession(
   return rows[0]!.opened
 }
 
+/**
+ * Whether the session that somebody decides in is open, and keeps it so until the transaction ends:
+ * whoever ends it waits, and then sees what was decided. @param id of a browser session or of tokens.
+ */
+export async function holdOpenSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ open: boolean }>({
+    name: 'session.hold_open',
+    text: `with browser as materialized (
+             select from browser_sessions
+             where tenant_id = $1 and id = $2 and ended_at is null for share),
+           tokens as materialized (
+             select from sessions
+             where tenant_id = $1 and id = $2 and ended_at is null for share)
+           select exists (select from browser) or exists (select from tokens) as open`,
+    values: [tenantId, id],
+  })
+  return rows[0]!.open
+}
+
 /** Whoever a token speaks for, as far as a token of theirs may still be used. */
 export type Standing = {
   /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */

@@ -3,6 +3,7 @@
  * it is global, so whatever shows or changes both crosses tenants and names the tenant itself.
  */
 import { lookedUp } from './email-keys.js'
+import { endBackchannelApprovals } from './backchannel-requests.js'
 import type { Transaction } from './sql.js'
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
@@ -115,6 +116,16 @@ export async function findTenantUser(
     values: [tenantId, id],
   })
   return rows[0]
+}
+
+/** Keeps others from changing the user until the transaction ends. */
+export async function holdTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'tenant_user.hold',
+    // Rows that refer to the user may come to be meanwhile.
+    text: 'select from tenant_users where tenant_id = $1 and id = $2 for no key update',
+    values: [tenantId, id],
+  })
 }
 
 /** What a tenant has to do with an account already. */
@@ -230,23 +241,31 @@ export async function removeTenantUser(
   return rowCount === 1
 }
 
-/** Ends what a human has open in a tenant: tokens and browsers, not what they allowed agents. */
+/**
+ * Ends what a human has open in a tenant: browsers, tokens, and what they allowed devices and by CIBA
+ * that nobody has fetched; not what they allowed agents.
+ */
 export async function endHumanSessions(
   tx: Transaction,
   { tenantId, sub, accountId }: Pick<TenantUserRow, 'tenantId' | 'sub' | 'accountId'>,
   reason: string,
   now: Date,
 ): Promise<void> {
-  await tx.query({
-    name: 'session.end_of_human',
-    text: `with browsers as (
-             update browser_sessions set ended_at = $5, ended_reason = $4
-             where tenant_id = $1 and account_id = $3 and ended_at is null)
-           update sessions set ended_at = $5, ended_reason = $4
-           where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
-             and ended_at is null`,
-    values: [tenantId, sub, accountId, reason, now],
-  })
+  const sessions = () =>
+    tx.query({
+      name: 'session.end_of_human',
+      text: `with browsers as (
+               update browser_sessions set ended_at = $5, ended_reason = $4
+               where tenant_id = $1 and account_id = $3 and ended_at is null)
+             update sessions set ended_at = $5, ended_reason = $4
+             where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
+               and ended_at is null`,
+      values: [tenantId, sub, accountId, reason, now],
+    })
+  await sessions()
+  await endBackchannelApprovals(tx, { tenantId, subject: sub }, now)
+  // Those of approvals that were being fetched meanwhile.
+  await sessions()
 }
 
 /** How many active fixture users a tenant has. */
@@ -305,31 +324,20 @@ export async function findPerson(
   return rows[0]
 }
 
-/** What gives a person their role in a tenant; the account and the membership are both active. */
-export type PersonRoles = {
-  readonly roles: readonly string[]
-  /** In the organization of the tenant; null when the person is no member. */
-  readonly organizationRole: 'owner' | 'admin' | 'member' | null
-}
-
-/** The roles of an active person. Accounts and organizations belong to no tenant: it crosses tenants. */
+/** The roles in a tenant of an active person. Accounts belong to no tenant: it crosses tenants. */
 export async function findPersonRoles(
   tx: Transaction,
   tenantId: string,
   sub: string,
-): Promise<PersonRoles | undefined> {
-  const { rows } = await tx.query<PersonRoles>({
+): Promise<readonly string[] | undefined> {
+  const { rows } = await tx.query<{ roles: string[] }>({
     name: 'tenant_user.person_roles',
-    text: `select u.roles, m.role as "organizationRole"
-           from tenant_users u
-             join accounts a on a.id = u.account_id and a.status = 'active'
-             join tenants t on t.id = u.tenant_id
-             left join organization_members m on m.organization_id = t.organization_id
-               and m.member_type = 'account' and m.member_id = u.account_id
+    text: `select u.roles
+           from tenant_users u join accounts a on a.id = u.account_id and a.status = 'active'
            where u.tenant_id = $1 and u.sub = $2 and u.status = 'active'`,
     values: [tenantId, sub],
   })
-  return rows[0]
+  return rows[0]?.roles
 }
 
 /** invited -> active; undefined when the user is not invited any more. */

@@ -11,6 +11,7 @@ import {
   type PendingRequest,
 } from '../../storage/backchannel-requests.js'
 import { rememberConsent } from '../../storage/consents.js'
+import { holdOpenSession } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import type { AuditOnlyType } from '../domain/audit.js'
 import { HUMAN_SCOPES, type OrganizationRole } from '../domain/scopes.js'
@@ -25,6 +26,8 @@ export type DecisionNeeds = {
 
 /** Who decides, and how surely it is them. */
 export type Decider = {
+  /** The session that they decide in. */
+  readonly id: string
   readonly sub: string
   readonly role: OrganizationRole
   readonly organizationId: string | null
@@ -58,7 +61,7 @@ export type Deciding = {
   readonly address: string | null
 }
 
-/** False where somebody decided before, or the time ran out. */
+/** False where somebody decided before, or the time or the session ran out. */
 export async function decide(
   { database, clock, random, issuer }: DecisionNeeds,
   { kind, request, client, decider, scopes, address }: Deciding,
@@ -71,6 +74,8 @@ export async function decide(
   return database.tenant(
     tenantId,
     async (tx) => {
+      // What the person may give was read from their session: it is over when that is.
+      if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
       const done =
         scopes === null
           ? await denyBackchannelRequest(tx, named)

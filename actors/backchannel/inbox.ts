@@ -114,7 +114,7 @@ export async function decideInInbox(
   return { tag: 'decided', approved: approve, clientName: client.name }
 }
 
-/** Null when the person behind a token is not one of the tenant any more. */
+/** Null when the person behind a token is not one of the tenant any more, or has no session. */
 async function answererOf(
   { database }: InboxNeeds,
   person: InboxPerson,
@@ -122,16 +122,18 @@ async function answererOf(
 ): Promise<Answerer | null> {
   if (person.by === 'session') return person.session
   const { principal } = person
-  const { tenantId, subject: sub, organizationId, authTimeSecs } = principal
-  // Roles come from the account and the organization, which belong to no tenant.
+  const { tenantId, subject: sub, sessionId: id, organizationId, authTimeSecs } = principal
+  if (id === null) return null
+  // Whether the account is active is nobody's own: it crosses tenants.
   const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), {
     signal: turn.signal,
   })
   if (roles === undefined) return null
   return {
+    id,
     tenantId,
     sub,
-    role: highestRole([...roles.roles, roles.organizationRole]),
+    role: highestRole(roles),
     organizationId,
     level: levelIn(principal),
     amr: principal.amr ?? [],

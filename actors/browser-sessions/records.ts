@@ -16,7 +16,7 @@ export function sessionRecord(row: BrowserSessionRow): BrowserSession {
     emailVerified: row.emailVerified,
     displayName: row.displayName,
     roles: row.roles,
-    role: highestRole([...row.roles, row.organizationRole]),
+    role: highestRole(row.roles),
     level: row.level,
     acr: acrOf(row.level),
     amr: row.amr,
@@ -28,8 +28,11 @@ export function sessionRecord(row: BrowserSessionRow): BrowserSession {
 
 const ROLES: readonly OrganizationRole[] = ['owner', 'admin']
 
-/** The highest of the known roles; whoever has none of them is a member (decisions.md 21). */
-export function highestRole(roles: readonly (string | null)[]): OrganizationRole {
+/**
+ * The highest of the known roles; whoever has none of them is a member (decisions.md 21). Roles are
+ * those in the tenant alone: who owns the organization and was made a member here is a member here.
+ */
+export function highestRole(roles: readonly string[]): OrganizationRole {
   return ROLES.find((role) => roles.includes(role)) ?? 'member'
 }
 

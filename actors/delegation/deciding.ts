@@ -11,6 +11,7 @@ import {
   type ShownRequest,
 } from '../../storage/delegation-requests.js'
 import { insertDelegation } from '../../storage/delegations.js'
+import { holdOpenSession } from '../../storage/sessions.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type { SessionDemand } from '../domain/assurance.js'
 import { readUserCode } from '../domain/user-code.js'
@@ -109,6 +110,8 @@ export function deciding(needs: DelegationNeeds) {
     const { tenantId, id } = row
     const decision = scopes === null ? 'denied' : 'approved'
     return database.tenant(tenantId, async (tx) => {
+      // What the person may give was read from their session: it is over when that is.
+      if (!(await holdOpenSession(tx, tenantId, session.id))) return false
       if (!(await decideDelegationRequest(tx, row, decision, session.sub, now))) return false
       if (scopes !== null) {
         await insertDelegation(tx, {

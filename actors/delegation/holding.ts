@@ -36,14 +36,13 @@ export function holding(needs: DelegationNeeds) {
   const { database, clock, random, browserSessions, tokens, metrics, settings } = needs
   const maxAgeSecs = settings.approval_max_auth_age_secs
 
-  /** Roles come from the account and the organization, which belong to no tenant. */
+  /** Whether the account is active is nobody's own: it crosses tenants. */
   async function visible(principal: Principal, { signal }: Turn): Promise<DelegationsOf | null> {
     const { tenantId, subject, subjectType, scopes } = principal
     const person = subjectType === 'human' && isDirect(principal)
     if (!person || !scopes.includes(MANAGE_SCOPE)) return visibleTo(principal, null)
     const roles = await database.system((tx) => findPersonRoles(tx, tenantId, subject), { signal })
-    const role = roles && highestRole([...roles.roles, roles.organizationRole])
-    return visibleTo(principal, role ?? null)
+    return visibleTo(principal, roles === undefined ? null : highestRole(roles))
   }
 
   async function end(

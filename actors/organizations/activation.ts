@@ -121,9 +121,10 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     const told: NewEvent[] = []
     for (const user of fixtures) {
       const { tenantId, id, sub } = user
+      // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+      await endHumanSessions(tx, user, REASON, now)
       const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
-      await endHumanSessions(tx, user, REASON, now)
       const by = { actor, audit, requestId }
       told.push(...lent.map((one) => delegationRevoked(random.uuid(), one, by)), {
         id: random.uuid(),

@@ -13,6 +13,7 @@ import {
   endHumanSessions,
   findOldestFixture,
   findTenantUser,
+  holdTenantUser,
   insertTenantUser,
 } from '../../storage/tenant-users.js'
 import { holdTenant, type TenantRow } from '../../storage/tenants.js'
@@ -30,9 +31,11 @@ import {
   type KeyRefused,
   type MintFixture,
   type NotSandbox,
+  type RolesBeyondCaller,
   type RotateFixture,
   type UnknownUser,
 } from './protocol.js'
+import { rolesBeyond } from './rules.js'
 
 /** interface.md, Limits. The database holds the limit; here it only saves the work. */
 const FIXTURES_MAX = 5
@@ -167,7 +170,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
     async rotate(
       { caller, userId }: RotateFixture,
       turn: Turn,
-    ): Promise<FixtureRotated | UnknownUser | Busy> {
+    ): Promise<FixtureRotated | UnknownUser | RolesBeyondCaller | Busy> {
       const { tenantId } = caller.principal
       if (userId !== null && !isUuid(userId)) return UNKNOWN_USER
       const find = async (tx: Transaction) => {
@@ -182,8 +185,13 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       const now = clock.now()
       return database.system(
         async (tx) => {
-          const user = await find(tx)
-          if (user === undefined) return UNKNOWN_USER
+          const found = await find(tx)
+          if (found !== undefined) await holdTenantUser(tx, tenantId, found.id)
+          const user = found && (await findTenantUser(tx, tenantId, found.id))
+          if (user === undefined || user.status === 'removed') return UNKNOWN_USER
+          // Whoever knows the password can sign in as the user.
+          const beyond = rolesBeyond(user.roles, [], caller.principal.scopes)
+          if (beyond.length > 0) return { tag: 'roles_beyond_caller' as const, roles: beyond }
           await setAccountPassword(tx, user.accountId, made.passwordHash, now)
           await endHumanSessions(tx, user, 'password_rotated', now)
           const lent = await endDelegations(

@@ -14,6 +14,7 @@ import {
   endHumanSessions,
   findTenantUser,
   findTenantUserOfAccount,
+  holdTenantUser,
   insertTenantUser,
   listTenantUsers,
   reactivateTenantUser,
@@ -89,15 +90,18 @@ export function members(needs: UsersNeeds) {
     }
   }
 
-  /** Ends what the user allowed agents. @returns the events that tell it. */
-  async function endLent(
+  /** Ends what the user has open and what they allowed agents. @returns the events that tell it. */
+  async function endAll(
     tx: Transaction,
     caller: Caller,
-    { tenantId, sub }: TenantUserRow,
+    user: TenantUserRow,
     reason: string,
     now: Date,
     { requestId }: Turn,
   ) {
+    const { tenantId, sub } = user
+    // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+    await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
     const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
     return ended.map((one) => delegationRevoked(random.uuid(), one, by))
@@ -227,9 +231,11 @@ export function members(needs: UsersNeeds) {
     },
 
     async update(message: UpdateUser, turn: Turn): Outcome<'update'> {
-      const { caller, roles, displayName, metadata } = message
+      const { caller, roles, displayName, metadata, userId } = message
       return database.system(
         async (tx) => {
+          // What is judged are the roles that are replaced, not those of a moment before.
+          if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
           const user = await find(tx, message)
           if (user === undefined) return UNKNOWN_USER
           const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
@@ -240,8 +246,7 @@ export function members(needs: UsersNeeds) {
             return UNKNOWN_USER
           // Tokens carry what the old roles gave, and would be refreshed with it.
           if (roles !== undefined && holdsLess(roles, user.roles)) {
-            appendEvents(tx, await endLent(tx, caller, user, 'roles_narrowed', now, turn))
-            await endHumanSessions(tx, user, 'roles_narrowed', now)
+            appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, turn))
           }
           appendAudit(tx, [
             audited(caller, {
@@ -271,9 +276,8 @@ export function members(needs: UsersNeeds) {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         const now = clock.now()
-        const lent = await endLent(tx, message.caller, user, 'user_suspended', now, turn)
+        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, turn)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
-          await endHumanSessions(tx, user, 'user_suspended', now)
           const fields = { status: 'suspended', fixture: user.fixture }
           appendEvents(tx, [
             ...lent,
@@ -310,9 +314,8 @@ export function members(needs: UsersNeeds) {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         const now = clock.now()
-        const lent = await endLent(tx, message.caller, user, 'user_removed', now, turn)
+        const lent = await endAll(tx, message.caller, user, 'user_removed', now, turn)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
-        await endHumanSessions(tx, user, 'user_removed', now)
         // Whoever is invited again one day gets a letter of that day.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }

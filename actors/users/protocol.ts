@@ -17,7 +17,7 @@ export type UsersProtocol = {
   /** Another fixture user of a sandbox; at most five are active. */
   mintFixture: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
   /** A new password for a fixture user; without an id for the oldest active one. */
-  rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | Busy>
+  rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | RolesBeyondCaller | Busy>
   list: Ask<ListUsers, UsersListed>
   read: Ask<OneUser, UserFound | UnknownUser>
   create: Ask<

@@ -106,6 +106,13 @@ const beyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
     detail: `The roles would give more than the token holds: ${roles.join(' ')}.`,
   }),
 )
+const fixtureBeyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
+  403,
+  'insufficient-scope',
+  ({ roles }) => ({
+    detail: `The user has roles that hold more than the token: ${roles.join(' ')}.`,
+  }),
+)
 const rotated = reply(
   200,
   RotatedPassword,
@@ -168,7 +175,7 @@ export const userRoutes: readonly Route[] = [
       caller: { principal, address },
       userId: params.user_id,
     }),
-    replies: { rotated, unknown_user: unknownUser, busy },
+    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
   }),
   route(users, 'rotateFixture', {
     method: 'POST',
@@ -184,7 +191,7 @@ export const userRoutes: readonly Route[] = [
       caller: { principal, address },
       userId: null,
     }),
-    replies: { rotated, unknown_user: unknownUser, busy },
+    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
   }),
   route(users, 'list', {
     method: 'GET',

@@ -7,11 +7,14 @@ import { sql } from '../support/identity.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { ADD, browserOf, loginPage, optionsOf, passkeysOf, useKey } from '../support/passkeys.js'
 import { signIn } from '../support/person.js'
+import { relyingParty } from '../support/relying-party.js'
 import { testService } from '../support/service.js'
 
 const NEW = 'an entirely new sentence of hers'
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** A person with every kind of factor, an open token, two delegations and one that is not fetched yet. */
+/** A person with every kind of factor, an open token, two delegations and one that is not fetched yet,
+ * nor is what a device was allowed. */
 async function scene(t: ExecutionContext) {
   const mail = await openMailServer()
   const running = await testService({
@@ -41,10 +44,35 @@ async function scene(t: ExecutionContext) {
   const lent = await lend(api, workspace.token, person)
   const waiting = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, waiting)
+  const television = await relyingParty(running, workspace, {
+    clientType: 'public',
+    grantTypes: [DEVICE],
+  })
+  const { clientId: client_id } = television
+  const begun = await api.form('/oauth/device/code', { client_id, scope: 'openid' })
+  const device_code = String(begun.body['device_code'])
+  const verify = `/oauth/device/verify?user_code=${String(begun.body['user_code'])}`
+  const asked = await person.browser.follow(await person.browser.get(verify))
+  await person.browser.submit(asked, { action: 'approve' })
+  const pollDevice = () => api.form('/oauth/token', { grant_type: DEVICE, device_code, client_id })
   const of = { running, workspace: { ...human, tenantId: workspace.tenantId } as never }
   const usable = async () => (await api.get('/api/v1/vault/credentials', lent.token)).status === 200
   t.true(await usable())
-  return { mail, running, api, workspace, human, person, key, token, lent, waiting, of, usable }
+  return {
+    mail,
+    running,
+    api,
+    workspace,
+    human,
+    person,
+    key,
+    token,
+    lent,
+    waiting,
+    pollDevice,
+    of,
+    usable,
+  }
 }
 
 async function endedWith(
@@ -58,6 +86,7 @@ async function endedWith(
     token,
     lent,
     waiting,
+    pollDevice,
     of,
     usable,
     person,
@@ -77,6 +106,7 @@ async function endedWith(
     device_code: waiting.deviceCode,
   })
   t.is(late.body['error'], 'access_denied', 'an approval that was not fetched ends, too')
+  t.is((await pollDevice()).body['error'], 'access_denied', 'and that of a device')
   const told = await sql<{ data: Json }>(
     running.db.database,
     `select data from events where tenant_id = $1 and type = 'admin.delegation.revoked'`,

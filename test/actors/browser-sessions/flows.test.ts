@@ -25,7 +25,6 @@ const session: BrowserSessionRow = {
   emailVerified: true,
   displayName: '',
   roles: [],
-  organizationRole: null,
   level: 1,
   pending: false,
   confined: false,
@@ -150,7 +149,7 @@ test('no path that is called our own leaves for another host', (t) => {
 
 test('the highest of all roles counts, and whoever has none is a member', (t) => {
   t.is(highestRole([]), 'member')
-  t.is(highestRole(['auditor', null]), 'member')
+  t.is(highestRole(['auditor']), 'member')
   t.is(highestRole(['member', 'admin']), 'admin')
   t.is(highestRole(['admin', 'owner']), 'owner')
 })
