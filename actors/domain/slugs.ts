@@ -35,12 +35,19 @@ const RESERVED_SLUGS = new Set([
   'www',
 ])
 
+/**
+ * Hyphens in the third and fourth place mark a name in another script (RFC 5891 section 4.2.3.1):
+ * browsers would show `xn--…` as one that looks like somebody else's.
+ */
+const MARKED = /^..--/
+
 /** Whether a slug may be given to somebody; whether it is taken only the database knows. */
 export function slugAllowed(slug: string): boolean {
   return (
     slug.length >= LENGTH_MIN &&
     slug.length <= LENGTH_MAX &&
     /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(slug) &&
+    !MARKED.test(slug) &&
     !RESERVED_SLUGS.has(slug)
   )
 }
