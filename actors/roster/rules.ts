@@ -1,7 +1,7 @@
 /** Who may do what to an agent, decided from the token and the agent's place alone. */
 import type { AgentPlace, KeyStatus } from '../../storage/agent-roster.js'
 import { isDirect, type Principal } from '../domain/principal.js'
-import { SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { SCOPES, REGISTERED_AGENT_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
 import type { ScopesRefused } from './protocol.js'
 
 /** The agent itself, with a token that nobody else shares. */
@@ -24,8 +24,9 @@ export function keyAuthority(
 }
 
 /**
- * What the agent may have and the caller does not hold. Whoever adds a key to an agent can log in as
- * it: but for the agent itself, nobody adds one to an agent that may do more.
+ * What the agent was given and the caller does not hold. Whoever adds a key to an agent can log in as
+ * it: but for the agent itself, nobody adds one to an agent that was given more than they have. What
+ * every agent has comes with `agents:manage` (decisions.md 17).
  */
 export function scopesBeyond(
   principal: Principal,
@@ -33,7 +34,8 @@ export function scopesBeyond(
 ): readonly string[] {
   if (isItself(principal, id)) return []
   const held = owner ? [...new Set([...TENANT_SCOPES, ...scopes])] : scopes
-  return held.filter((scope) => !principal.scopes.includes(scope))
+  const common: readonly string[] = REGISTERED_AGENT_SCOPES
+  return held.filter((scope) => !common.includes(scope) && !principal.scopes.includes(scope))
 }
 
 /** Nobody gives what it does not have, nor what means nothing in the agent's home. */

@@ -221,7 +221,7 @@ export const rosterRoutes: readonly Route[] = [
     summary: 'Add a key to an agent',
     description:
       'For the agent itself, with any direct token of its own, or with agents:manage and every scope ' +
-      'that the agent may have.',
+      'that the agent was given besides those that every agent has.',
     tags: TAGS,
     exposure: 'internal',
     security: anybody,
@@ -253,7 +253,7 @@ export const rosterRoutes: readonly Route[] = [
       too_many_keys: problem(409, 'conflict', ({ most }) => ({
         detail: `The agent has ${most} keys that are not revoked, which is the most it may have.`,
       })),
-      beyond_caller: beyondCaller('The agent may have scopes that the caller does not hold'),
+      beyond_caller: beyondCaller('The agent was given scopes that the caller does not hold'),
       ...idempotencyRefusals,
     },
   }),

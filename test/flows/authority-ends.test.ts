@@ -62,7 +62,7 @@ async function userOf({ email }: Pick<Human, 'email'>): Promise<string> {
 const giving = (path: string, roles: readonly string[], token = workspace.token) =>
   api.call('PATCH', path, { token, json: { roles } })
 
-test('nobody adds a key to an agent that may do more than they', async (t) => {
+test('nobody adds a key to an agent that was given more than they have', async (t) => {
   const mighty = await agentWith(['tenant:manage', 'agents:read'])
   const keeper = await agentWith(['agents:manage', 'agents:read'])
   const { key, json } = newKey(workspace.tenantId)
@@ -74,6 +74,10 @@ test('nobody adds a key to an agent that may do more than they', async (t) => {
 
   const equal = await agentWith(['agents:read'])
   t.is((await api.post(`${agentOf(equal.agentId)}/keys`, keeper.token, json)).status, 201)
+  // What every agent has comes with agents:manage.
+  const plain = await api.register(workspace.tenantId)
+  const more = newKey(workspace.tenantId).json
+  t.is((await api.post(`${agentOf(plain.agentId)}/keys`, keeper.token, more)).status, 201)
   const own = newKey(workspace.tenantId).json
   t.is((await api.post(`${agentOf(mighty.agentId)}/keys`, mighty.token, own)).status, 201)
 })
