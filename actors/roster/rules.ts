@@ -1,7 +1,7 @@
 /** Who may do what to an agent, decided from the token and the agent's place alone. */
 import type { AgentPlace, KeyStatus } from '../../storage/agent-roster.js'
 import { isDirect, type Principal } from '../domain/principal.js'
-import { SCOPES, REGISTERED_AGENT_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { REGISTERED_AGENT_SCOPES, SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
 import type { ScopesRefused } from './protocol.js'
 
 /** The agent itself, with a token that nobody else shares. */
