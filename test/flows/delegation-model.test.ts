@@ -209,6 +209,7 @@ function equal(found: unknown, expected: unknown): void {
   if (found !== expected) throw new Error(`${String(found)} where ${String(expected)} is right`)
 }
 
+const BATCHES_MAX = 4
 /** What random scripts meet for sure; a refresh that succeeds is rarer and has a test of its own. */
 const MUST_MEET = [
   'poll granted',
@@ -223,7 +224,7 @@ const MUST_MEET = [
 ]
 
 test('every order of asking, deciding, polling, using and ending gives what the states say', async (t) => {
-  t.timeout(240_000)
+  t.timeout(300_000)
   const step = fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 1 }))
   const commands = [
     fc.constant(new Ask()),
@@ -231,16 +232,18 @@ test('every order of asking, deciding, polling, using and ending gives what the 
       step.map(([pick, who]) => new Kind(pick, who)),
     ),
   ]
-  await fc.assert(
-    fc.asyncProperty(fc.commands(commands, { maxCommands: 24, size: 'max' }), async (script) => {
+  const scripts = fc.asyncProperty(
+    fc.commands(commands, { maxCommands: 24, size: 'max' }),
+    async (script) => {
       const setup = () => ({ model: { requests: [] }, real: { api, requests: [] } })
       await fc.asyncModelRun(setup, script)
-    }),
-    { numRuns: 150, interruptAfterTimeLimit: 180_000 },
+    },
   )
+  const missing = () => MUST_MEET.filter((what) => !met.has(what))
+  // Now and then one batch does not get far enough; several never do.
+  for (let batch = 0; batch < BATCHES_MAX && (batch === 0 || missing().length > 0); batch += 1) {
+    await fc.assert(scripts, { numRuns: 150, interruptAfterTimeLimit: 60_000 })
+  }
   t.log(Object.fromEntries(met))
-  t.deepEqual(
-    MUST_MEET.filter((what) => !met.has(what)),
-    [],
-  )
+  t.deepEqual(missing(), [])
 })
