@@ -33,7 +33,7 @@ async function hanging(t: ExecutionContext, deadlineSecs: number) {
   await superuser.query('begin')
   await superuser.query('lock table pow_challenges in access exclusive mode')
   const answer = complete(http, begun).catch((error: unknown) => error as Error)
-  await until('the request hangs in the database', 10_000, async () => {
+  await until('the request hangs in the database', 30_000, async () => {
     // The sweep of old challenges may wait beside it.
     const { rowCount } = await superuser.query(
       `select from pg_locks join pg_stat_activity using (pid)
