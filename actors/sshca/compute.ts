@@ -135,7 +135,10 @@ function sign(certificate: sshpk.Certificate, key: KeyObject): void {
   let failed: Error | undefined
   opensshFormat.signAsync(
     certificate,
-    (blob, done) => done(null, signatureOf(key, blob)),
+    (blob, done) => {
+      const signature = signatureOf(key, blob)
+      done(null, { toBuffer: () => signature })
+    },
     (error) => {
       failed = error
     },

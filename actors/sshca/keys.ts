@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import sshpk from 'sshpk'
 import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
-import { publicKeyLine } from './wire.js'
+import { mpint, publicKeyLine, string } from './wire.js'
 
 const P256_FIELD_BYTES = 32
 const UNCOMPRESSED_POINT = 0x04
@@ -176,11 +176,14 @@ export function freshKey(comment: string): { key: sshpk.Key; privateKey: string 
   return { key: makeKey('ed25519', [publicPart]), privateKey: pair.toString('openssh') }
 }
 
-/** The signature of an authority over the bytes of a certificate. */
-export function signatureOf(key: KeyObject, blob: Buffer): sshpk.Signature {
-  if (isEd25519(key)) return sshpk.parseSignature(sign(null, blob, key), 'ed25519', 'raw')
-  const signature = sshpk.parseSignature(sign('sha256', blob, key), 'ecdsa', 'asn1')
-  signature.hashAlgorithm = 'sha256'
-  signature.curve = CURVE
-  return signature
+/**
+ * The signature of an authority over the bytes of a certificate, as SSH writes it (RFC 5656 section
+ * 3.1.2, RFC 8709 section 6). Not by sshpk: that one takes the curve from the length of `r`, and of 256
+ * ECDSA signatures one has an `r` that is shorter than its curve, which no server accepts then.
+ */
+export function signatureOf(key: KeyObject, blob: Buffer): Buffer {
+  if (isEd25519(key)) return Buffer.concat([string('ssh-ed25519'), string(sign(null, blob, key))])
+  const both = sign('sha256', blob, { key, dsaEncoding: 'ieee-p1363' })
+  const [r, s] = [both.subarray(0, P256_FIELD_BYTES), both.subarray(P256_FIELD_BYTES)]
+  return Buffer.concat([string('ecdsa-sha2-nistp256'), string(Buffer.concat([mpint(r), mpint(s)]))])
 }

@@ -1,14 +1,14 @@
 /** The OpenSSH certificate format of sshpk, which its types leave out. Version 1.18.0. */
 declare module 'sshpk/lib/formats/openssh-cert.js' {
-  import type { Certificate, Signature } from 'sshpk'
+  import type { Certificate } from 'sshpk'
 
   const format: {
-    /** Calls `done` in the same turn when `signer` does. */
+    /** Calls `done` in the same turn when `signer` does. Of a signature only its bytes are read. */
     signAsync(
       certificate: Certificate,
       signer: (
         blob: Buffer,
-        done: (error: Error | null, signature: Signature | undefined) => void,
+        done: (error: null, signature: { toBuffer(): Buffer }) => void,
       ) => void,
       done: (error?: Error) => void,
     ): void

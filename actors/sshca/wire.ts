@@ -18,6 +18,14 @@ export function string(value: string | Uint8Array): Buffer {
   return Buffer.concat([uint32(bytes.length), bytes])
 }
 
+/** An unsigned number, big end first: without leading zeros, and never read as a negative one. */
+export function mpint(value: Uint8Array): Buffer {
+  const from = value.findIndex((byte) => byte !== 0)
+  if (from < 0) return string('')
+  const bare = value.subarray(from)
+  return string(bare[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bare]) : bare)
+}
+
 /** A public key as files have it: type and base64, without a comment. */
 export function publicKeyLine(type: string, blob: Uint8Array): string {
   return `${type} ${Buffer.from(blob).toString('base64')}`

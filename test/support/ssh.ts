@@ -11,6 +11,7 @@ import { until } from './watch.js'
 
 const run = promisify(execFile)
 const START_MS_MAX = 15_000
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 /** Nothing but the certificate, and no questions. */
 const SSH_OPTIONS = [
   'IdentitiesOnly=yes',
@@ -45,7 +46,10 @@ export type Ran = { readonly code: number; readonly output: string }
 /** Runs a program; what it printed, and its exit code. */
 export async function ran(program: string, ...args: string[]): Promise<Ran> {
   try {
-    const { stdout, stderr } = await run(program, args, { timeout: 30_000 })
+    const { stdout, stderr } = await run(program, args, {
+      timeout: 30_000,
+      maxBuffer: OUTPUT_BYTES_MAX,
+    })
     return { code: 0, output: stdout + stderr }
   } catch (error) {
     const {

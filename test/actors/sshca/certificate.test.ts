@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { authority, certificate, type CertificateInput } from '../../../actors/sshca/compute.js'
+import { publicKeyLine, string } from '../../../actors/sshca/wire.js'
 import { testWithProgram } from '../../support/programs.js'
 import { ran, sshFolder } from '../../support/ssh.js'
 
@@ -43,6 +44,18 @@ const pem = (name: 'ed25519' | 'prime256v1' | 'secp384r1' | 'rsa') =>
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
       : generateKeyPairSync('ec', { namedCurve: name })
   ).privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
+
+/** The line of a fresh ECDSA key. */
+function ecdsaLine(): string {
+  const { x = '', y = '' } = freshKeyPair('P-256').publicKey.export({ format: 'jwk' })
+  const point = Buffer.concat([
+    Buffer.of(4),
+    Buffer.from(x, 'base64url'),
+    Buffer.from(y, 'base64url'),
+  ])
+  const type = 'ecdsa-sha2-nistp256'
+  return publicKeyLine(type, Buffer.concat([string(type), string('nistp256'), string(point)]))
+}
 
 for (const type of ['ed25519', 'prime256v1'] as const) {
   testWithProgram('ssh-keygen', `ssh-keygen reads what was signed (${type})`, async (t, keygen) => {
@@ -93,6 +106,54 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
     t.is(made.certificate.split(' ').at(-1), KEY_ID)
   })
 }
+
+// Of 256 numbers one begins with a zero byte, which some forms leave out: the more, the surer to meet it.
+for (const type of ['ed25519', 'prime256v1'] as const) {
+  testWithProgram(
+    'ssh-keygen',
+    `each of very many certificates is valid, whatever its numbers (${type})`,
+    async (t, keygen) => {
+      t.timeout(120_000)
+      const folder = sshFolder()
+      t.teardown(folder.remove)
+      const { pkcs8 } = madeAuthority(pem(type))
+      const certificates = Array.from({ length: 2_000 }, () => {
+        const line = type === 'ed25519' ? null : ecdsaLine()
+        return signed({ authority: Uint8Array.from(pkcs8), publicKey: line }).certificate
+      })
+      const all = folder.write('all.pub', `${certificates.join('\n')}\n`)
+      // It checks each signature before it lists a certificate.
+      const { output } = await ran(keygen, '-L', '-f', all)
+      t.is(output.match(/invalid key.*/)?.[0], undefined)
+      t.is(output.match(/Serial: /g)?.length, certificates.length)
+    },
+  )
+}
+
+testWithProgram(
+  'ssh-keygen',
+  'an authority whose private number is short is read from each form',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const short = () => {
+      for (;;) {
+        const { privateKey } = freshKeyPair('P-256')
+        const { d = '' } = privateKey.export({ format: 'jwk' })
+        if (Buffer.from(d, 'base64url')[0] === 0) return privateKey
+      }
+    }
+    const text = short().export({ format: 'pem', type: 'sec1' }) as string
+    const path = folder.write('ca', text)
+    const { caPublicKey } = madeAuthority(text)
+    await ran(keygen, '-q', '-p', '-P', '', '-N', '', '-f', path)
+    const openSsh = readFileSync(path, 'utf8')
+    t.true(openSsh.startsWith('-----BEGIN OPENSSH PRIVATE KEY-----'))
+    const read = madeAuthority(openSsh)
+    t.is(read.caPublicKey, caPublicKey)
+    t.is(signed({ authority: read.pkcs8 }).caPublicKey, caPublicKey)
+  },
+)
 
 testWithProgram(
   'ssh-keygen',
