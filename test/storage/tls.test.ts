@@ -2,7 +2,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdtemp, realpath, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +14,7 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
 import { sameUrls, testPoolSettings } from '../support/database.js'
 import { testWithProgram } from '../support/programs.js'
+import { freePort } from '../support/service.js'
 
 /** A server of its own with a certificate for localhost, on TCP. */
 async function startTlsServer(t: ExecutionContext, openssl: string) {
@@ -67,15 +67,6 @@ async function startTlsServer(t: ExecutionContext, openssl: string) {
   url.searchParams.delete('host')
   url.port = String(port)
   return { url: url.href, certificate }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 function open(url: string): Promise<OpenDatabase> {

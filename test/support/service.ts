@@ -1,6 +1,7 @@
 /** The whole service on a database of its own, for tests that speak to it over HTTP. */
 import { createServer } from 'node:net'
 import { rootCertificates } from 'node:tls'
+import { threadId } from 'node:worker_threads'
 import { Agent, setGlobalDispatcher } from 'undici'
 import { startService, type Service } from '../../runtime/startup.js'
 import { createLogger } from '../../runtime/kernel/log.js'
@@ -120,12 +121,26 @@ function trust(pem: string): void {
   setGlobalDispatcher(new Agent({ allowH2: true, connect }))
 }
 
-/** A port nobody listens on now. */
+/** Below those that the system gives to whoever asks for any (32768 and up, as Linux comes). */
+const PORTS = { first: 12_000, count: 20_000, ofThread: 50 }
+let portsTaken = 0
+
+/**
+ * A port nobody listens on now, nor will before its taker does: not one that the system may give away
+ * meanwhile, and another one than test files beside this take.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+  for (;;) {
+    const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++
+    const port = PORTS.first + (at % PORTS.count)
+    if (await isFree(port)) return port
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const probe = createServer()
+  return new Promise((resolve) => {
+    probe.once('error', () => resolve(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
 }
