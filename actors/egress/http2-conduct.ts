@@ -32,6 +32,7 @@
 import { addAbortSignal, type Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { invariant } from '../../runtime/kernel/assert.js'
+import { type Http2SessionLike, outliveStreams } from '../../runtime/kernel/http2-handle.js'
 
 interface Stream extends Duplex {
   /** Undefined before it is sent. */
@@ -39,7 +40,7 @@ interface Stream extends Duplex {
   readonly rstCode: number
   close(): void
 }
-interface Session {
+interface Session extends Http2SessionLike {
   /** As soon as either side has said that it wants to close it. */
   readonly closed: boolean
   close(): void
@@ -86,6 +87,7 @@ export function conductHttp2(pool: Dispatcher, client: Client): void {
   const context = memberOf<Context>(client, 'http context')
   if (context.version !== 'h2') return
   const session = memberOf<Session>(memberOf(client, 'socket'), 'http2Session')
+  outliveStreams(session)
   context.busy = () => session.closed
   let atOnce = STREAMS_PER_CONNECTION_MAX
   const open = () => {

@@ -15,6 +15,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { BodyInbox } from '../body/inbox.js'
+import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
@@ -244,6 +245,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   server.maxConnections = SESSIONS_MAX
 
   server.on('session', (session) => {
+    outliveStreams(session)
     const resets = new ResetCount(session, monotonicMs)
     const exchanges = new Set<Http2Exchange>()
     sessions.add(session)

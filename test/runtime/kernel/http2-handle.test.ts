@@ -1,0 +1,14 @@
+/** What a peer can do to node:http2 ends no process. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import test from 'ava'
+
+const CALLS = 400
+
+test('answers with more header fields than are read, and garbage collected meanwhile', async (t) => {
+  const script = fileURLToPath(new URL('./refused-heads.js', import.meta.url))
+  const argv = ['--expose-gc', script, String(CALLS)]
+  const { stdout } = await promisify(execFile)(process.execPath, argv)
+  t.is(Number(stdout), CALLS)
+})
