@@ -21,11 +21,14 @@ export interface Hammered {
 export interface PeerProcess extends Hammered {
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
-  /** Each form once, `IN_FLIGHT` at a time. @throws at the first answer that is not 200. */
+  /**
+   * Each form once, `IN_FLIGHT` at a time; the next is taken when one has been answered and seen.
+   * @throws at the first answer that is not 200.
+   */
   spend(
     path: string,
-    forms: readonly Form[],
-    seen?: (answer: Readonly<Record<string, unknown>>, at: number) => void,
+    forms: Iterable<Form>,
+    seen?: (answer: Readonly<Record<string, unknown>>) => void,
   ): Promise<Measured>
 }
 
@@ -55,32 +58,30 @@ export async function startPeer(script: string, args: readonly string[]): Promis
     hammer: (path, fields, ms) => hammer(peer.port, cpu, path, fields, ms),
     async spend(path, forms, seen) {
       const took: number[] = []
-      let begun = 0
+      const waiting = forms[Symbol.iterator]()
       const cpuBefore = await cpu()
       const start = performance.now()
       await Promise.all(
         Array.from({ length: IN_FLIGHT }, async () => {
-          while (begun < forms.length) {
-            const at = begun
-            begun += 1
+          for (let form = waiting.next(); form.done !== true; form = waiting.next()) {
             const sent = performance.now()
             const answer = await client.request({
               method: 'POST',
               path,
               headers: { 'content-type': 'application/x-www-form-urlencoded' },
-              body: new URLSearchParams(forms[at]).toString(),
+              body: new URLSearchParams(form.value).toString(),
             })
             const text = await answer.body.text()
             took.push(performance.now() - sent)
             if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode} ${text}`)
-            seen?.(JSON.parse(text), at)
+            seen?.(JSON.parse(text))
           }
         }),
       )
       const seconds = (performance.now() - start) / 1000
       const { p99Ms } = percentiles(took)
       return {
-        operations: forms.length,
+        operations: took.length,
         seconds,
         cpuSeconds: (await cpu()) - cpuBefore,
         figures: { p99Ms: p99Ms! },

@@ -17,9 +17,10 @@ import { missing, startGlewlwyd } from './glewlwyd.js'
 import { type Hammered, type PeerProcess, startPeer } from './peer-process.js'
 import { CALLBACK } from './protocol.js'
 
-/** Single-use artefacts that one round uses up. */
-const PER_ROUND = 1_500
-const REFRESH_CHAINS = 64
+/** Each is used up. */
+const CODES_PER_ROUND = 3_000
+/** Twice as many as are in flight: there is always one that waits. */
+const REFRESH_FAMILIES = 64
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
 const servers: { stop(): Promise<void> }[] = []
@@ -61,7 +62,9 @@ try {
   if (wanted('refresh')) {
     await publish(
       await compare({
-        name: `refresh_token with rotation, ${REFRESH_CHAINS} families`,
+        name: `refresh_token with rotation, ${REFRESH_FAMILIES} families`,
+        ms: 3_000,
+        warmUpMs: SERVER_WARM_UP_MS,
         reference: await refresh('oidc-provider, PostgreSQL, JWT', durableJwt),
         contenders: [await refresh('svc, PostgreSQL', svc, 1)],
       }),
@@ -150,30 +153,21 @@ async function introspection(name: string, on: PeerProcess, target?: number): Pr
 
 async function refresh(name: string, on: PeerProcess, target?: number): Promise<Contender> {
   const { credentials: fields, tokenPath } = on.peer
-  const tokens = [...(await on.refreshTokens(REFRESH_CHAINS))]
+  // A family is a chain: its next link is known when the last has answered.
+  const tokens = [...(await on.refreshTokens(REFRESH_FAMILIES))]
+  function* until(endMs: number) {
+    while (performance.now() < endMs) {
+      yield { grant_type: 'refresh_token', refresh_token: tokens.shift()!, ...fields }
+    }
+  }
   return {
     name,
     target,
     by: 'cpu',
-    async run() {
-      const begun = { operations: 0, seconds: 0, cpuSeconds: 0, p99Ms: 0 }
-      // A family is a chain: the next link is known when the last has answered.
-      while (begun.operations < PER_ROUND) {
-        const forms = tokens.map((refresh_token) => ({
-          grant_type: 'refresh_token',
-          refresh_token,
-          ...fields,
-        }))
-        const one = await on.spend(tokenPath, forms, (answer, at) => {
-          tokens[at] = String(answer['refresh_token'])
-        })
-        begun.operations += one.operations
-        begun.seconds += one.seconds ?? 0
-        begun.cpuSeconds += one.cpuSeconds ?? 0
-        begun.p99Ms = Math.max(begun.p99Ms, one.figures?.['p99Ms'] ?? 0)
-      }
-      return { ...begun, figures: { p99Ms: begun.p99Ms } }
-    },
+    run: (ms) =>
+      on.spend(tokenPath, until(performance.now() + ms), (answer) => {
+        tokens.push(String(answer['refresh_token']))
+      }),
   }
 }
 
@@ -184,7 +178,7 @@ function exchange(name: string, on: PeerProcess, target?: number): Contender {
     target,
     by: 'cpu',
     async run() {
-      const forms = (await on.codes(PER_ROUND)).map((code) => ({
+      const forms = (await on.codes(CODES_PER_ROUND)).map((code) => ({
         grant_type: 'authorization_code',
         redirect_uri: CALLBACK,
         ...fields,
