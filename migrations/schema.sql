@@ -1406,7 +1406,7 @@ create table refresh_families (
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
-CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (tenant_id, session_id);
+CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (session_id);
 alter table refresh_families enable row level security;
 alter table refresh_families force row level security;
 create policy tenant on refresh_families using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));

@@ -1,5 +1,5 @@
 /** Authorization codes: redeemed once, and what they became can be found again. RFC 6749 section 4.1.2. */
-import { type Database, inOrderOf, type Transaction } from './sql.js'
+import { type Database, inOrderOf, LOOKED_UP, type Transaction } from './sql.js'
 
 /** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
 export type AskedClaims = {
@@ -91,12 +91,13 @@ export async function findCodes(
                c.created_at as "createdAt", c.expires_at as "expiresAt",
                c.redeemed_at as "redeemedAt",
                exists (select from tenants where id = c.tenant_id and status = 'active')
-               and exists (select from sessions
-                 where tenant_id = c.tenant_id and id = c.session_id and ended_at is null)
+               and coalesce((select ended_at is null from sessions
+                 where tenant_id = c.tenant_id and id = c.session_id), false)
                and exists (select from tenant_users
                  where tenant_id = c.tenant_id and sub = c.subject and status = 'active')
                  as standing
-             from unnest($1::bytea[]) asked (sha256)
+             from (select sha256 from unnest($1::bytea[]) with ordinality a (sha256, place)
+               where ${LOOKED_UP} offset 0) asked
              cross join lateral (select * from authorization_codes
                where code_sha256 = asked.sha256 offset 0) c`,
       values: [hashes.map((hash) => Buffer.from(hash))],
@@ -128,18 +129,22 @@ export async function redeemCodes(
 ): Promise<readonly boolean[]> {
   const { rows } = await tx.query<{ place: number }>({
     name: 'authorization_code.redeem',
+    // What is live is locked and as this statement sees it, for nothing but redemption changes a code: it
+    // is updated where it lies, by which the table is not read to find it again.
     text: `with asked as materialized (
-             select * from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
+             select $1::uuid as tenant_id, a.*
+             from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
                $6::bytea[]) with ordinality
-               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, place)),
+               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, place)
+               where ${LOOKED_UP}),
            live as materialized (
-             select a.* from asked a
-             cross join lateral (select from authorization_codes c
-               where c.tenant_id = $1 and c.id = a.id and c.redeemed_at is null
+             select a.*, c.ctid as lies from asked a
+             cross join lateral (select c.ctid from authorization_codes c
+               where c.tenant_id = a.tenant_id and c.id = a.id and c.redeemed_at is null
                  and c.expires_at > a.turned_at for update) c),
            redeemed as (
              update authorization_codes c set redeemed_at = l.turned_at from live l
-             where c.tenant_id = $1 and c.id = l.id and c.redeemed_at is null
+             where c.ctid = l.lies and c.redeemed_at is null
              returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256, l.place),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,

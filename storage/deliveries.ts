@@ -1,5 +1,5 @@
 /** Webhook deliveries and their attempts: one row for each event and subscription, exactly. */
-import type { Transaction } from './sql.js'
+import { LOOKED_UP, type Transaction } from './sql.js'
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
 
@@ -146,8 +146,10 @@ export async function recordAttempts(
     name: 'delivery.record',
     text: `with given as (
              select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[],
-               $6::integer[], $7::timestamptz[], $8::float8[])
-               as g (tenant_id, id, status, response_status, error, duration_ms, attempted_at, wait)
+               $6::integer[], $7::timestamptz[], $8::float8[]) with ordinality
+               as g (tenant_id, id, status, response_status, error, duration_ms, attempted_at, wait,
+                 place)
+             where ${LOOKED_UP}
            ), changed as (
              update webhook_deliveries d set
                attempt_count = d.attempt_count + 1,

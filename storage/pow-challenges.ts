@@ -13,7 +13,7 @@ import {
   registerAgent,
 } from './agents.js'
 import { UNHURRIED } from './durability.js'
-import type { Transaction } from './sql.js'
+import { LOOKED_UP, type Transaction } from './sql.js'
 
 export type PowChallengeRow = {
   id: string
@@ -60,10 +60,12 @@ export async function insertPowChallenges(
              clock.now, clock.now + make_interval(secs => c.ttl_secs), c.anchor_type
            from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[],
              $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[], $12::int[], $13::text[])
+               with ordinality
                as c (tenant_id, id, kind, challenge_token, difficulty_bits, min_duration_secs, name,
-                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type),
+                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type, place),
              (select clock_timestamp() as now, ${UNHURRIED}) clock
-           where not exists (select from agent_keys k
+           where ${LOOKED_UP}
+             and not exists (select from agent_keys k
                  where k.tenant_id = c.tenant_id and k.fingerprint = c.fingerprint)
              and (c.anchor_type = 'did_key' or not exists (select from agent_anchors a
                  where a.tenant_id = c.tenant_id and a.type = c.anchor_type and a.value = c.did))

@@ -1,6 +1,6 @@
 /** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
 import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
-import { type Database, inOrderOf, type Statement, type Transaction } from './sql.js'
+import { type Database, inOrderOf, LOOKED_UP, type Statement, type Transaction } from './sql.js'
 
 export type RefreshTokenRow = {
   readonly tenantId: string
@@ -87,7 +87,8 @@ function finding(hashes: readonly Uint8Array[]): Statement {
              and (s.subject_type <> 'human' or exists (select from tenant_users
                where tenant_id = t.tenant_id and sub = s.subject and status = 'active'))
                as "clientActive"
-           from unnest($1::bytea[]) asked (sha256)
+           from (select sha256 from unnest($1::bytea[]) with ordinality a (sha256, place)
+             where ${LOOKED_UP} offset 0) asked
            cross join lateral (select * from refresh_tokens
              where token_sha256 = asked.sha256 offset 0) t
            cross join lateral (select * from refresh_families
@@ -120,32 +121,37 @@ export async function rotateRefreshTokens(
 ): Promise<readonly boolean[]> {
   const { rows } = await tx.query<{ place: number }>({
     name: 'refresh_token.rotate',
+    // Every part of the key comes from the row that is joined: with a tenant as it was given there
+    // would be a plan that reads all of the tenant.
     text: `with asked as materialized (
-             select * from unnest($2::uuid[], $3::integer[], $4::bytea[], $5::bytea[],
+             select $1::uuid as tenant_id, a.*
+             from unnest($2::uuid[], $3::integer[], $4::bytea[], $5::bytea[],
                $6::timestamptz[]) with ordinality
-               as a (family_id, generation, successor_sha256, successor_answer, turned_at, place)),
+               as a (family_id, generation, successor_sha256, successor_answer, turned_at, place)
+             where ${LOOKED_UP}),
            live as materialized (
              select a.* from asked a
              cross join lateral (select from refresh_families f
-               where f.tenant_id = $1 and f.id = a.family_id and f.revoked_at is null
+               where f.tenant_id = a.tenant_id and f.id = a.family_id and f.revoked_at is null
                  and f.expires_at > a.turned_at offset 0) f
              cross join lateral (select from refresh_tokens t
-               where t.tenant_id = $1 and t.family_id = a.family_id
+               where t.tenant_id = a.tenant_id and t.family_id = a.family_id
                  and t.generation = a.generation and t.rotated_at is null for update) t),
            rotated as (
              update refresh_tokens t set rotated_at = l.turned_at, successor_answer = l.successor_answer
              from live l
-             where t.tenant_id = $1 and t.family_id = l.family_id and t.generation = l.generation
-               and t.rotated_at is null
-             returning t.family_id, t.generation, l.successor_sha256, l.turned_at, l.place),
+             where t.tenant_id = l.tenant_id and t.family_id = l.family_id
+               and t.generation = l.generation and t.rotated_at is null
+             returning t.tenant_id, t.family_id, t.generation - 1 as before, t.generation + 1 as after,
+               l.successor_sha256, l.turned_at, l.place),
            wiped as (
              update refresh_tokens t set successor_answer = null
              from rotated r
-             where t.tenant_id = $1 and t.family_id = r.family_id
-               and t.generation = r.generation - 1 and t.successor_answer is not null),
+             where t.tenant_id = r.tenant_id and t.family_id = r.family_id
+               and t.generation = r.before and t.successor_answer is not null),
            succeeded as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-             select $1, family_id, generation + 1, successor_sha256, turned_at from rotated)
+             select tenant_id, family_id, after, successor_sha256, turned_at from rotated)
            select place::integer from rotated`,
     values: [
       tenantId,

@@ -1,5 +1,5 @@
 /** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
-import type { Database, Statement, Transaction } from './sql.js'
+import { type Database, LOOKED_UP, type Statement, type Transaction } from './sql.js'
 
 /** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
 export const STANDING_CHANNEL = 'svc_standing'
@@ -186,17 +186,21 @@ export async function readStandingsTogether(
 function standings(asked: readonly StandingOf[]): Statement {
   return {
     name: 'session.standings',
+    // Whether something has ended is not part of how it is found: an index of all that has not, by
+    // whatever it is kept, would seem good enough to look through.
     text: `select
-             g."sessionId" is null or exists (select from sessions s
-               where s.tenant_id = g."tenantId" and s.id = g."sessionId" and s.ended_at is null
+             g."sessionId" is null or coalesce((select s.ended_at is null
                  and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
-                   and k.agent_id = s.agent_id and k.status = 'revoked')) as "sessionOpen",
+                   and k.agent_id = s.agent_id and k.status = 'revoked')
+               from sessions s where s.tenant_id = g."tenantId" and s.id = g."sessionId"), false)
+               as "sessionOpen",
              exists (select from tenants t
                where t.id = g."tenantId" and t.status = 'active') as "tenantActive",
-             not exists (select from unnest(g."agentIds") acting (id)
-               where not exists (select from agents a where a.id = acting.id and a.status = 'active')
-                 or exists (select from agent_suspensions x
-                   where x.tenant_id = g."tenantId" and x.agent_id = acting.id))
+             not exists (select from unnest(g."agentIds") with ordinality acting (id, place)
+               where acting.${LOOKED_UP}
+                 and (not exists (select from agents a where a.id = acting.id and a.status = 'active')
+                   or exists (select from agent_suspensions x
+                     where x.tenant_id = g."tenantId" and x.agent_id = acting.id)))
              and (g."applicationId" is null or exists (select from applications a
                where a.tenant_id = g."tenantId" and a.id = g."applicationId" and a.status = 'active'))
              and (g."personSub" is null or exists (select from tenant_users u
@@ -204,16 +208,19 @@ function standings(asked: readonly StandingOf[]): Statement {
                  and u.status = 'active')) as "subjectActive",
              not exists (select from revoked_tokens r
                where r.tenant_id = g."tenantId" and r.id = g."tokenId")
-             and (g."grantId" is null or exists (select from refresh_families f
-               where f.tenant_id = g."tenantId" and f.id = g."grantId"
-                 and f.revoked_at is null)) as "tokenKept",
-             g."delegationId" is null or exists (select from delegations d
-               where d.tenant_id = g."tenantId" and d.id = g."delegationId"
-                 and d.revoked_at is null) as "delegationKept"
+             and (g."grantId" is null or coalesce((select f.revoked_at is null
+               from refresh_families f where f.tenant_id = g."tenantId" and f.id = g."grantId"), false))
+               as "tokenKept",
+             g."delegationId" is null or coalesce((select d.revoked_at is null
+               from delegations d where d.tenant_id = g."tenantId" and d.id = g."delegationId"), false)
+               as "delegationKept"
            from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
              "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
-             "personSub" text, "delegationId" uuid)) with ordinality g
-           order by g.ordinality`,
+             "personSub" text, "delegationId" uuid)) with ordinality
+             g ("tenantId", "sessionId", "agentIds", "applicationId", "tokenId", "grantId", "personSub",
+               "delegationId", place)
+           where ${LOOKED_UP}
+           order by g.place`,
     values: [JSON.stringify(asked)],
   }
 }

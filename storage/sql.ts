@@ -76,6 +76,14 @@ export interface Database {
   close(): Promise<void>
 }
 
+/**
+ * True of every place in a list that statements take (`unnest ... with ordinality`); PostgreSQL takes it for one
+ * of two hundred. A list itself counts as ten rows, which is too many to look up one by one where a table is
+ * small or not analyzed yet: whole tables are read instead, and go on to be when they have grown, because
+ * the plan of a prepared statement is kept.
+ */
+export const LOOKED_UP = 'place between 1 and 1000000'
+
 /** What was found, each row at the place of the hash that it was asked for by. */
 export function inOrderOf<Row>(
   hashes: readonly Uint8Array[],

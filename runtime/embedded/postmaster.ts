@@ -151,6 +151,8 @@ function serverArguments(cluster: Cluster, tuning: Tuning): string[] {
     wal_level: 'minimal',
     max_wal_senders: '0',
     max_wal_size: '256MB',
+    // A young database grows from nothing within seconds, and its plans are to follow.
+    autovacuum_naptime: '5s',
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_min_messages: 'warning',
