@@ -98,12 +98,12 @@ export async function findBrowserSession(
              s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
              s.password_at as "passwordAt", s.created_at as "createdAt",
              s.last_seen_at as "lastSeenAt", s.idle_secs as "idleSecs", s.expires_at as "expiresAt"
-           from browser_sessions s
+           from (select * from browser_sessions where token_sha256 = $1 offset 0) s
              join accounts a on a.id = s.account_id and a.status = 'active'
              join tenants t on t.id = s.tenant_id and t.status = 'active'
              join tenant_users u on u.tenant_id = s.tenant_id and u.account_id = s.account_id
                and u.status = 'active'
-           where s.token_sha256 = $1 and s.ended_at is null and s.expires_at > $2
+           where s.ended_at is null and s.expires_at > $2
              and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
              and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
     values: [Buffer.from(tokenSha256), now],

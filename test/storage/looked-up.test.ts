@@ -5,6 +5,7 @@
 import test from 'ava'
 import { Client } from 'pg'
 import { findCodes, redeemCodes } from '../../storage/authorization-codes.js'
+import { findBrowserSession } from '../../storage/browser-sessions.js'
 import { recordAttempts } from '../../storage/deliveries.js'
 import { insertPowChallenges } from '../../storage/pow-challenges.js'
 import { findRefreshToken, rotateRefreshTokens } from '../../storage/refresh-tokens.js'
@@ -60,6 +61,10 @@ const LISTS: readonly {
   {
     run: (at) => readStandings(at, []),
     keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
+  },
+  {
+    run: (at) => findBrowserSession(at, new Uint8Array(32), new Date()),
+    keys: { browser_sessions: ['token_sha256'] },
   },
   { run: (at) => insertPowChallenges(at, []), keys: { agent_keys: ['fingerprint'] } },
   { run: (at) => recordAttempts(at, []), keys: { webhook_deliveries: ['id'] } },
