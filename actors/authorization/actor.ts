@@ -113,7 +113,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           pushedId: row.id,
           kept: null,
           sessionToken,
-          allowedIn: null,
+          allowed: null,
         },
         turn,
       )
@@ -165,7 +165,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       }
       const { request } = verdict
       const requestedAt = clock.now()
-      const none = { pushedId: null, kept: null, allowedIn: null }
+      const none = { pushedId: null, kept: null, allowed: null }
       return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, turn)
     }
 
@@ -182,17 +182,17 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       async resume({ handle, sessionToken }, turn) {
         const found = await waiting(handle, turn)
         if (found === null) return over(handle, turn)
-        return proceed(needs, { ...underway(found, handle), sessionToken, allowedIn: null }, turn)
+        return proceed(needs, { ...underway(found, handle), sessionToken, allowed: null }, turn)
       },
 
-      async decide({ handle, sessionToken, sessionId, action }, turn) {
+      async decide({ handle, sessionToken, sessionId, scopes, action }, turn) {
         const found = await waiting(handle, turn)
         if (found === null) return over(handle, turn)
         const { row } = found
         if (action === 'allow')
           return proceed(
             needs,
-            { ...underway(found, handle), sessionToken, allowedIn: sessionId },
+            { ...underway(found, handle), sessionToken, allowed: { sessionId, scopes } },
             turn,
           )
         const ids = [row.id, row.pushedId].filter((id) => id !== null)

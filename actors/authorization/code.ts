@@ -52,7 +52,7 @@ export async function issueCode(
 async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
-  { client, request, pushedId, kept, allowedIn }: Underway,
+  { client, request, pushedId, kept, allowed }: Underway,
   { session, scopes, consented, audience, claims }: Granting,
   code: string,
 ): Promise<void> {
@@ -72,7 +72,7 @@ async function write(
     expiresAt: after(sessionSecsMax),
   })
   if (!opened) throw new Overtaken('the session has ended')
-  if (allowedIn !== null) {
+  if (allowed !== null) {
     await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
   }
   await insertCode(tx, {

@@ -17,7 +17,7 @@ import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
-import type { InteractionNeeds, Underway } from './underway.js'
+import type { Allowed, InteractionNeeds, Underway } from './underway.js'
 
 /** A person has this long to sign in and decide: the hour of a sign-in, and then some. */
 const REQUEST_MS = 75 * 60_000
@@ -40,9 +40,9 @@ export async function proceed(
     tag: 'answered',
     location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
   })
-  const sub = await demandedPerson(needs, underway, turn)
-  if (sub === 'forged') return back('invalid_request', 'id_token_hint is not an ID token of ours')
-  if (sub === 'several') return back('invalid_request', 'the hints name different people')
+  const person = await demandedPerson(needs, underway, turn)
+  if ('fault' in person) return back('invalid_request', person.fault)
+  const { sub } = person
   const { database, issuer } = needs
   if (!(await areKnownAudiences(database, issuer, client, request.audience, turn)))
     return back('invalid_target', 'the audience is not one of this tenant')
@@ -56,7 +56,8 @@ export async function proceed(
   if (scopes.length === 0) return back('access_denied', 'there is no scope that may be granted')
   const granting = grantingOf(needs, underway, session, scopes, may)
 
-  if (underway.allowedIn === session.id || !(await asksConsent(needs, underway, granting, turn)))
+  const said = isAllowed(underway.allowed, granting)
+  if (said || !(await asksConsent(needs, underway, granting, turn)))
     return issueCode(needs, underway, granting, turn)
   if (request.prompt.none) return back('consent_required', 'the person was not asked yet')
   return askConsent(needs, underway, session, granting, turn)
@@ -142,16 +143,20 @@ export function demandOf({
   return { level, ...(since === null ? {} : { since: new Date(since) }) }
 }
 
-async function demandedPerson(
-  { keys, issuer }: InteractionNeeds,
-  { client, request }: Underway,
+/** The one person who will do; `sub` is null where anybody does. */
+export async function demandedPerson(
+  { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
+  { client, request }: Pick<Underway, 'client' | 'request'>,
   turn: Turn,
-): Promise<string | null | 'forged' | 'several'> {
+): Promise<{ readonly sub: string | null } | { readonly fault: string }> {
   const { idTokenHint, sub } = request
-  if (idTokenHint === null) return sub
+  if (idTokenHint === null) return { sub }
   const hint = await readIdTokenHint(keys, issuer, idTokenHint, turn)
-  if (hint === null || hint.tenantId !== client.tenantId) return 'forged'
-  return sub === null || sub === hint.subject ? hint.subject : 'several'
+  if (hint === null || hint.tenantId !== client.tenantId)
+    return { fault: 'id_token_hint is not an ID token of ours' }
+  return sub === null || sub === hint.subject
+    ? { sub: hint.subject }
+    : { fault: 'the hints name different people' }
 }
 
 function grantingOf(
@@ -177,6 +182,16 @@ function grantingOf(
     audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
     claims: asked,
   }
+}
+
+/**
+ * Whether the person said yes to this. What can be granted is worked out anew, and the application may
+ * have got more since the question was shown: then it is asked again.
+ */
+function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {
+  return (
+    allowed?.sessionId === session.id && consented.every((scope) => allowed.scopes.includes(scope))
+  )
 }
 
 async function asksConsent(

@@ -67,6 +67,8 @@ export type DecideAuthorization = ResumeAuthorization & {
   readonly action: 'allow' | 'deny'
   /** The session that the question was shown to: another one is asked anew. */
   readonly sessionId: string
+  /** The scopes that the question named: more than these are asked for anew. */
+  readonly scopes: readonly string[]
 }
 
 /** To the client, with a code or with an error (302). */

@@ -31,6 +31,9 @@ export type Underway = {
   /** Where it is kept; null while nobody had to be asked anything. */
   readonly kept: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
-  /** The session in which the person just said yes. */
-  readonly allowedIn: string | null
+  /** What the person just said yes to. */
+  readonly allowed: Allowed | null
 }
+
+/** A yes counts in the session that was asked, and for the scopes that the question named. */
+export type Allowed = { readonly sessionId: string; readonly scopes: readonly string[] }

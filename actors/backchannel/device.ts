@@ -124,9 +124,12 @@ export async function decideDevice(
   const session = await signedIn(needs, found, message, turn)
   if ('tag' in session) return session
   const question = questionOf(found, session, uiLocales)
-  // Nobody was asked yet, or somebody else was, or the person signed in anew meanwhile.
-  if (action === null || session.id !== message.sessionId) return { tag: 'asked', ...question }
   const approved = action === 'approve'
+  // Nobody was asked yet, or somebody else was, or the person signed in anew meanwhile; or the
+  // application may have more by now than the question named.
+  const unseen = approved && !question.scopes.every((scope) => message.scopes.includes(scope))
+  if (action === null || session.id !== message.sessionId || unseen)
+    return { tag: 'asked', ...question }
   if (approved && question.scopes.length === 0) return { tag: 'nothing_to_grant', ...question }
   const { request, client } = found
   const done = await decide(

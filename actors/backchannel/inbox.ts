@@ -83,7 +83,7 @@ const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
 
 export async function decideInInbox(
   needs: InboxNeeds,
-  { person, requestId, approve, address }: DecideInInbox,
+  { person, requestId, approve, shown, address }: DecideInInbox,
   turn: Turn,
 ): Promise<InboxDecided | InboxRefused> {
   const { database, clock, settings, metrics } = needs
@@ -106,7 +106,9 @@ export async function decideInInbox(
   if (unmetDemand(evidence, { level, maxAgeSecs }, clock.now()) !== null)
     return { tag: 'step_up_needed', level, maxAgeSecs }
 
-  const scopes = approve ? grantable(request.scopes, client, who.role) : null
+  // The application may have more by now than the page named.
+  const asked = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
+  const scopes = approve ? grantable(asked, client, who.role) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
   const deciding = { kind: 'ciba', request, client, decider: who, scopes, address } as const
   if (!(await decide(needs, deciding, turn))) return { tag: 'unknown_request' }
@@ -157,10 +159,11 @@ export async function showInbox(
 
 export async function answerInbox(
   needs: InboxNeeds,
-  { session, sessionToken, requestId, approve, address }: AnswerInbox,
+  { session, sessionToken, requestId, approve, shown, address }: AnswerInbox,
   turn: Turn,
 ): Promise<InboxAnswered> {
-  const message = { person: { by: 'session', session }, requestId, approve, address } as const
+  const person = { by: 'session', session } as const
+  const message = { person, requestId, approve, shown, address }
   const outcome = await decideInInbox(needs, message, turn)
   switch (outcome.tag) {
     case 'decided':

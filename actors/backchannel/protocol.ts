@@ -59,6 +59,8 @@ export type DecideDevice = ShowDevice & {
   readonly action: 'approve' | 'deny' | null
   /** The session that the question was shown to: another one is asked anew. */
   readonly sessionId: string
+  /** The scopes that the question named: more than these are asked for anew. */
+  readonly scopes: readonly string[]
 }
 
 export type DevicePage =
@@ -152,6 +154,8 @@ export type DecideInInbox = {
   readonly person: InboxPerson
   readonly requestId: string
   readonly approve: boolean
+  /** The scopes that the question named, where it named no more than can be granted: no others are. */
+  readonly shown?: readonly string[] | undefined
   /** Address of the person behind trusted proxies. */
   readonly address: string
 }
@@ -178,6 +182,8 @@ export type AnswerInbox = {
   readonly sessionToken: string
   readonly requestId: string
   readonly approve: boolean
+  /** The scopes that the page named. */
+  readonly shown: readonly string[]
   readonly address: string
 }
 export type InboxAnswered =

@@ -7,6 +7,7 @@ import {
   type SessionEnded,
 } from '../../actors/authorization/protocol.js'
 import { consentPage, refusedPage, signedOutPage } from '../pages/authorize.js'
+import { ShownScopes } from '../pages/shown-scopes.js'
 import {
   choice,
   empty,
@@ -197,11 +198,16 @@ export const authorizeRoutes: readonly Route[] = [
     summary: 'Answer the question of an application',
     security: { scheme: 'browser' },
     params: Handle,
-    body: pageForm({ action: z.enum(['allow', 'deny']), session: z.string().max(64) }),
+    body: pageForm({
+      action: z.enum(['allow', 'deny']),
+      session: z.string().max(64),
+      scope: ShownScopes,
+    }),
     message: ({ params, body, browser }) => ({
       handle: params.handle,
       sessionToken: browser.sessionToken,
       sessionId: body.session,
+      scopes: body.scope,
       action: body.action,
     }),
     replies,

@@ -14,6 +14,7 @@ import type { BrowserSession } from '../../actors/browser-sessions/protocol.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import { INBOX_PAGE, inboxDecidedPage, inboxPage, nothingToGrantPage } from '../pages/inbox.js'
 import { requestGonePage } from '../pages/account.js'
+import { ShownScopes } from '../pages/shown-scopes.js'
 import { presentedClient } from '../presented-client.js'
 import {
   choice,
@@ -264,12 +265,13 @@ const send = route(backchannel, 'answerInbox', {
   operationId: 'answerInbox',
   summary: 'Say yes or no to an application',
   params: One,
-  body: pageForm({ action: z.enum(['approve', 'deny']) }),
+  body: pageForm({ action: z.enum(['approve', 'deny']), scope: ShownScopes }),
   message: ({ session, browser, params, body, clientAddress }) => ({
     session,
     sessionToken: browser.sessionToken ?? '',
     requestId: params.id.toLowerCase(),
     approve: body.action === 'approve',
+    shown: body.scope,
     address: clientAddress,
   }),
   replies: {

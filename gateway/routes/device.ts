@@ -13,6 +13,7 @@ import {
   deviceDecidedPage,
 } from '../pages/device.js'
 import { busyPage } from '../pages/login.js'
+import { ShownScopes } from '../pages/shown-scopes.js'
 import { presentedClient } from '../presented-client.js'
 import { formFields, page, pageForm, type Route, reply, route, seeOther } from '../route.js'
 import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
@@ -129,11 +130,13 @@ const send = route(backchannel, 'decideDevice', {
     user_code: z.string().max(256).default(''),
     action: z.enum(['approve', 'deny']).optional(),
     session: z.string().max(64).default(''),
+    scope: ShownScopes,
   }),
   message: ({ body, browser, clientAddress }) => ({
     typed: body.user_code,
     action: body.action ?? null,
     sessionId: body.session,
+    scopes: body.scope,
     sessionToken: browser.sessionToken,
     address: quotaAddress(clientAddress),
     uiLocales: null,
