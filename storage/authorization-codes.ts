@@ -171,18 +171,21 @@ export async function redeemCodes(
   return redemptions.map((_, at) => redeemed.has(at + 1))
 }
 
-/** The claims that were asked for one by one when a grant was made. */
+/** The claims that were asked for one by one when a grant was made, and what its application has now. */
 export async function findGrantClaims(
   tx: Transaction,
   tenantId: string,
   grantId: string,
-): Promise<AskedClaims | null> {
-  const { rows } = await tx.query<{ claims: AskedClaims | null }>({
+): Promise<{ readonly claims: AskedClaims; readonly scopes: readonly string[] } | undefined> {
+  const { rows } = await tx.query<{ claims: AskedClaims; scopes: string[] }>({
     name: 'refresh_family.claims',
-    text: 'select claims from refresh_families where tenant_id = $1 and id = $2',
+    text: `select f.claims, coalesce((select scopes from applications a
+               where a.tenant_id = f.tenant_id and a.id = f.client_id), '{}') as scopes
+           from refresh_families f
+           where f.tenant_id = $1 and f.id = $2 and f.claims is not null`,
     values: [tenantId, grantId],
   })
-  return rows[0]?.claims ?? null
+  return rows[0]
 }
 
 /** Removes up to `limit` codes that ended before `before`: a use after that is an unknown code. */

@@ -6,6 +6,7 @@ import { findPerson } from '../../storage/tenant-users.js'
 import { claimsOf } from '../domain/person-claims.js'
 import { namesAnother, type TenantsProtocol } from '../tenants/protocol.js'
 import { readForm } from '../tokens/form.js'
+import { claimsWithin } from '../tokens/held.js'
 import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
 import type {
   NoToken,
@@ -48,21 +49,22 @@ export async function userinfo(
   )
   if (judged.tag === 'refused') return judged
   const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
-  const named = await tenants.ask('resolve', { host }, turn)
-  if (namesAnother(named, tenantId)) return { tag: 'misplaced' }
+  const there = await tenants.ask('resolve', { host }, turn)
+  if (namesAnother(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
   // Accounts belong to no tenant: the look-up crosses tenants.
   const [facts, asked] = await database.system(
     async (tx) => [
       await findPerson(tx, tenantId, subject),
-      grantId == null ? null : await findGrantClaims(tx, tenantId, grantId),
+      grantId == null ? undefined : await findGrantClaims(tx, tenantId, grantId),
     ],
     { signal: turn.signal },
   )
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }
-  const claims = claimsOf(facts, scopes, asked?.userinfo ?? [])
+  const named = asked === undefined ? [] : claimsWithin(asked.claims.userinfo, asked.scopes)
+  const claims = claimsOf(facts, scopes, named)
   return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
 }
 

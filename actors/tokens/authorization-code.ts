@@ -17,6 +17,7 @@ import { appendEvents } from '../../storage/outbox.js'
 import { revokeRefreshFamily } from '../../storage/refresh-tokens.js'
 import type { Client } from './clients.js'
 import type { OAuthForm } from './form.js'
+import { heldClaims, heldScopes } from './held.js'
 import { issuedEvent, revokedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import { type Breadth, narrowed } from './narrowing.js'
@@ -65,9 +66,11 @@ export async function grantCode(
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the person behind the code is gone')
-  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes: row.scopes })
+  const scopes = heldScopes(row.scopes, client)
+  if ('tag' in scopes) return scopes
+  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
   if ('tag' in breadth) return breadth
-  return redeem(needs, row, breadth, client, proof, turn)
+  return redeem(needs, row, { scopes, breadth }, client, proof, turn)
 }
 
 /** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
@@ -92,7 +95,7 @@ function mismatchOf(
 async function redeem(
   needs: CodeNeeds,
   row: CodeRow,
-  breadth: Breadth,
+  { scopes, breadth }: { readonly scopes: readonly string[]; readonly breadth: Breadth },
   client: Client & { readonly kind: 'application' },
   proof: RefreshProof,
   turn: Turn,
@@ -105,9 +108,9 @@ async function redeem(
     personGrant(row, breadth, {
       grantId: row.id,
       sessionId: row.sessionId,
-      scopes: row.scopes,
+      scopes,
       level: row.level,
-      claims: row.claims,
+      claims: heldClaims(row.claims, client),
       nonce: row.nonce,
       jkt: proof.jkt,
     }),
@@ -140,7 +143,7 @@ async function redeem(
     accessToken,
     tokenType,
     expiresInSecs,
-    scopes: row.scopes,
+    scopes,
     refreshToken,
     idToken,
     authorizationDetails,

@@ -17,6 +17,7 @@ import {
 } from '../../storage/backchannel-requests.js'
 import type { Client } from './clients.js'
 import type { OAuthForm } from './form.js'
+import { heldScopes } from './held.js'
 import { issuedEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import { narrowed } from './narrowing.js'
@@ -121,15 +122,17 @@ async function redeem(
   turn: Turn,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
+  const scopes = heldScopes(row.scopes, client)
+  if ('tag' in scopes) return scopes
   const whole = { audience: row.audience, authorizationDetails: null }
-  const breadth = narrowed(form, whole, { issuer, scopes: row.scopes })
+  const breadth = narrowed(form, whole, { issuer, scopes })
   if ('tag' in breadth) return breadth
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const granted = personGrant(row, breadth, {
     grantId: row.id,
     sessionId: row.id,
-    scopes: row.scopes,
+    scopes,
     level: row.level,
     claims: null,
     nonce: null,
@@ -162,7 +165,6 @@ async function redeem(
   if (!won) return invalidGrant(POLLED[grantType].parameter)
   metrics.issued(grantType, 'human')
   const { accessToken, tokenType, expiresInSecs } = access
-  const { scopes } = row
   return {
     tag: 'issued',
     accessToken,

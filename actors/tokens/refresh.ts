@@ -24,6 +24,7 @@ import { delegationRevoked } from '../domain/events.js'
 import type { AccessGrant } from './access-token.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
+import { heldClaims, heldScopes } from './held.js'
 import { issuedEvent, reuseEvent } from './issued-event.js'
 import type { TokenMetrics } from './metrics.js'
 import { type Breadth, narrowed } from './narrowing.js'
@@ -125,8 +126,7 @@ async function rotate(
   turn: Turn,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const held = heldScopes(row.scopes, client)
-  if (held.length === 0 && row.scopes.length > 0)
-    return refuse('invalid_scope', 'the application has none of the granted scopes any more')
+  if ('tag' in held) return held
   const scopes = narrowedScopes(form, held)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
   const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
@@ -198,7 +198,7 @@ async function sign(
       sessionId: row.sessionId,
       scopes,
       level,
-      claims: row.claims,
+      claims: heldClaims(row.claims, client),
       nonce: null,
       jkt,
     })
@@ -301,13 +301,6 @@ async function revoke(
   standingChanged([sessionId, familyId])
   turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
-}
-
-/** What was granted is not given again once the application may not have it. */
-function heldScopes(granted: readonly string[], client: Client): readonly string[] {
-  return client.kind === 'application'
-    ? granted.filter((scope) => client.row.scopes.includes(scope))
-    : granted
 }
 
 /** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */

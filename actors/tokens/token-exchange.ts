@@ -84,7 +84,7 @@ export async function grantExchange(
 
 /** Reads and judges both tokens. What is issued for them is decided by what was asked for. */
 async function present(
-  { bearer, database }: ExchangeNeeds,
+  { bearer, database, issuer }: ExchangeNeeds,
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
@@ -95,9 +95,12 @@ async function present(
   const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', turn)
   if (actor !== null && 'tag' in actor) return actor
   if (actor !== null) {
-    const { subjectType, actors, jkt } = actor.principal
+    const { subjectType, actors, audience, jkt } = actor.principal
     if (subjectType !== 'agent' || actors.length > 0)
       return refuse('invalid_grant', 'actor_token must be an agent’s own direct token')
+    // It says who asks: one for another API, which has seen it, could be brought by that API.
+    if (!audience.includes(issuer))
+      return refuse('invalid_grant', 'actor_token is for another audience than this service')
     if (jkt !== null && jkt !== proof.jkt)
       return proof.refusal('actor_token is bound to a key: a proof of it is needed')
   }
@@ -167,8 +170,7 @@ async function issue(
   const asked = scope === null ? null : readScope(scope)
   if (scope !== null && asked === null) return refuse('invalid_scope', 'the scope is malformed')
   const bounds = [principal.scopes]
-  if (exchanger.kind === 'application' && exchanger.id !== principal.clientId)
-    bounds.push(exchanger.scopes)
+  if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
   const lent =
     verdict.tag === 'delegated'
       ? await delegationOf(needs, principal, verdict.agentId, asked, turn)

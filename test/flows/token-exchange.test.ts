@@ -329,3 +329,19 @@ test('discovery and capabilities name the grant', async (t) => {
   t.true(capabilities.includes('oauth.token_exchange'))
   t.true(capabilities.includes('agents.device_delegation'))
 })
+
+test('an actor token for another API says nothing here: that API has seen it', async (t) => {
+  const { api, ada, a, party } = t.context
+  const narrow = { scope: 'openid', audience: party.audience }
+  const own = await exchange(api, a.token, narrow, a)
+  t.is(claimsIn(own)['aud'], party.audience)
+  const seen = { ...a, token: String(own.body['access_token']) }
+  const lent = await lend(api, a.token, ada, narrow)
+  t.is(claimsOf(lent.token)['aud'], party.audience)
+  for (const subject of [lent.token, seen.token]) {
+    const refused = await exchange(api, subject, { audience: api.at.issuer }, seen)
+    t.is(refused.status, 400)
+    t.is(refused.body['error'], 'invalid_grant')
+  }
+  t.is((await exchange(api, lent.token, { audience: api.at.issuer }, a)).status, 200)
+})
