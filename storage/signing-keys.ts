@@ -101,7 +101,7 @@ export async function promoteSigningKey(
   return rowCount === 1
 }
 
-/** Removes a retired key whose tokens have all died. */
+/** Removes a retired key; only one whose tokens have all died. */
 export async function deleteSigningKey(
   tx: Transaction,
   tenantId: string,

@@ -234,7 +234,7 @@ class KeyKeeper {
       const rows = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
         listSigningKeys(tx, SYSTEM_TENANT_ID),
       )
-      const ring = await buildRing(rows, this.#ring, sealer)
+      const ring = await buildRing(rows, this.#ring, sealer, clock.now())
       if (ring.shut !== null) this.#log.error({ reason: ring.shut }, 'a signing key stays shut')
       this.#ring = ring
       this.#seenMs = this.#lastLookMs

@@ -7,7 +7,7 @@ export type KeysProtocol = {
   sign: Ask<SignClaims, Signed | KeysUnavailable>
   /** Everything that may verify a token of ours, as bytes ready to send (RFC 7517 section 5). */
   keySet: Ask<null, KeySet | KeysUnavailable>
-  /** The public key of a `kid`, while tokens signed with it may be alive. */
+  /** The public key of a `kid`, for longer than it is published: ID tokens come back as hints. */
   verificationKey: Ask<
     { readonly kid: string },
     VerificationKeyFound | KeyUnknown | KeysUnavailable

@@ -10,6 +10,7 @@ import {
   type SigningAlgorithm,
   type VerificationKeyFound,
 } from './protocol.js'
+import { isPublished } from './rules.js'
 
 /** decisions.md 8: Cache-Control public, max-age=300. */
 export const KEY_SET_MAX_AGE_SECS = 300
@@ -57,6 +58,7 @@ export async function buildRing(
   rows: readonly SigningKeyRow[],
   previous: Ring | undefined,
   sealer: Sealer,
+  now: Date,
 ): Promise<Ring> {
   const opened = new Map<string, KeyObject>()
   let shut: string | null = null
@@ -83,7 +85,7 @@ export async function buildRing(
     signers,
     opened,
     verification: new Map(rows.map((row) => [row.kid, verificationKeyOf(row)])),
-    keySet: keySetOf(rows),
+    keySet: keySetOf(rows.filter((row) => isPublished(row, now))),
     shut,
   }
 }

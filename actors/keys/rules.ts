@@ -4,8 +4,8 @@
  *     (made) --> next --> current --> retired --> (removed)
  *
  * A key is published from the moment it is made. It becomes current when the one before it is old
- * enough and verifiers have had time to fetch it; it is removed when the last token it may have
- * signed has died.
+ * enough and verifiers have had time to fetch it. It is published until the last token it may have
+ * signed has died, and removed when nobody has reason to bring one back.
  */
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './protocol.js'
 
@@ -18,6 +18,11 @@ export const STALE_MAX_SECS = 300
  * higher when a token was signed. Clocks may differ by the rest.
  */
 export const VERIFIABLE_AFTER_SECS = 86_400 + STALE_MAX_SECS + 300
+/**
+ * An ID token comes back as a hint long after its end (OpenID Connect RP-Initiated Logout section 2):
+ * its key is remembered, unpublished, for as long as [jwt] lets anything of a sign-in live.
+ */
+export const REMEMBERED_SECS = 7_776_000
 const DAY_SECS = 86_400
 
 export type KeyRow = {
@@ -122,8 +127,13 @@ function complete(rows: readonly KeyRow[], algorithm: SigningAlgorithm): Step[] 
 
 function removals(rows: readonly KeyRow[], now: Date): Step[] {
   return rows
-    .filter(({ verifiableUntil }) => verifiableUntil !== null && verifiableUntil <= now)
+    .filter(({ verifiableUntil }) => secsSince(verifiableUntil ?? now, now) >= REMEMBERED_SECS)
     .map(({ kid }) => ({ do: 'remove', kid }))
+}
+
+/** Whether a key is in the key set (decisions.md 8, JWKS): tokens of it may be alive. */
+export function isPublished({ verifiableUntil }: Pick<KeyRow, 'verifiableUntil'>, now: Date) {
+  return verifiableUntil === null || verifiableUntil > now
 }
 
 function keysOf(rows: readonly KeyRow[], algorithm: SigningAlgorithm) {

@@ -5,7 +5,9 @@ import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { openDatabaseHouse } from '../../runtime/cli/key-house.js'
 import { operatorCommand } from '../../runtime/cli/operator.js'
 import { type Api, type Json, type Workspace } from '../support/api.js'
+import { fixtureOf } from '../support/delegation.js'
 import { sql } from '../support/identity.js'
+import { relyingParty, signedIn } from '../support/relying-party.js'
 import { twoServices } from '../support/two-services.js'
 
 const { first: api, second, end } = await twoServices()
@@ -214,3 +216,39 @@ test.serial('of many at once exactly one replaces a key', async (t) => {
     ['ES256 current', 'ES256 next', 'EdDSA current', 'EdDSA next'],
   )
 })
+
+test.serial(
+  'an ID token signs its person out long after its key has left the key set',
+  async (t) => {
+    const { owner, token } = await appointed()
+    const party = await relyingParty(api.at, owner)
+    const { browser, tokens } = await signedIn(api.at, party, fixtureOf(owner))
+    t.teardown(() => browser.close())
+    const hint = tokens.id_token!
+    const bye = 'https://app.example/bye'
+    const out = (idToken: string) => {
+      const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: bye })
+      return browser.get(`/oauth/end-session?${query.toString()}`)
+    }
+    /** The key was replaced, its last token died so long ago, and whatever is due is done. */
+    const retiredFor = async (ago: string) => {
+      await sql(
+        database,
+        `update signing_keys set verifiable_until = now() - $1::interval where kid = $2`,
+        [ago, kidOf(hint)],
+      )
+      await publishedLongAgo()
+      t.is((await api.post(ROTATE, token, { algorithm: 'EdDSA' })).status, 200)
+    }
+    await publishedLongAgo()
+    t.is((await api.post(ROTATE, token, { algorithm: 'ES256' })).status, 200)
+    await retiredFor('1 minute')
+    t.false((await keySet(api)).keys.some(({ kid }) => kid === kidOf(hint)))
+    const answer = await out(hint)
+    t.is(answer.status, 302, answer.html)
+    t.is(answer.location, bye)
+
+    await retiredFor('91 days')
+    t.is((await out(hint)).status, 400)
+  },
+)

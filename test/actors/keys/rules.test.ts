@@ -1,9 +1,11 @@
 import test from 'ava'
 import {
+  isPublished,
   type KeyRow,
   planMaintenance,
   planRotation,
   PUBLISH_AHEAD_SECS,
+  REMEMBERED_SECS,
   type Step,
   VERIFIABLE_AFTER_SECS,
 } from '../../../actors/keys/rules.js'
@@ -91,8 +93,15 @@ test('a retired key stays until the longest token it may have signed has died', 
     ...healthy('EdDSA'),
     row('old', 'ES256', { state: 'retired', verifiableUntil }),
   ]
-  t.deepEqual(planMaintenance(retired(after(1)), now, DAYS).steps, [])
-  t.deepEqual(words(planMaintenance(retired(now), now, DAYS).steps), ['remove old'])
+  const stays = (verifiableUntil: Date) => {
+    t.deepEqual(planMaintenance(retired(verifiableUntil), now, DAYS).steps, [])
+    return isPublished({ verifiableUntil }, now)
+  }
+  t.true(stays(after(1)))
+  t.false(stays(now), 'it is remembered, and published no more')
+  t.false(stays(before(REMEMBERED_SECS - 1)))
+  const over = planMaintenance(retired(before(REMEMBERED_SECS)), now, DAYS)
+  t.deepEqual(words(over.steps), ['remove old'])
 })
 
 test('a missing current key is filled by the next one', (t) => {
