@@ -16,6 +16,8 @@ export function hostPolicy(allowed: readonly string[], baseDomain: string): Host
   const kept = new Map<string, HostVerdict>()
   const judge = (host: string): HostVerdict => {
     if (host.length > 262 || !HOST.test(host)) return 'malformed'
+    // No address has it: a port beyond 65535, a label that decodes to nothing, 1.2.3.4.5.
+    if (!URL.canParse(`http://${host}`)) return 'malformed'
     if (entries.size === 0) return 'served'
     const name = withoutPort(host)
     if (entries.has(host) || entries.has(name)) return 'served'

@@ -15,6 +15,7 @@ import {
 } from './body/read.js'
 import type { CompiledRoute } from './compile.js'
 import { accepts } from './headers/accept.js'
+import { decodedOr } from './presented-client.js'
 import type { Problem } from './problems.js'
 import {
   type AnyRouteRequest,
@@ -178,14 +179,5 @@ function clientIdIn(payload: string): string | null {
     return typeof named === 'string' ? named : null
   } catch {
     return null
-  }
-}
-
-/** Basic user names are form-encoded (RFC 6749 section 2.3.1). */
-function decodedOr(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return text
   }
 }

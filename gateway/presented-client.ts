@@ -10,7 +10,20 @@ export function presentedClient(
   clientAddress: string,
 ): string {
   const encoded = BASIC_CREDENTIALS.exec(authorization ?? '')?.[1] ?? ''
-  const [basicId] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  const [encodedId = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  const basicId = decodedOr(encodedId)
   const formId = fields.find(([name]) => name === 'client_id')?.[1]
   return basicId || formId || `address ${clientAddress}`
+}
+
+/**
+ * A client_id in a Basic header is form-encoded (RFC 6749 section 2.3.1): however it is spelt, it is one
+ * client. What cannot be decoded is nobody's.
+ */
+export function decodedOr(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text
+  }
 }

@@ -36,6 +36,10 @@ onEachTransport(
       ['127.0.0.1', 421],
       ['id.test@evil.test', 400],
       ['id.test:port', 400],
+      ['id.test:65535', 200],
+      ['id.test:65536', 400],
+      ['xn--a.tenants.test', 400],
+      ['1.2.3.4.5', 400],
     ] as const) {
       test(on(`host ${host} is ${expected}`), async (t) => {
         const { status } = await call({ path: '/hello', headers: { host } })
