@@ -7,6 +7,7 @@ import { insertAuthorizationRequest } from '../../storage/authorization-requests
 import type { Database } from '../../storage/sql.js'
 import type { AssuranceLevel } from '../domain/assurance.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
+import type { KeysProtocol } from '../keys/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { areKnownAudiences } from '../tokens/audience.js'
 import { readForm } from '../tokens/form.js'
@@ -18,7 +19,7 @@ import type {
   TokenRequest,
   TokensProtocol,
 } from '../tokens/protocol.js'
-import { handleSha256 } from './interaction.js'
+import { demandedPerson, handleSha256 } from './interaction.js'
 import { judge } from './judge.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
 
@@ -29,6 +30,7 @@ export type PushNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly keys: ActorRef<KeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string
@@ -39,7 +41,7 @@ export type PushNeeds = {
 }
 
 export async function push(
-  { database, tokens, tenants, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
+  { database, tokens, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
   turn: Turn,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
@@ -70,6 +72,9 @@ export async function push(
       error: 'invalid_target',
       description: 'the audience is not one of this tenant',
     }
+  const person = await demandedPerson({ keys, issuer }, { client, request }, turn)
+  if ('fault' in person)
+    return { tag: 'push_refused', error: 'invalid_request', description: person.fault }
   // RFC 9449 section 10.1: a proof at this endpoint binds the code as dpop_jkt does.
   if (request.jkt !== null && identified.jkt !== null && request.jkt !== identified.jkt)
     return refuse('invalid_request', 'dpop_jkt is not the key of the proof')

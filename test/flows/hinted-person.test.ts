@@ -84,3 +84,23 @@ test('so is somebody else with a second factor, and the person whom the claims n
   const answer = await browser.follow(await browser.submit(second, { code: codes.next() }))
   t.is(errorOf(answer), 'login_required')
 })
+
+test('a hint that no sign-in can satisfy is refused where it is pushed', async (t) => {
+  const forged = hint.replace(/[^.]+$/, (signature) => [...signature].toReversed().join(''))
+  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const pushed = async (parameters: Readonly<Record<string, string>>) => {
+    const { url } = await journey(party, { client_secret: party.secret, ...parameters })
+    return api.form('/oauth/par', Object.fromEntries(url.searchParams))
+  }
+  for (const parameters of [
+    { id_token_hint: forged },
+    { id_token_hint: 'no token' },
+    { id_token_hint: hint, claims },
+  ]) {
+    const { status, body } = await pushed(parameters)
+    t.is(status, 400, JSON.stringify(parameters))
+    t.is(body['error'], 'invalid_request')
+  }
+  t.is((await pushed({ id_token_hint: hint })).status, 201)
+  t.is((await pushed({ claims: claims.replace('nobody', 'several') })).status, 201)
+})

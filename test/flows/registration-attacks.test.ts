@@ -186,6 +186,12 @@ const REFUSED: readonly [string, Json, string][] = [
   ['a flag that is a word', { dpop_bound_access_tokens: 'yes' }, 'invalid_client_metadata'],
   ['a greatest age of sign-ins', { default_max_age: 60 }, 'invalid_client_metadata'],
   ['a least level of sign-ins', { default_acr_values: ['aal2'] }, 'invalid_client_metadata'],
+  ['signed requests only', { require_signed_request_object: true }, 'invalid_client_metadata'],
+  [
+    'encrypted introspection',
+    { introspection_encrypted_response_alg: 'ECDH-ES' },
+    'invalid_client_metadata',
+  ],
   [
     'assertions by a foreign algorithm',
     { token_endpoint_auth_signing_alg: 'RS256' },
@@ -201,7 +207,11 @@ test('metadata that cannot be is refused, and the token stays good', async (t) =
     t.is(answer.body['error'], error, title)
     t.is(typeof answer.body['error_description'], 'string')
   }
-  const harmless = { default_acr_values: [], token_endpoint_auth_signing_alg: 'ES256' }
+  const harmless = {
+    default_acr_values: [],
+    require_signed_request_object: false,
+    token_endpoint_auth_signing_alg: 'ES256',
+  }
   t.is((await client.register(token, { redirect_uris: [CALLBACK], ...harmless })).status, 201)
 })
 
