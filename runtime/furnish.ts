@@ -286,6 +286,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       random,
       tenants: ref(tenants),
+      tokens: ref(tokens),
       issuer,
     })),
     furnish(registrationActor, ({ ref }) => ({
@@ -293,6 +294,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       random,
       tenants: ref(tenants),
+      tokens: ref(tokens),
       documents,
       issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,

@@ -18,6 +18,7 @@ import { idempotently } from '../../storage/idempotency.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import type { Principal } from '../domain/principal.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
+import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
@@ -41,12 +42,13 @@ export type ApplicationsNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string
 }
 
 export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsNeeds>({
   address: applications,
-  asks: { tenants },
+  asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     list: () => undefined,
@@ -58,7 +60,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tenants, issuer }) => {
+  create: ({ database, clock, random, tenants, tokens, issuer }) => {
     const isOfControlPlane = async ({ subjectType, tenantId }: Principal, turn: Turn) => {
       if (subjectType !== 'agent') return false
       const resolved = await tenants.ask('resolve', { tenantId }, turn)
@@ -127,6 +129,10 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       }
     }
 
+    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
+    const forget = (applicationId: string) =>
+      tokens.tell('standingChanged', { ids: [applicationId] })
+
     /** Runs `change` on the locked application of the tenant, if there is one. */
     async function changing<T>(
       tenantId: string,
@@ -135,7 +141,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
     ): Promise<T | ApplicationUnknown> {
       if (!UUID.test(applicationId)) return { tag: 'unknown' }
-      return database.tenant(
+      const changed = await database.tenant<T | ApplicationUnknown>(
         tenantId,
         async (tx) => {
           const row = await lockApplication(tx, tenantId, applicationId)
@@ -143,6 +149,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         },
         { signal },
       )
+      forget(applicationId)
+      return changed
     }
 
     return {
@@ -233,6 +241,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           (tx) => deleteApplication(tx, tenantId, applicationId),
           { signal: turn.signal },
         )
+        forget(applicationId)
         return { tag: removed ? 'removed' : 'unknown' }
       },
 

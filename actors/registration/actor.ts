@@ -5,7 +5,7 @@
  * maker, and without one a client may ask people for their own data and nothing else. Which tenant
  * it belongs to is fixed by the token; without one by the host, and never by what the client says.
  */
-import { defineActor, type Turn } from '../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type Turn } from '../../runtime/kernel/actor.js'
 import {
   type ApplicationRow,
   deleteApplication,
@@ -27,6 +27,7 @@ import { needsSecret, optionalMembers } from '../applications/rows.js'
 import { clientKind } from '../applications/rules.js'
 import type { AuditOnlyType } from '../domain/audit.js'
 import { tenants } from '../tenants/protocol.js'
+import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { admit, type AdmissionNeeds, denied, managed, sha256 } from './admission.js'
 import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
 import { judge, type JudgeNeeds } from './judge.js'
@@ -39,14 +40,16 @@ import {
   type RegistrationProtocol,
 } from './protocol.js'
 
-export type RegistrationNeeds = AdmissionNeeds & InitialTokenNeeds & JudgeNeeds
+export type RegistrationNeeds = AdmissionNeeds &
+  InitialTokenNeeds &
+  JudgeNeeds & { readonly tokens: ActorRef<TokensProtocol> }
 
 /** Thrown to roll back: the last use of the token was taken by somebody else. */
 class TokenSpent extends Error {}
 
 export const registrationActor = defineActor<RegistrationProtocol, RegistrationNeeds>({
   address: registration,
-  asks: { tenants },
+  asks: { tenants, tokens },
   // Few at a time: they wait here, where they have a place, and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 },
   lane: {
@@ -59,7 +62,9 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, random } = needs
+    const { database, clock, random, tokens } = needs
+    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
+    const forget = (clientId: string) => tokens.tell('standingChanged', { ids: [clientId] })
     const auditOf = (
       type: AuditOnlyType,
       tenantId: string,
@@ -217,6 +222,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           },
           { signal: turn.signal },
         )
+        forget(clientId)
         if (outcome === null) return denied('the client is gone')
         return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
       },
@@ -235,6 +241,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           },
           { signal: turn.signal },
         )
+        forget(clientId)
         return removed ? { tag: 'removed' } : denied('the client is gone')
       },
 
