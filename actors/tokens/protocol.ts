@@ -246,7 +246,11 @@ export type ActiveToken = {
   readonly notBeforeSecs: number
   readonly tokenId: string
   readonly organizationId: OrganizationId | null
+  /** For that organization alone. */
+  readonly organizationBound: boolean
   readonly sessionId: SessionId | null
+  /** The refresh family of the same authorization; null for a token without one. */
+  readonly grantId: string | null
   readonly jkt: string | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
