@@ -6,6 +6,7 @@ import {
   findAuthorizationRequest,
   findEndedAuthorizationRequest,
 } from '../../storage/authorization-requests.js'
+import { isClientGone } from '../../storage/client-gone.js'
 import { listConsents, withdrawConsent } from '../../storage/consents.js'
 import { activeClient } from '../applications/active-client.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
@@ -16,6 +17,7 @@ import { keys } from '../keys/protocol.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { type OAuthForm, readForm } from '../tokens/form.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import { refuseGone } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { handleSha256, type Outcome, proceed } from './interaction.js'
 import type { InteractionNeeds } from './underway.js'
@@ -173,7 +175,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       async begin(message, turn) {
         const form = readForm(message.parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
-        const outcome = await begun(form, message, turn)
+        const outcome = await begun(form, message, turn).catch(unlessGone)
         return outcome.tag === 'refused'
           ? { ...outcome, uiLocales: form.get('ui_locales') }
           : outcome
@@ -205,7 +207,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         return { tag: 'answered', location }
       },
 
-      push: (request, turn) => push(pushing, request, turn),
+      push: (request, turn) =>
+        push(pushing, request, turn).catch((error) => refuseGone(error, request)),
 
       async listConsents({ tenantId, subject }, { signal }) {
         const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {
@@ -253,6 +256,12 @@ const OVER: Refused = {
   tag: 'refused',
   error: 'invalid_request_uri',
   description: 'the request is unknown, expired or was answered',
+}
+
+/** The application was deleted while its request was written down. */
+function unlessGone(error: unknown): Refused {
+  if (!isClientGone(error)) throw error
+  return refused('invalid_client', 'there is no such application')
 }
 
 function refused(error: RefusedError, description: string): Refused {

@@ -5,6 +5,7 @@ import { browserSessions } from '../browser-sessions/protocol.js'
 import { keys } from '../keys/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
+import { refuseGone } from '../tokens/refusals.js'
 import { type CibaNeeds, startCiba } from './ciba.js'
 import { decideDevice, type DeviceNeeds, showDevice, startDevice } from './device.js'
 import { answerInbox, decideInInbox, type InboxNeeds, listOf, showInbox } from './inbox.js'
@@ -34,10 +35,12 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   create: ({ registry, ...rest }) => {
     const needs = { ...rest, metrics: backchannelMetrics(registry) }
     return {
-      startDevice: (message, turn) => startDevice(needs, message, turn),
+      startDevice: (message, turn) =>
+        startDevice(needs, message, turn).catch((error) => refuseGone(error, message.request)),
       showDevice: (message, turn) => showDevice(needs, message, turn),
       decideDevice: (message, turn) => decideDevice(needs, message, turn),
-      startCiba: (message, turn) => startCiba(needs, message, turn),
+      startCiba: (message, turn) =>
+        startCiba(needs, message, turn).catch((error) => refuseGone(error, message)),
       async listInbox({ person }, turn) {
         return { tag: 'listed', requests: await listOf(needs, person, turn) }
       },
