@@ -171,16 +171,24 @@ export async function redeemCodes(
   return redemptions.map((_, at) => redeemed.has(at + 1))
 }
 
-/** The claims that were asked for one by one when a grant was made, and what its application has now. */
-export async function findGrantClaims(
+/** A grant with claims that were asked for one by one. */
+export type ClaimedGrant = {
+  readonly claims: AskedClaims
+  readonly granted: readonly string[]
+  /** The scopes that its application has now. */
+  readonly held: readonly string[]
+}
+
+/** Undefined where no claims were asked for by name. */
+export async function findClaimedGrant(
   tx: Transaction,
   tenantId: string,
   grantId: string,
-): Promise<{ readonly claims: AskedClaims; readonly scopes: readonly string[] } | undefined> {
-  const { rows } = await tx.query<{ claims: AskedClaims; scopes: string[] }>({
+): Promise<ClaimedGrant | undefined> {
+  const { rows } = await tx.query<ClaimedGrant>({
     name: 'refresh_family.claims',
-    text: `select f.claims, coalesce((select scopes from applications a
-               where a.tenant_id = f.tenant_id and a.id = f.client_id), '{}') as scopes
+    text: `select f.claims, f.scopes as granted, coalesce((select scopes from applications a
+               where a.tenant_id = f.tenant_id and a.id = f.client_id), '{}') as held
            from refresh_families f
            where f.tenant_id = $1 and f.id = $2 and f.claims is not null`,
     values: [tenantId, grantId],

@@ -1,7 +1,7 @@
 /** The UserInfo endpoint. OpenID Connect Core section 5.3, RFC 6750; decisions.md 7.3. */
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Database } from '../../storage/sql.js'
-import { findGrantClaims } from '../../storage/authorization-codes.js'
+import { type ClaimedGrant, findClaimedGrant } from '../../storage/authorization-codes.js'
 import { findPerson } from '../../storage/tenant-users.js'
 import { claimsOf } from '../domain/person-claims.js'
 import { namesAnother, type TenantsProtocol } from '../tenants/protocol.js'
@@ -54,18 +54,27 @@ export async function userinfo(
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
   // Accounts belong to no tenant: the look-up crosses tenants.
-  const [facts, asked] = await database.system(
+  const [facts, grant] = await database.system(
     async (tx) => [
       await findPerson(tx, tenantId, subject),
-      grantId == null ? undefined : await findGrantClaims(tx, tenantId, grantId),
+      grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
     ],
     { signal: turn.signal },
   )
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }
-  const named = asked === undefined ? [] : claimsWithin(asked.claims.userinfo, asked.scopes)
+  const named = grant === undefined ? [] : namedIn(grant, scopes)
   const claims = claimsOf(facts, scopes, named)
   return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
+}
+
+/**
+ * The claims that were asked for by their names: they come with a token for all of the grant. One that
+ * was made narrower, to be handed on (RFC 8693), tells what its own scopes open.
+ */
+function namedIn({ claims, granted, held }: ClaimedGrant, scopes: readonly string[]) {
+  const whole = granted.every((scope) => !held.includes(scope) || scopes.includes(scope))
+  return whole ? claimsWithin(claims.userinfo, held) : []
 }
 
 function refused(error: UserinfoRefused['error'], description: string): UserinfoRefused {

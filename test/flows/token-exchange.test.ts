@@ -345,3 +345,18 @@ test('an actor token for another API says nothing here: that API has seen it', a
   }
   t.is((await exchange(api, lent.token, { audience: api.at.issuer }, a)).status, 200)
 })
+
+test('a narrowed token tells no claims that were asked for by name', async (t) => {
+  const { api, party } = t.context
+  const claims = JSON.stringify({ userinfo: { name: null } })
+  const token = await plain(t.context, party, { scope: 'openid email', claims })
+  const told = async (one: unknown) => {
+    const { body } = await api.get('/userinfo', String(one))
+    return Object.keys(body).filter((name) => ['name', 'email'].includes(name))
+  }
+  t.deepEqual(await told(token), ['name', 'email'])
+  const same = await exchange(api, token, {}, party)
+  t.deepEqual(await told(same.body['access_token']), ['name', 'email'])
+  const less = await exchange(api, token, { scope: 'openid' }, party)
+  t.deepEqual(await told(less.body['access_token']), [])
+})
