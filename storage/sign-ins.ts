@@ -74,6 +74,23 @@ export async function recordSignIn(
   return rows[0] ?? { activated: false }
 }
 
+/**
+ * Whether an account still has the password that was judged a moment ago. It is held until the transaction
+ * ends: whoever sets another one waits, and then ends what was opened meanwhile.
+ */
+export async function holdPassword(
+  tx: Transaction,
+  accountId: string,
+  passwordHash: string,
+): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'sign_in.hold_password',
+    text: 'select from accounts where id = $1 and password_hash = $2 for share',
+    values: [accountId, passwordHash],
+  })
+  return rows.length === 1
+}
+
 /** Replaces a password hash by one of the same password; not when the password changed meanwhile. */
 export async function rehashPassword(
   tx: Transaction,

@@ -63,8 +63,11 @@ export function changeSteps(tools: CredentialsTools) {
           await attempt.failed()
           return { tag: 'wrong', ...shown }
         }
+        if (verdict.tag === 'busy') {
+          await attempt.withdrawn()
+          return BUSY
+        }
         await attempt.succeeded()
-        if (verdict.tag === 'busy') return BUSY
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error

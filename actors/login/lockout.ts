@@ -9,6 +9,7 @@
  * unlimited guessing is what this exists against.
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { quotaAddress } from '../domain/quota-address.js'
 import type { AuthSettings } from '../passwords/settings.js'
 
 export type LockoutSettings = Pick<
@@ -36,6 +37,8 @@ export type Attempt =
       /** The attempt failed. True for the failure that locks the name. */
       failed(): Promise<boolean>
       succeeded(): Promise<void>
+      /** Nothing was judged: this attempt is given back, and no failure before it. */
+      withdrawn(): Promise<void>
     }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
@@ -68,7 +71,7 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
         const endsSecs = Number(decoder.decode(lock))
         return { tag: 'locked', retryAfterSecs: Math.max(1, endsSecs - clock.nowSecs()) }
       }
-      const here = await counts.take(`lockout:address:${address}`, ofAddress)
+      const here = await counts.take(`lockout:address:${quotaAddress(address)}`, ofAddress)
       if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
       const taken = await counts.take(`lockout:name:${name}`, ofName)
       if (!taken.allowed) return { tag: 'locked', retryAfterSecs: taken.resetSecs }
@@ -82,6 +85,9 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
         },
         async succeeded() {
           await counts.take(`lockout:name:${name}`, ofName, -taken.used)
+        },
+        async withdrawn() {
+          await counts.take(`lockout:name:${name}`, ofName, -1)
         },
       }
     },

@@ -2,6 +2,7 @@
  * How often letters may be asked for, counted in the coordination backend: per address as typed,
  * whether or not anybody has it, and per network address. The answer is so the same for both.
  */
+import { quotaAddress } from '../domain/quota-address.js'
 import type { EmailSettings } from '../notify/settings.js'
 import type { LockoutCounts } from './lockout.js'
 
@@ -25,7 +26,7 @@ export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): M
   const ofAddress = { limit: settings.requests_per_address_max, windowSecs }
   return {
     async ask(name, address) {
-      const here = await counts.take(`mail:address:${address}`, ofAddress)
+      const here = await counts.take(`mail:address:${quotaAddress(address)}`, ofAddress)
       if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
       const taken = await counts.take(`mail:name:${name}`, ofName)
       if (!taken.allowed) return { tag: 'locked', retryAfterSecs: taken.resetSecs }

@@ -5,7 +5,8 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { findSignIn, rehashPassword } from '../../storage/sign-ins.js'
+import { findSignIn, holdPassword, rehashPassword } from '../../storage/sign-ins.js'
+import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
@@ -16,11 +17,12 @@ import type {
   LoginProtocol,
   Onward,
   PasswordLogin,
+  SignedIn,
   SignInOffers,
   StartLogin,
   TenantNotFound,
 } from './protocol.js'
-import { openAlong } from './opening.js'
+import { openAlong, type Opening } from './opening.js'
 
 const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
@@ -86,23 +88,31 @@ export function passwordStep(tools: PasswordTools) {
         }
         const attempt = await lockout.attempt(name, visitor.address)
         if (attempt.tag === 'locked') return { ...shown, ...attempt }
-        const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
-        const phc = found?.passwordHash ?? null
-        const verdict = await passwords.ask('verify', { phc, password }, turn)
-        if (verdict.tag === 'busy') {
-          await attempt.succeeded()
-          return { tag: 'busy' }
-        }
-        if (verdict.tag === 'mismatch' || found === undefined) {
+        for (let isFirst = true; ; isFirst = false) {
+          const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
+          const phc = found?.passwordHash ?? null
+          const verdict = await passwords.ask('verify', { phc, password }, turn)
+          if (verdict.tag === 'busy') {
+            await attempt.withdrawn()
+            return { tag: 'busy' }
+          }
+          if (verdict.tag === 'match' && found !== undefined) {
+            const opening = { flow, token, found, amr: ['pwd'], visitor }
+            const opened = await openStill(opening, phc!, turn)
+            // Another hash by now: of the same password, perhaps.
+            if (opened === null && isFirst) continue
+            if (opened !== null) {
+              await attempt.succeeded()
+              if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
+              return opened
+            }
+          }
           const locked = await attempt.failed()
           await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, turn)
           await gate.failed(visitor.address)
           const isDue = await gate.isDue(await lockout.used(name), visitor.address)
           return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget : null }
         }
-        await attempt.succeeded()
-        if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
-        return await openAlong(tools, { flow, token, found, amr: ['pwd'], visitor }, turn)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error
@@ -132,6 +142,19 @@ export function passwordStep(tools: PasswordTools) {
     )
   }
 
+  /** Null when the password was replaced while it was judged: it opens nothing any more. */
+  async function openStill(opening: Opening, phc: string, turn: Turn): Promise<SignedIn | null> {
+    const also = async (tx: Transaction) => {
+      if (!(await holdPassword(tx, opening.found.accountId, phc))) throw new PasswordReplaced()
+    }
+    try {
+      return await openAlong(tools, { ...opening, also }, turn)
+    } catch (error) {
+      if (error instanceof PasswordReplaced) return null
+      throw error
+    }
+  }
+
   async function rehash(accountId: string, from: string, password: string, turn: Turn) {
     const hashed = await passwords.ask('hash', { password }, turn)
     // Busy workers have better to do; the next sign-in comes.
@@ -158,4 +181,9 @@ export function passwordStep(tools: PasswordTools) {
     const events = told.map((one) => personEvent(random, one, now))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
   }
+}
+
+/** Thrown to take back what a password opened that was replaced meanwhile. */
+class PasswordReplaced extends Error {
+  override readonly name = 'PasswordReplaced'
 }

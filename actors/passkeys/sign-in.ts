@@ -7,6 +7,7 @@ import { findAccountSignIn, recordSignIn } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { pathOf } from '../browser-sessions/flows.js'
 import { acrOf } from '../domain/assurance.js'
+import { quotaAddress } from '../domain/quota-address.js'
 import { flowPage, type Progress, readProgress, upstreamsOf } from '../login/flow.js'
 import type { LoginShown } from '../login/protocol.js'
 import { openSession } from '../login/session.js'
@@ -49,7 +50,9 @@ export function signInStep(tools: PasskeyTools) {
       try {
         const { passkey, signed } = await prove(tools, bound(progress, browser), credential, turn)
         const name =
-          passkey === undefined ? `passkey:${visitor.address}` : `mfa:${passkey.accountId}`
+          passkey === undefined
+            ? `passkey:${quotaAddress(visitor.address)}`
+            : `mfa:${passkey.accountId}`
         const attempt = await lockout.attempt(name, visitor.address)
         if (attempt.tag === 'locked') return { ...shown, ...attempt }
         if (passkey !== undefined && signed !== null) {

@@ -3,6 +3,7 @@
  * nobody goes on (fail-closed), or as many as the allowance of all processes together (fail-degraded;
  * interface.md, production requirements). Letting everybody on does not exist.
  */
+import { quotaAddress } from '../domain/quota-address.js'
 import type { LockoutCounts } from '../login/lockout.js'
 import type { CaptchaWidget } from '../login/protocol.js'
 import type { ChallengeSettings } from '../pow/settings.js'
@@ -71,11 +72,11 @@ export function captchaGate(
     widget: { provider, siteKey, script },
     async isDue(failuresOfName, address) {
       if (failuresOfName >= settings.captcha_after_failures) return true
-      const seen = await counts.take(`captcha:address:${address}`, ofAddress, 0)
+      const seen = await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress, 0)
       return seen.used >= ofAddress.limit
     },
     async failed(address) {
-      await counts.take(`captcha:address:${address}`, ofAddress)
+      await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress)
     },
     async judge(response, address) {
       // Without a site key nobody can answer: as if the provider were away.

@@ -5,7 +5,7 @@ import {
   type DeviceAsked,
   type DeviceDecided,
 } from '../../actors/backchannel/protocol.js'
-import { quotaAddress } from '../client-address.js'
+import { quotaAddress } from '../../actors/domain/quota-address.js'
 import {
   DEVICE_PAGE,
   deviceCodePage,
