@@ -196,6 +196,27 @@ export async function endBrowserSession(
 }
 
 /**
+ * Ends what a person has open in a tenant but for one session: whose each was. Idle ones and those that
+ * owe a second factor are among them, with the tokens of each.
+ */
+export async function endOtherBrowserSessions(
+  tx: Transaction,
+  person: { readonly tenantId: string; readonly accountId: string; readonly exceptId: string },
+  reason: string,
+  now: Date,
+): Promise<readonly { readonly id: string; readonly sub: string }[]> {
+  const { rows } = await tx.query<{ readonly id: string; readonly sub: string }>({
+    name: 'browser_session.end_others',
+    text: `update browser_sessions b set ended_at = $5, ended_reason = $4 from tenant_users u
+           where b.tenant_id = $1 and b.account_id = $2 and b.id <> $3 and b.ended_at is null
+             and u.tenant_id = $1 and u.account_id = $2
+           returning b.id, u.sub`,
+    values: [person.tenantId, person.accountId, person.exceptId, reason, now],
+  })
+  return rows
+}
+
+/**
  * Ends whatever session a cookie opened, of whichever tenant, for the one that takes its place. That of
  * the same person is linked to it: its tokens live on, and end with the new one.
  */

@@ -5,6 +5,7 @@ import type { Random } from '../../runtime/kernel/random.js'
 import {
   type BrowserSessionRow,
   endBrowserSession,
+  endOtherBrowserSessions,
   findBrowserSession,
   findSessionTenant,
   listBrowserSessions,
@@ -15,7 +16,7 @@ import { accountFactors } from '../../storage/passkeys.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import type { AssuranceLevel, SessionDemand } from '../domain/assurance.js'
 import { isUuid, type TenantId } from '../domain/ids.js'
-import { personEvent } from './events.js'
+import { type Doing, personEvent } from './events.js'
 import { beginFlow, nextStep, pathOf, reachOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
@@ -74,11 +75,12 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     ): Promise<boolean> {
       const ended = await endBrowserSession(tx, tenantId, sessionId, reason, now)
       if (ended === undefined) return false
-      const doing = { tenantId, type: 'auth.logout', sub: ended.sub, sessionId } as const
-      const event = personEvent(random, { ...doing, requestId, fields: { reason } }, now)
-      appendEvents(tx, [event])
+      appendEvents(tx, [loggedOut({ tenantId, sub: ended.sub, sessionId, requestId }, reason, now)])
       return true
     }
+
+    const loggedOut = (one: Omit<Doing, 'type' | 'fields'>, reason: string, now: Date) =>
+      personEvent(random, { ...one, type: 'auth.logout', fields: { reason } }, now)
 
     async function demanded(tx: Transaction, message: DemandSession) {
       const now = clock.now()
@@ -136,9 +138,12 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
         const now = clock.now()
         return database.system(
           async (tx) => {
-            for (const { id } of await listBrowserSessions(tx, tenantId, accountId, now)) {
-              if (id !== exceptId) await logOut(tx, tenantId, id, 'revoked', now, requestId)
-            }
+            const person = { tenantId, accountId, exceptId }
+            const ended = await endOtherBrowserSessions(tx, person, 'revoked', now)
+            const told = ended.map(({ id: sessionId, sub }) =>
+              loggedOut({ tenantId, sub, sessionId, requestId }, 'revoked', now),
+            )
+            appendEvents(tx, told)
             return { tag: 'revoked_others' }
           },
           { signal },

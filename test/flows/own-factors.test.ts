@@ -144,6 +144,33 @@ test('one form signs out everywhere else, and only there', async (t) => {
   t.is((await stranger.get('/auth/account')).status, 200)
 })
 
+test('however many browsers are signed in, all others are signed out', async (t) => {
+  const { workspace } = await house()
+  const [here, first] = [1, 2].map(() => browserOf(t, running))
+  await signIn(first!, workspace)
+  await sql(
+    running.db.database,
+    `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, confined, amr,
+       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at)
+     select tenant_id, gen_random_uuid(), account_id, sha256(gen_random_uuid()::text::bytea), level,
+       false, false, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+       last_seen_at + interval '1 second', expires_at
+     from browser_sessions, generate_series(1, 120) where tenant_id = $1 and ended_at is null`,
+    [workspace.tenantId],
+  )
+  await signIn(here!, workspace)
+  const account = await here!.get('/auth/account')
+  await here!.submit(account, {}, '/auth/account/sessions/revoke-others')
+  t.is((await first!.get('/auth/account')).status, 303, 'the one that was seen the longest ago')
+  t.is((await here!.get('/auth/account')).status, 200)
+  const rows = await sql<{ count: number }>(
+    running.db.database,
+    `select count(*)::int from browser_sessions where tenant_id = $1 and ended_at is null`,
+    [workspace.tenantId],
+  )
+  t.deepEqual(rows, [{ count: 1 }])
+})
+
 test('who has no password is not offered to change it', async (t) => {
   const { workspace } = await house()
   const browser = browserOf(t, running)
