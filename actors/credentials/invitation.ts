@@ -8,6 +8,7 @@ import type { Transaction } from '../../storage/sql.js'
 import { acceptTenantUser } from '../../storage/tenant-users.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
+import { shownName } from '../domain/shown-names.js'
 import { faceOf } from '../login/face.js'
 import { goneLink, readGoneLink } from '../login/gone.js'
 import { openSession } from '../login/session.js'
@@ -19,8 +20,6 @@ import { personDid } from './records.js'
 
 type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
 type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
-
-const NAME_LENGTH_MAX = 120
 
 const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
 
@@ -62,7 +61,7 @@ export function invitationSteps(tools: CredentialsTools) {
       const { token, password, visitor } = message
       const known = await shownOf(token, turn)
       if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), turn)
-      const displayName = message.displayName.trim().slice(0, NAME_LENGTH_MAX)
+      const displayName = shownName(message.displayName)
       const shown = { ...known, displayName }
       let phc: string | null = null
       if (!known.isKnown) {

@@ -9,6 +9,7 @@ import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { isEmail } from '../domain/email.js'
 import { isStrong } from '../domain/password-rules.js'
+import { shownName } from '../domain/shown-names.js'
 import { eventData } from '../domain/events.js'
 import type { LoginTools } from './flow.js'
 import type { AcceptInvite, InviteAccepted, InviteFault, InviteRefused } from './protocol.js'
@@ -26,7 +27,7 @@ export function inviteStep(tools: LoginTools) {
     const now = clock.now()
     const tokenSha256 = sha256(message.token)
     const email = message.email.trim()
-    const displayName = message.displayName.trim().slice(0, 120)
+    const displayName = shownName(message.displayName)
     const known = await database.system((tx) => findOperatorInvite(tx, tokenSha256), turn)
     if (known === undefined) return { tag: 'unknown_invite' }
     if (known.usedAt !== null || known.expiresAt <= now) return { tag: 'spent' }

@@ -121,6 +121,7 @@ test.serial(
 
 for (const [what, change, pointer] of [
   ['an issuer that is not https', { issuer: 'http://id.example.org' }, '#/issuer'],
+  ['a name that turns the text around it', { name: '\u202egro.emca' }, '#/name'],
   ['an issuer with a query', { issuer: 'https://id.example.org/?a=b' }, '#/issuer'],
   [
     'an endpoint without the others',

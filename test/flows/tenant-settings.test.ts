@@ -110,6 +110,8 @@ test('the looks of the pages and the lifetimes of sessions are settings', async 
   for (const wrong of [
     { branding: { locale: 'fr' } },
     { branding: { color: 'red' } },
+    { branding: { name: 'Harbour \u202egro.live' } },
+    { branding: { name: 'Harbour\nWorks' } },
     { branding: { logo: 'https://evil.example/pixel.png' } },
     { branding: { logo: 'data:image/svg+xml;base64,AAAA' } },
     { session: { idle_secs: 601, absolute_secs: 600 } },
