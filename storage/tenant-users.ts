@@ -61,8 +61,17 @@ export type TenantUserRow = {
   readonly lastLoginAt: Date | null
 }
 
+/**
+ * Whether the human came in: until then the account is none of the tenant's business, which may have
+ * invited whoever it likes.
+ */
+const CAME_IN = `case u.status when 'invited' then false
+    when 'suspended' then u.suspended_from is distinct from 'invited'
+    when 'removed' then u.last_login_at is not null else true end`
+
 const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub, a.email,
-    a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
+    a.email_verified and ${CAME_IN} as "emailVerified",
+    coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
     u.status, u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m

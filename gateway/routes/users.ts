@@ -24,8 +24,10 @@ const TenantUser = z
     tenant_id: z.uuid(),
     sub: z.string().meta({ description: 'Pairwise: the sub of tokens for this tenant' }),
     email: z.string(),
-    email_verified: z.boolean(),
-    display_name: z.string(),
+    email_verified: z.boolean().meta({ description: 'False as long as the user is invited' }),
+    display_name: z.string().meta({
+      description: 'The tenant’s own, else that of the account; of an invited user only the former',
+    }),
     status: UserStatus,
     roles: z.array(z.string()),
     organization_ids: z.array(z.uuid()),

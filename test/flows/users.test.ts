@@ -305,6 +305,7 @@ test('name, roles and metadata are changed, and nobody gives roles above its own
   const owner = await api.workspace()
   const { body } = await api.post(USERS, owner.token, {
     email: `roles.${owner.tenantId}@example.com`,
+    password: 'correct horse',
     display_name: 'Before',
   })
   const { id } = body
