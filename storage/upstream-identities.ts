@@ -18,7 +18,7 @@ export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<v
   })
 }
 
-/** The account of an identity; its use is noted, with the address that was said this time. */
+/** The account of an identity; its use is noted, with the address that is vouched for this time. */
 export async function useIdentity(
   tx: Transaction,
   key: IdentityKey,
@@ -43,6 +43,7 @@ export async function insertIdentity(
     readonly accountId: string
     /** Null: of a provider of the deployment. */
     readonly tenantId: string | null
+    /** As far as the provider vouches for it. */
     readonly email: string | null
     readonly createdAt: Date
   },
@@ -106,6 +107,8 @@ export type ReturningRow = {
   readonly hasFactor: boolean
   /** There is a way to sign in besides this provider. */
   readonly hasOtherKeys: boolean
+  /** The address of the account is confirmed, or is the one that the provider vouches for. */
+  readonly addressProved: boolean
   /** Null: the tenant does not know the account. */
   readonly tenantUserId: string | null
   readonly sub: string | null
@@ -118,6 +121,7 @@ export async function findReturning(
   tenantId: string,
   accountId: string,
   provider: string,
+  vouchedEmail: string | null,
 ): Promise<ReturningRow | undefined> {
   const { rows } = await tx.query<ReturningRow>({
     name: 'upstream_identity.returning',
@@ -129,11 +133,12 @@ export async function findReturning(
                or exists (select from passkeys p where p.account_id = a.id)
                or exists (select from upstream_identities i
                  where i.account_id = a.id and i.provider <> $3) as "hasOtherKeys",
+             a.email_verified or coalesce(a.email_key = lower($4), false) as "addressProved",
              u.id as "tenantUserId", u.sub, u.status
            from accounts a
              left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.id = $2 for update of a`,
-    values: [tenantId, accountId, provider],
+    values: [tenantId, accountId, provider, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
   })
   return rows[0]
 }

@@ -5,6 +5,7 @@
  */
 import * as oidc from 'openid-client'
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { shownName } from '../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../egress/bounded-fetch.js'
 import type { Provider } from './providers.js'
 
@@ -16,8 +17,9 @@ const KEPT_MS = 10 * 60_000
 /** A provider that gives no answer is not asked again at once. */
 const FAILURE_KEPT_MS = 5_000
 const CONFIGURATIONS_MAX = 500
-const NAME_LENGTH_MAX = 120
 const SUBJECT_LENGTH_MAX = 255
+/** The year 9999. */
+const MOMENT_SECS_MAX = 253_402_300_799
 
 const SIGNATURES = [
   'ES256',
@@ -175,12 +177,18 @@ function said(
       subject,
       email: claims['email'],
       emailVerified: claims['email_verified'],
-      name: typeof name === 'string' ? name.replace(/\p{Cc}/gu, '').slice(0, NAME_LENGTH_MAX) : '',
+      name: typeof name === 'string' ? shownName(name) : '',
       acr: claims['acr'],
       amr: claims['amr'],
-      authTime: typeof authTime === 'number' ? new Date(authTime * 1000) : null,
+      authTime: momentOf(authTime),
     },
   }
+}
+
+/** A moment that some clock could show; anything else is as if it were not said. */
+function momentOf(secs: unknown): Date | null {
+  if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
+  return new Date(secs * 1000)
 }
 
 async function configure(provider: Provider, fetch: BoundedFetch): Promise<oidc.Configuration> {

@@ -53,6 +53,8 @@ export type SsoFault =
   | 'link_first'
   /** The tenant does not know the person and takes nobody in by itself. */
   | 'not_member'
+  /** Invited, and the account may be somebody else's: the letter has to be accepted first. */
+  | 'invited'
   /** Suspended, in the tenant or altogether. */
   | 'suspended'
   /** The identity belongs to another account. */

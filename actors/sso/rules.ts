@@ -58,18 +58,26 @@ export function decide(arrival: Arrival): Decision {
 
 export type Membership = {
   readonly accountActive: boolean
+  /** Whoever this is has shown to read the mailbox of the account, here or elsewhere. */
+  readonly addressProved: boolean
   readonly status: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
 }
 
-/** Whether an account may come in, comes in as a new user of the tenant, or stays outside. */
+/**
+ * Whether an account may come in, comes in as a new user of the tenant, or stays outside. Anybody can make
+ * an account for any address and link it to who they are elsewhere: an address is what a tenant invites
+ * and takes in, so it has to be proved first.
+ */
 export function admission(
-  { accountActive, status }: Membership,
+  { accountActive, addressProved, status }: Membership,
   mayJoin: boolean,
-): 'admit' | 'join' | 'suspended' | 'not_member' {
+): 'admit' | 'join' | 'suspended' | 'not_member' | 'invited' | 'unverified_email' {
   if (!accountActive || status === 'suspended') return 'suspended'
   if (status === 'removed') return 'not_member'
-  if (status === null) return mayJoin ? 'join' : 'not_member'
-  return 'admit'
+  if (status === 'invited' && !addressProved) return 'invited'
+  if (status !== null) return 'admit'
+  if (!mayJoin) return 'not_member'
+  return addressProved ? 'join' : 'unverified_email'
 }
 
 const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })

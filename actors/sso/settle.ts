@@ -80,13 +80,12 @@ async function settleIn(
   const { tenantId } = flow
   const key: IdentityKey = { provider: provider.id, issuer: said.issuer, subject: said.subject }
   await lockIdentity(tx, key)
-  const email = readEmail(said.email) ?? null
-  const route = await routeOf(tx, tools, provider, tenantId, email)
+  const { email, vouchedEmail, route } = await addressOf(tx, tools, provider, tenantId, said)
   const mayJoin =
     provider.tenantId === null
       ? socialOf(flow.tenantSettings).provision
       : provider.provision && isTrue(route)
-  const linked = await useIdentity(tx, key, email, now)
+  const linked = await useIdentity(tx, key, vouchedEmail, now)
   const candidate =
     linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
   const arrival: Arrival = {
@@ -94,7 +93,7 @@ async function settleIn(
     candidate,
     email,
     emailVerified: said.emailVerified === true,
-    emailDisowned: said.emailVerified !== undefined && said.emailVerified !== true,
+    emailDisowned: isDisowned(said),
     mayLink: provider.tenantId === null ? tools.linking : isTrue(route),
     mayCreate: mayJoin,
     ownsDomain: isTrue(route),
@@ -103,12 +102,13 @@ async function settleIn(
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
   const account = await accountOf(tx, tools, decision, said, arrival.emailVerified, now)
 
-  const returning = await findReturning(tx, tenantId, account, provider.id)
+  const returning = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
   if (returning === undefined) throw new Overtaken()
   const verdict = admission(returning, mayJoin)
-  if (verdict === 'suspended' || verdict === 'not_member') return { tag: 'refused', fault: verdict }
+  if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
   if (decision.tag !== 'use') {
-    const identity = { ...key, id: random.uuid(), accountId: account, email, createdAt: now }
+    const id = random.uuid()
+    const identity = { ...key, id, accountId: account, email: vouchedEmail, createdAt: now }
     const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
     if (!isNew) throw new Overtaken()
   }
@@ -201,6 +201,31 @@ async function accountOf(
   const isNew = await insertAccount(tx, { ...account, passwordHash: null, createdAt: now })
   if (!isNew) throw new Overtaken()
   return id
+}
+
+const isDisowned = ({ emailVerified }: Said): boolean =>
+  emailVerified !== undefined && emailVerified !== true
+
+/**
+ * The address that a provider says, and whether it vouches for it. What it does not vouch for is kept
+ * nowhere: somebody wrote it there who may read another mailbox.
+ */
+export async function addressOf(
+  tx: Transaction,
+  tools: SsoTools,
+  provider: Provider,
+  tenantId: string,
+  said: Said,
+): Promise<{
+  readonly email: string | null
+  readonly vouchedEmail: string | null
+  /** The domain of the address, if it is proved and led to this very provider. */
+  readonly route: DomainRoute | undefined
+}> {
+  const email = readEmail(said.email) ?? null
+  const route = await routeOf(tx, tools, provider, tenantId, email)
+  const isVouched = said.emailVerified === true || (isTrue(route) && !isDisowned(said))
+  return { email, vouchedEmail: isVouched ? email : null, route }
 }
 
 /** The domain of the address, if it is proved and led to this very provider. */

@@ -38,8 +38,7 @@ import type {
   ToUpstream,
 } from './protocol.js'
 import type { Provider } from './providers.js'
-import { readEmail } from './rules.js'
-import { linkedRecord, settle } from './settle.js'
+import { addressOf, linkedRecord, settle } from './settle.js'
 
 const SECRET_BYTES = 32
 /** Long enough to find a telephone, short enough that an address bar holds nothing of worth. */
@@ -288,10 +287,10 @@ export function signInSteps(tools: SsoTools) {
     if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
     const { accountId, sub, tenantId } = read.session
     const key = { provider: provider.id, issuer: said.issuer, subject: said.subject }
-    const email = readEmail(said.email) ?? null
     const now = clock.now()
     return database.system(async (tx) => {
       await lockIdentity(tx, key)
+      const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, said)
       const owner = await useIdentity(tx, key, email, now)
       if (owner !== undefined) return owner === accountId ? null : 'identity_taken'
       const identity = { ...key, id: random.uuid(), accountId, email, createdAt: now }

@@ -32,6 +32,7 @@ const failed = choice<SsoFailed, SsoFault>(({ fault }) => fault, {
   unverified_email: failure(403),
   link_first: failure(403),
   not_member: failure(403),
+  invited: failure(403),
   suspended: failure(403),
   identity_taken: failure(409),
   session_gone: failure(403),

@@ -115,6 +115,8 @@ export const de: Catalogue = {
   'sso.link_first':
     'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf der Seite Ihres Kontos.',
   'sso.not_member': 'Sie gehören hier noch nicht dazu. Bitten Sie die Betreuung um eine Einladung.',
+  'sso.invited':
+    'Sie sind hier eingeladen. Öffnen Sie zuerst den Link im Brief der Einladung, dann geht diese Anmeldung.',
   'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an die Betreuung.',
   'sso.identity_taken': 'Diese Anmeldung ist schon mit einem anderen Konto verbunden.',
   'sso.session_gone':

@@ -109,6 +109,8 @@ export const en = {
   'sso.link_first':
     'There is an account with your email address already. Sign in to it the way you did before, then link this provider on the page of your account.',
   'sso.not_member': 'You are not a member here yet. Ask whoever looks after it to invite you.',
+  'sso.invited':
+    'You are invited here. Open the link in the letter of the invitation first, then this sign-in works.',
   'sso.suspended': 'Your access has been suspended. Ask whoever looks after it.',
   'sso.identity_taken': 'This sign-in is linked to another account already.',
   'sso.session_gone': 'You have been signed out meanwhile. Sign in again, then link the provider.',

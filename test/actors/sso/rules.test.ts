@@ -74,19 +74,24 @@ test('an account is made only for an address that is believed, free, and wanted'
   t.true(made > 0)
 })
 
-for (const [accountActive, status, mayJoin, verdict] of [
-  [true, 'active', false, 'admit'],
-  [true, 'invited', false, 'admit'],
-  [true, 'pre_provisioned', false, 'admit'],
-  [true, null, true, 'join'],
-  [true, null, false, 'not_member'],
-  [true, 'removed', true, 'not_member'],
-  [true, 'suspended', true, 'suspended'],
-  [false, 'active', true, 'suspended'],
-  [false, null, true, 'suspended'],
+for (const [accountActive, addressProved, status, mayJoin, verdict] of [
+  [true, true, 'active', false, 'admit'],
+  [true, false, 'active', false, 'admit'],
+  [true, true, 'invited', false, 'admit'],
+  [true, false, 'invited', true, 'invited'],
+  [true, false, 'pre_provisioned', false, 'admit'],
+  [true, true, null, true, 'join'],
+  [true, false, null, true, 'unverified_email'],
+  [true, true, null, false, 'not_member'],
+  [true, false, null, false, 'not_member'],
+  [true, true, 'removed', true, 'not_member'],
+  [true, true, 'suspended', true, 'suspended'],
+  [false, true, 'active', true, 'suspended'],
+  [false, true, null, true, 'suspended'],
 ] as const) {
-  test(`an account (${accountActive}) that is ${status}, joining ${mayJoin}: ${verdict}`, (t) => {
-    t.is(admission({ accountActive, status }, mayJoin), verdict)
+  const account = `an account (${accountActive}, address ${addressProved})`
+  test(`${account} that is ${status}, joining ${mayJoin}: ${verdict}`, (t) => {
+    t.is(admission({ accountActive, addressProved, status }, mayJoin), verdict)
   })
 }
 
