@@ -68,6 +68,21 @@ export async function takeUpstreamSignIn(
   return rows[0]
 }
 
+/** The way back that a state names, left as it is: for a browser that came back to another host. */
+export async function findUpstreamSignIn(
+  tx: Transaction,
+  key: { readonly stateSha256: Uint8Array; readonly provider: string },
+  now: Date,
+): Promise<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'> | undefined> {
+  const { rows } = await tx.query<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>>({
+    name: 'upstream_sign_in.find',
+    text: `select tenant_id as "tenantId", sealed from upstream_sign_ins
+           where state_sha256 = $1 and provider = $2 and expires_at > $3`,
+    values: [Buffer.from(key.stateSha256), key.provider, now],
+  })
+  return rows[0]
+}
+
 /** Removes up to `limit` of those that never came back. */
 export async function removeExpiredUpstreamSignIns(
   tx: Transaction,

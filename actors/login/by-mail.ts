@@ -22,6 +22,7 @@ import { goneLink, readGoneLink } from './gone.js'
 import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
 import { openAlong } from './opening.js'
+import { addressAt, tenantHostOf } from './tenant-host.js'
 import type {
   LinkPage,
   LoginProtocol,
@@ -52,7 +53,7 @@ export type ByMailTools = LoginTools & {
 type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
 
 export function byMailStep(tools: ByMailTools) {
-  const { database, clock, random, lockout, mail, mailQuota, offers, issuer } = tools
+  const { database, clock, random, lockout, mail, mailQuota, offers, issuer, tenants } = tools
   const { emailOtp, magicLink } = tools
   const ttlSecs = Math.min(
     emailOtp.enabled ? emailOtp.ttl_secs : Infinity,
@@ -64,7 +65,7 @@ export function byMailStep(tools: ByMailTools) {
   return {
     async requestMail(message: RequestMail, turn: Turn): Outcome<'requestMail'> {
       if (!offers.code && !offers.link) return ABSENT
-      const { flow: token, visitor, browserId, languages } = message
+      const { flow: token, visitor, browserId, languages, host } = message
       const progress = await readProgress(tools, token, visitor.token, turn)
       if (progress === undefined) return UNKNOWN_FLOW
       const { flow } = progress
@@ -92,6 +93,7 @@ export function byMailStep(tools: ByMailTools) {
       const expiresAt = new Date(now.getTime() + ttlSecs * 1000)
       const code = offers.code ? newUserCode((count) => random.bytes(count)) : null
       const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
+      const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
       const { name, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
@@ -100,7 +102,7 @@ export function byMailStep(tools: ByMailTools) {
         occasion: {
           kind: 'sign_in',
           code: code === null ? null : showUserCode(code),
-          link: linkToken === null ? null : `${issuer}/auth/magic/${linkToken}?flow=${token}`,
+          link: linkToken === null ? null : `${address}/auth/magic/${linkToken}?flow=${token}`,
           until: expiresAt,
         },
         head: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },

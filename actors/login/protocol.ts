@@ -135,6 +135,8 @@ export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }
 export type RequestMail = {
   readonly flow: string
   readonly email: string
+  /** The Host of the request: the link leads back to where its browser is. */
+  readonly host: string
   /** Tells one browser from another (gateway/browser.ts). */
   readonly browserId: string
   /** Accept-Language, as sent. */

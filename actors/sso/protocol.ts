@@ -17,7 +17,7 @@ export type SsoProtocol = {
   /** Sends the browser of a person who is signed in to a provider, to link who they are there. */
   link: Ask<StartLink, ToUpstream | SignInFirst | SsoFailed>
   /** A browser comes back. Its way back is good once. */
-  callback: Ask<SsoCallback, SsoSignedIn | Linked | SsoFailed>
+  callback: Ask<SsoCallback, SsoSignedIn | Linked | SsoFailed | BackElsewhere>
   /** What the account of a person is linked to. */
   identities: Ask<{ readonly session: BrowserSession }, IdentitiesListed>
   /** Ends a link and the sessions that came by one. Needs a fresh sign-in; else `sign_in`. */
@@ -88,6 +88,8 @@ export type StartLink = {
   /** Its cookie. */
   readonly token: string
   readonly provider: string
+  /** The Host of the request. */
+  readonly host: string
   readonly browserId: string
 }
 /** Off to the provider: an https address. */
@@ -103,6 +105,8 @@ export type SsoCallback = {
   /** As the path names it: every provider has a callback of its own. */
   readonly provider: string
   readonly parameters: readonly (readonly [name: string, value: string])[]
+  /** The Host of the request. */
+  readonly host: string
   readonly visitor: Visitor
   readonly browserId: string
 }
@@ -112,6 +116,8 @@ export type SsoSignedIn = {
   readonly location: string
   readonly tenant: PageTenant
 }
+/** The same way back at the host where the browser began. */
+export type BackElsewhere = { readonly tag: 'elsewhere'; readonly location: string }
 export type Linked = {
   readonly tag: 'linked'
   readonly location: string

@@ -14,6 +14,7 @@ import {
 } from '../../storage/sign-in-flows.js'
 import { insertIdentity, lockIdentity, useIdentity } from '../../storage/upstream-identities.js'
 import {
+  findUpstreamSignIn,
   insertUpstreamSignIn,
   takeUpstreamSignIn,
   upstreamSignInContext,
@@ -23,10 +24,12 @@ import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../browser-sessi
 import { eventData } from '../domain/events.js'
 import { faceOf, socialOf } from '../login/face.js'
 import { readProgress } from '../login/flow.js'
+import { addressAt, tenantHostOf } from '../login/tenant-host.js'
 import type { PageTenant, Visitor } from '../login/protocol.js'
 import type { SsoTools } from './needs.js'
 import type { Ask, Errand, Said } from './client.js'
 import type {
+  BackElsewhere,
   Linked,
   SignInFirst,
   SsoCallback,
@@ -57,9 +60,18 @@ type Departure = {
   readonly tenant: PageTenant
   readonly provider: Provider
   readonly browserId: string
+  readonly host: string
   readonly flow: string | null
   readonly linkingSessionId: string | null
   readonly ask: Ask
+}
+/** What of a way back nobody but us may read. */
+type Kept = {
+  readonly nonce: string
+  readonly verifier: string
+  readonly flow: string | null
+  /** Of the tenant, where the browser began there. */
+  readonly host: string | null
 }
 type Return = {
   readonly row: UpstreamSignInRow
@@ -92,6 +104,7 @@ export function signInSteps(tools: SsoTools) {
           tenant,
           provider,
           browserId: message.browserId,
+          host: message.tenant.host ?? '',
           flow: token,
           linkingSessionId: null,
           ask: { loginHint: hint, fresh, strong: flow.level >= 2 },
@@ -117,6 +130,7 @@ export function signInSteps(tools: SsoTools) {
           tenant,
           provider,
           browserId: message.browserId,
+          host: message.host,
           flow: null,
           linkingSessionId: session.id,
           ask: { loginHint: null, fresh: false, strong: false },
@@ -125,9 +139,14 @@ export function signInSteps(tools: SsoTools) {
       )
     },
 
-    async callback(message: SsoCallback, turn: Turn): Promise<SsoSignedIn | Linked | SsoFailed> {
+    async callback(
+      message: SsoCallback,
+      turn: Turn,
+    ): Promise<SsoSignedIn | Linked | BackElsewhere | SsoFailed> {
       const taken = await take(message, turn)
       if (taken === undefined) {
+        const location = await elsewhere(message, turn)
+        if (location !== null) return { tag: 'elsewhere', location }
         tools.metrics.count('unknown', 'unknown_state')
         return failed('unknown_state')
       }
@@ -212,7 +231,9 @@ export function signInSteps(tools: SsoTools) {
     }
     const now = clock.now()
     const stateSha256 = sha256(errand.state)
-    const kept = JSON.stringify({ nonce: errand.nonce, verifier: errand.verifier, flow })
+    const { nonce, verifier } = errand
+    const host = await tenantHostOf(tenants, tenantId, departure.host, turn)
+    const kept = JSON.stringify({ nonce, verifier, flow, host } satisfies Kept)
     const context = upstreamSignInContext(stateSha256)
     const sealed = await sealer.seal(tenantId, context, Buffer.from(kept, 'utf8'))
     await database.tenant(
@@ -246,15 +267,33 @@ export function signInSteps(tools: SsoTools) {
     const key = { stateSha256, browserSha256: sha256(browserId), provider }
     const row = await database.system((tx) => takeUpstreamSignIn(tx, key, clock.now()), turn)
     if (row === undefined) return undefined
-    const context = upstreamSignInContext(stateSha256)
-    const kept = await sealer.open(row.tenantId, context, row.sealed)
-    const { nonce, verifier, flow } = JSON.parse(Buffer.from(kept).toString('utf8')) as {
-      nonce: string
-      verifier: string
-      flow: string | null
-    }
+    const { nonce, verifier, flow } = await unsealed(row, stateSha256)
     const redirectUri = callbackOf(tools.issuer, provider)
     return { row, flow, errand: { redirectUri, state, nonce, verifier } }
+  }
+
+  /** Where the browser of a state began, if that is another host than the one that it came back to. */
+  async function elsewhere(
+    { provider, parameters, host: here }: SsoCallback,
+    turn: Turn,
+  ): Promise<string | null> {
+    const query = new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
+    const stateSha256 = sha256(query.get('state') ?? '')
+    const key = { stateSha256, provider }
+    const row = await database.system((tx) => findUpstreamSignIn(tx, key, clock.now()), turn)
+    if (row === undefined) return null
+    const { host } = await unsealed(row, stateSha256)
+    if (host === null || host === new URL(`http://${here}`).hostname) return null
+    return `${callbackOf(addressAt(tools.issuer, host), provider)}?${query.toString()}`
+  }
+
+  async function unsealed(
+    { tenantId, sealed }: Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>,
+    stateSha256: Uint8Array,
+  ): Promise<Kept> {
+    const kept = await sealer.open(tenantId, upstreamSignInContext(stateSha256), sealed)
+    // Of a browser that a version before this one sent out no host is kept.
+    return { host: null, ...(JSON.parse(Buffer.from(kept).toString('utf8')) as Omit<Kept, 'host'>) }
   }
 
   async function placeOf({ tenantId }: UpstreamSignInRow, flowToken: string | null, turn: Turn) {

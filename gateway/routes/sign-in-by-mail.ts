@@ -43,6 +43,7 @@ export const mailSignInRoutes: readonly Route[] = [
     message: (request) => ({
       flow: request.body.flow,
       email: request.body.email,
+      host: request.host,
       browserId: request.browser.id,
       languages: request.browser.languages,
       visitor: visitorOf(request),

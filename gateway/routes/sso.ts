@@ -86,13 +86,19 @@ const callback = route(sso, 'callback', {
   summary: 'Come back from another provider; good once, for the browser that was sent',
   params: z.object({ provider: z.string().max(64) }),
   query: queryFields(Callback),
-  message: ({ params, query, browser, clientAddress: address }) => ({
+  message: ({ params, query, browser, clientAddress: address, host }) => ({
     provider: params.provider,
     parameters: query,
+    host,
     browserId: browser.id,
     visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
   }),
-  replies: { signed_in: page(200, backPage), linked: page(200, backPage), failed },
+  replies: {
+    signed_in: page(200, backPage),
+    linked: page(200, backPage),
+    elsewhere: signIn,
+    failed,
+  },
 })
 
 const link = route(sso, 'link', {
@@ -102,10 +108,11 @@ const link = route(sso, 'link', {
   operationId: 'linkOwnIdentity',
   summary: 'Go to another provider to link who one is there',
   body: pageForm({ provider: z.string().max(64).default('') }),
-  message: ({ session, browser, body }) => ({
+  message: ({ session, browser, body, host }) => ({
     session,
     token: browser.sessionToken ?? '',
     provider: body.provider,
+    host,
     browserId: browser.id,
   }),
   replies: { to_upstream: page(200, awayPage), sign_in: signIn, failed },

@@ -157,7 +157,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   const mailed = []
   for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
     work.length = 0
-    const asker = { browserId: 'b', languages: 'en', visitor }
+    const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
     const answer = await login.ref.ask('requestMail', { flow: page.flow, email, ...asker })
     t.is(answer.tag, 'sent')
     mailed.push([...work])
