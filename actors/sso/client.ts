@@ -153,13 +153,24 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
           lacks && userinfo !== undefined
             ? await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
             : {}
-        // What the ID token says is signed, and wins.
-        return said({ ...more, ...claims })
+        return said(merged(claims, more))
       } catch (error) {
         return faultOf(error)
       }
     },
   }
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+/**
+ * What the ID token says is signed, and wins. Whether an address is verified is said of the address beside
+ * it and of no other (OpenID Connect Core section 5.1): one document is no word about that of the other.
+ */
+function merged(claims: Claims, more: Claims): Claims {
+  const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
+  const said = own['email'] === other['email'] ? other['email_verified'] : undefined
+  return { ...more, ...claims, email_verified: own['email_verified'] ?? said }
 }
 
 function said(

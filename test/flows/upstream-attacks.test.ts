@@ -174,6 +174,19 @@ test.serial(
   },
 )
 
+test.serial('that one address is verified says nothing of another one', async (t) => {
+  const visit = await sent(good)
+  good.mood = {
+    claims: { email: 'victim@evil.example', email_verified: undefined, name: undefined },
+    userinfo: { email: 'mallory@evil.example', email_verified: true },
+  }
+  t.is((await back(visit)).status, 403)
+  t.false(await isSignedIn(visit.browser))
+  const same = await sent(good)
+  good.mood = { ...good.mood, userinfo: { email: 'victim@evil.example', email_verified: true } }
+  t.is((await back(same)).status, 200)
+})
+
 test.serial('an address that was given to another subject leads to no account', async (t) => {
   t.is((await back(await sent(good))).status, 200)
   const visit = await sent(good)
