@@ -71,6 +71,26 @@ export async function findSignInFlow(
   return rows[0]
 }
 
+/** Whose a flow was, run out as it may be, until its row is removed. */
+export async function findFlowPlace(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<
+  Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'> | undefined
+> {
+  const { rows } = await tx.query<
+    Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'>
+  >({
+    name: 'sign_in_flow.find_place',
+    text: `select t.id as "tenantId", t.name as "tenantName", t.settings as "tenantSettings",
+             f.ui_locales as "uiLocales"
+           from sign_in_flows f join tenants t on t.id = f.tenant_id and t.status = 'active'
+           where f.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
 /** Name and settings of a tenant, for a page that belongs to no flow. */
 export async function findTenantFace(
   tx: Transaction,

@@ -9,7 +9,7 @@ import { sha256 } from '../browser-sessions/flows.js'
 import { isEmail } from '../domain/email.js'
 import { faceOf } from '../login/face.js'
 import { goneLink, readGoneLink } from '../login/gone.js'
-import { flowPage, readProgress } from '../login/flow.js'
+import { flowPage, progressIn } from '../login/flow.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
@@ -30,8 +30,8 @@ export function resetSteps(tools: CredentialsTools) {
   return {
     async forgot({ flow, visitor }: Message<'forgot'>, turn: Turn): Outcome<'forgot'> {
       if (!selfService.enabled) return ABSENT
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return { tag: 'unknown_flow' }
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
       return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
     },
@@ -40,8 +40,8 @@ export function resetSteps(tools: CredentialsTools) {
     async requestReset(message: Message<'requestReset'>, turn: Turn): Outcome<'requestReset'> {
       if (!selfService.enabled) return ABSENT
       const { flow: flowToken, visitor, languages } = message
-      const progress = await readProgress(tools, flowToken, visitor.token, turn)
-      if (progress === undefined) return { tag: 'unknown_flow' }
+      const progress = await progressIn(tools, flowToken, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()

@@ -19,7 +19,7 @@ import type { MailRoom } from '../notify/mail-room.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { faceOf } from './face.js'
 import { goneLink, readGoneLink } from './gone.js'
-import { flowPage, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
+import { flowPage, type LoginTools, onward, progressIn, readProgress, upstreamsOf } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
 import { openAlong } from './opening.js'
 import { addressAt, tenantHostOf } from './tenant-host.js'
@@ -36,7 +36,6 @@ import type { EmailOtpSettings, MagicLinkSettings } from './settings.js'
 const LINK_TOKEN_BYTES = 32
 /** RFC 8176 has no word for mail; a one-time password is what it comes to. */
 const AMR = ['otp']
-const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 const ABSENT = { tag: 'absent' } as const
 const BUSY = { tag: 'busy' } as const
 
@@ -66,8 +65,8 @@ export function byMailStep(tools: ByMailTools) {
     async requestMail(message: RequestMail, turn: Turn): Outcome<'requestMail'> {
       if (!offers.code && !offers.link) return ABSENT
       const { flow: token, visitor, browserId, languages, host } = message
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
@@ -127,16 +126,16 @@ export function byMailStep(tools: ByMailTools) {
 
     async mailPage({ flow, visitor }, turn): Outcome<'mailPage'> {
       if (!offers.code && !offers.link) return ABSENT
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       return { tag: 'page', ...flowPage(flow, progress.flow), offers }
     },
 
     async mailCode({ flow: token, code: typed, visitor }, turn): Outcome<'mailCode'> {
       if (!offers.code) return ABSENT
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
       const shown: MailShown = { ...flowPage(token, flow), offers }

@@ -6,7 +6,7 @@ import { type BrowserSessionRow, findBrowserSession } from '../../storage/browse
 import type { Coordination } from '../../storage/coordination/port.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { accountFactors, type AccountFactors } from '../../storage/passkeys.js'
-import { findSignInFlow, type SignInFlowFound } from '../../storage/sign-in-flows.js'
+import { findFlowPlace, findSignInFlow, type SignInFlowFound } from '../../storage/sign-in-flows.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { nextStep, pathOf, reachOf, sha256, type Step } from '../browser-sessions/flows.js'
 import type { FlowReason } from '../browser-sessions/protocol.js'
@@ -17,7 +17,7 @@ import type { Upstream } from '../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { faceOf } from './face.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, Onward } from './protocol.js'
+import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
 
 export type LoginNeeds = {
   database: Database
@@ -62,6 +62,25 @@ export function readProgress(
 ): Promise<Progress | undefined> {
   // Neither token says whose tenant it is: that is read from the rows.
   return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), turn)
+}
+
+/** The same for whoever sent a page of the flow: of one that ran out they are told whose it was. */
+export async function progressIn(
+  tools: Pick<LoginNeeds, 'database' | 'clock'>,
+  flow: string,
+  sessionToken: string | null,
+  turn: Turn,
+): Promise<Progress | FlowUnknown> {
+  const progress = await readProgress(tools, flow, sessionToken, turn)
+  if (progress !== undefined) return progress
+  const place = await tools.database.system((tx) => findFlowPlace(tx, sha256(flow)), turn)
+  if (place === undefined) return { tag: 'unknown_flow', tenant: null, uiLocales: null }
+  const { tenantId, tenantName, tenantSettings, uiLocales } = place
+  return {
+    tag: 'unknown_flow',
+    tenant: faceOf(tenantId, tenantName, tenantSettings),
+    uiLocales,
+  }
 }
 
 async function progressOf(

@@ -10,7 +10,7 @@ import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { beginFlow, isOwnPath } from '../browser-sessions/flows.js'
 import type { CaptchaGate } from '../risk/gate.js'
-import { flowPage, isOther, type LoginTools, onward, readProgress, upstreamsOf } from './flow.js'
+import { flowPage, isOther, type LoginTools, onward, progressIn, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
@@ -23,8 +23,6 @@ import type {
   TenantNotFound,
 } from './protocol.js'
 import { openAlong, type Opening } from './opening.js'
-
-const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
 export type PasswordTools = LoginTools & {
   readonly offers: SignInOffers
@@ -41,8 +39,8 @@ export function passwordStep(tools: PasswordTools) {
     ): Promise<LoginPage | Onward | FlowUnknown | TenantNotFound> {
       const token = flow ?? (await begin(wanted, turn))
       if (token === null) return { tag: 'unknown_tenant' }
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       // Whoever owes a second factor may still come back and be somebody else.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
@@ -66,8 +64,8 @@ export function passwordStep(tools: PasswordTools) {
     ): Promise<LoginProtocol['password']['reply']> {
       const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { flow } = progress
       const upstreams = await upstreamsOf(tools, flow, turn)
       const shown = {

@@ -231,7 +231,12 @@ export type Enrolled = FlowPage & {
 }
 export type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
 /** Never was, or ran out. */
-export type FlowUnknown = { readonly tag: 'unknown_flow' }
+export type FlowUnknown = {
+  readonly tag: 'unknown_flow'
+  /** Whose it was; null: nobody knows any more. */
+  readonly tenant: PageTenant | null
+  readonly uiLocales: string | null
+}
 export type TenantNotFound = { readonly tag: 'unknown_tenant' }
 export type AcceptInvite = {
   readonly token: string

@@ -19,7 +19,7 @@ import {
   offeredMethods,
   onward,
   type Progress,
-  readProgress,
+  progressIn,
 } from './flow.js'
 import type {
   Enrolled,
@@ -37,8 +37,6 @@ import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
 import { totpStepOf } from './totp.js'
 import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
 
-const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
-
 type Coded = FlowStep & { readonly code: string }
 type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
 
@@ -51,8 +49,8 @@ export function secondFactorStep(tools: LoginTools) {
       { flow, visitor }: FlowStep,
       turn: Turn,
     ): Promise<FactorPage | Onward | FlowUnknown> {
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       if (progress.step !== 'mfa') return onward(progress)
       return {
         tag: 'page',
@@ -65,8 +63,8 @@ export function secondFactorStep(tools: LoginTools) {
       { flow: token, code, visitor }: Coded,
       turn: Turn,
     ): Promise<Outcome<'secondFactor'>> {
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { step, session, flow } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const methods = methodsOf(progress, passkeys)
@@ -93,16 +91,16 @@ export function secondFactorStep(tools: LoginTools) {
       { flow, visitor }: FlowStep,
       turn: Turn,
     ): Promise<EnrolmentPage | Onward | FlowUnknown> {
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       if (progress.step !== 'enroll') return onward(progress)
       const secret = await offered(progress.session!, turn)
       return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
     },
 
     async enrol({ flow: token, code, visitor }: Coded, turn: Turn): Promise<Outcome<'enrol'>> {
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { step, session, flow } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const secret = await offered(session, turn)

@@ -5,7 +5,14 @@ import { listPasskeys, spendPasskeyCounter } from '../../storage/passkeys.js'
 import type { BrowserSessionRow } from '../../storage/browser-sessions.js'
 import { personEvent } from '../browser-sessions/events.js'
 import { amrWith, attempted, doingOf, signedIn, verified } from '../login/attempt.js'
-import { flowPage, methodsOf, onward, type Progress, readProgress } from '../login/flow.js'
+import {
+  flowPage,
+  methodsOf,
+  onward,
+  type Progress,
+  progressIn,
+  readProgress,
+} from '../login/flow.js'
 import type { FactorShown, SignedIn } from '../login/protocol.js'
 import type { PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey } from './credential.js'
@@ -13,8 +20,6 @@ import { prove } from './proof.js'
 import type { Answer, Ceremony, PasskeyEnrolled, PasskeysProtocol } from './protocol.js'
 import { type Created, registration, storePasskey } from './registration.js'
 import { COPIED } from './sign-in.js'
-
-const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 
 export function secondFactorStep(tools: PasskeyTools) {
   const { database, clock, random, ceremonies, login } = tools
@@ -25,8 +30,8 @@ export function secondFactorStep(tools: PasskeyTools) {
 
   return {
     async options({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { session, step } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const { deviceBound } = methodsOf(progress, true)
@@ -45,8 +50,8 @@ export function secondFactorStep(tools: PasskeyTools) {
       turn: Turn,
     ): Promise<PasskeysProtocol['secondFactor']['reply']> {
       const { flow: token, browser, visitor, credential } = message
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { session, step, flow } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const methods = methodsOf(progress, true)
@@ -80,8 +85,8 @@ export function secondFactorStep(tools: PasskeyTools) {
     },
 
     async enrolmentOptions({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { session, step } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const name = flowPage(flow, progress.flow).tenant.name
@@ -94,26 +99,26 @@ export function secondFactorStep(tools: PasskeyTools) {
       turn: Turn,
     ): Promise<PasskeysProtocol['enrol']['reply']> {
       const { flow: token, browser, visitor, credential, name } = message
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const { session, step, flow } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const created = await verify(session, browser, credential, turn)
       const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
-      const stored = created === null || isCopyable ? null : await raise(created)
+      const stored = created === null || isCopyable ? null : await raise(progress, created)
       if (stored !== null && stored.tag !== 'wrong') return stored
       const page = await login.ask('enrolment', { flow: token, visitor }, turn)
       if (page.tag !== 'page') return page
       return { tag: 'refused', why: isCopyable ? 'copyable' : 'invalid', shown: page }
 
-      async function raise(fresh: Created) {
+      async function raise(along: Progress, fresh: Created) {
         const level = levelOfPasskey(fresh)
         const proof = {
           level,
           amr: amrWith(session!, methodsOfPasskey(fresh)),
           authTime: clock.now(),
         }
-        const reply = await attempted(tools, progress!, session!, visitor, turn, {
+        const reply = await attempted(tools, along, session!, visitor, turn, {
           shown: {},
           proof,
           async succeed(tx, raised, now) {

@@ -8,7 +8,7 @@ import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { pathOf } from '../browser-sessions/flows.js'
 import { acrOf } from '../domain/assurance.js'
 import { quotaAddress } from '../domain/quota-address.js'
-import { flowPage, type Progress, readProgress, upstreamsOf } from '../login/flow.js'
+import { flowPage, type Progress, progressIn, readProgress, upstreamsOf } from '../login/flow.js'
 import type { LoginShown } from '../login/protocol.js'
 import { openSession } from '../login/session.js'
 import type { PasskeyTools } from './needs.js'
@@ -16,7 +16,6 @@ import { levelOfPasskey, methodsOfPasskey } from './credential.js'
 import { prove } from './proof.js'
 import type { Answer, Ceremony, PasskeysProtocol } from './protocol.js'
 
-const UNKNOWN_FLOW = { tag: 'unknown_flow' } as const
 type Outcome = PasskeysProtocol['signIn']['reply']
 
 export function signInStep(tools: PasskeyTools) {
@@ -27,16 +26,16 @@ export function signInStep(tools: PasskeyTools) {
 
   return {
     async options({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await readProgress(tools, flow, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
       const options = await ceremonies.request(bound(progress, browser), [], turn)
       return { tag: 'options', options } as const
     },
 
     async signIn(message: Ceremony & Answer, turn: Turn): Promise<Outcome> {
       const { flow: token, browser, visitor, credential } = message
-      const progress = await readProgress(tools, token, visitor.token, turn)
-      if (progress === undefined) return UNKNOWN_FLOW
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
       const page = flowPage(token, progress.flow)
       const shown: LoginShown = {

@@ -23,9 +23,9 @@ import {
 import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../browser-sessions/flows.js'
 import { eventData } from '../domain/events.js'
 import { faceOf, socialOf } from '../login/face.js'
-import { readProgress } from '../login/flow.js'
+import { progressIn, readProgress } from '../login/flow.js'
 import { addressAt, tenantHostOf } from '../login/tenant-host.js'
-import type { PageTenant, Visitor } from '../login/protocol.js'
+import type { FlowUnknown, PageTenant, Visitor } from '../login/protocol.js'
 import type { SsoTools } from './needs.js'
 import type { Ask, Errand, Said } from './client.js'
 import type {
@@ -87,8 +87,8 @@ export function signInSteps(tools: SsoTools) {
     async start(message: StartSso, turn: Turn): Promise<ToUpstream | SsoFailed> {
       const token = message.flow ?? (await begin(message, turn))
       if (token === null) return failed('unknown_tenant')
-      const progress = await readProgress(tools, token, message.visitor.token, turn)
-      if (progress === undefined) return failed('unknown_flow')
+      const progress = await progressIn(tools, token, message.visitor.token, turn)
+      if ('tag' in progress) return failed('unknown_flow', beginAt(progress), progress.tenant)
       const { flow, session } = progress
       const { tenantId, tenantSettings } = flow
       const tenant = faceOf(tenantId, flow.tenantName, tenantSettings)
@@ -378,6 +378,9 @@ export function sensitive(
 function isFresh({ authTime }: Said, since: Date): boolean {
   return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
 }
+
+const beginAt = ({ tenant }: FlowUnknown) =>
+  tenant === null ? null : `/auth/login?tenant_id=${tenant.id}`
 
 const backTo = (flow: string) => `/auth/login?flow=${flow}`
 

@@ -110,7 +110,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
-  sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, now, BATCH_ROWS),
+  sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),

@@ -115,8 +115,14 @@ export function signedOutPage({ tenant }: SignedOut, { browser }: ReplyContext):
 }
 
 /** A flow that ran out or never was. */
-export function unknownFlowPage(_outcome: FlowUnknown, context: ReplyContext): PageAnswer {
-  return failure(400, 'error.flow', context)
+export function unknownFlowPage(
+  { tenant: branding, uiLocales }: FlowUnknown,
+  { requestId, browser }: ReplyContext,
+): PageAnswer {
+  const path = branding === null ? '/auth/login' : `/auth/login?tenant_id=${branding.id}`
+  const link = { path, key: 'error.again' } as const
+  const about = { status: 400, key: 'error.flow', requestId, branding, uiLocales, link } as const
+  return { html: failurePage({ ...about, acceptLanguage: browser.languages }) }
 }
 
 export function unknownTenantPage(_outcome: unknown, context: ReplyContext): PageAnswer {
@@ -131,9 +137,8 @@ export function busyPage(_outcome: unknown, context: ReplyContext): PageAnswer {
 
 function failure(status: number, key: MessageKey, context: ReplyContext): PageAnswer {
   const { requestId, browser } = context
-  const link = status === 400 ? ({ path: '/auth/login', key: 'error.again' } as const) : undefined
   const acceptLanguage = browser.languages
-  return { html: failurePage({ status, key, acceptLanguage, requestId, link }) }
+  return { html: failurePage({ status, key, acceptLanguage, requestId }) }
 }
 
 type Parts = {

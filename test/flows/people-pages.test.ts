@@ -175,6 +175,35 @@ test('whose session ended signs in again where they were signed in', async (t) =
   t.is((await stranger.get('/auth/account')).location, nowhere)
 })
 
+test('a sign-in that ran out leads to that of the same tenant', async (t) => {
+  const workspace = await bootstrapped(running)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const { tenantSlug: slug, tenantId, email, password } = workspace
+  const page = await browser.get(`/auth/login?tenant_slug=${slug}&ui_locales=de`)
+  await sql(
+    running.db.database,
+    `update sign_in_flows set expires_at = now() - interval '5 minutes' where tenant_id = $1`,
+    [tenantId],
+  )
+  const flow = page.forms[0]!.fields['flow']!
+  for (const late of [
+    await browser.submit(page, { email, password }),
+    await browser.get(`/auth/login?flow=${flow}`),
+    await browser.get(`/auth/mfa?flow=${flow}`),
+    await browser.get(`/auth/sso/start?provider=oidc&flow=${flow}`),
+  ]) {
+    t.is(late.status, 400)
+    const [, href] = /class="button" href="([^"]*)"/.exec(late.html)!
+    t.is(href, `/auth/login?tenant_id=${tenantId}`, late.path)
+    t.true(late.html.includes('Harbour Works'), 'its name')
+    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de">'))
+  }
+  const again = await browser.get(`/auth/login?tenant_id=${tenantId}`)
+  t.is((await browser.submit(again, { email, password })).location, '/auth/account')
+  t.is((await browser.get(`/auth/login?flow=${'A'.repeat(43)}`)).status, 400)
+})
+
 test('who owes a second factor and opens another page is led to their own tenant', async (t) => {
   const workspace = await fresh()
   const { browser: enrolled } = await enrolledBrowser(running, workspace)
