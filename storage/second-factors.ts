@@ -129,13 +129,18 @@ export async function removeTotpFactor(
   return rowCount === 1
 }
 
-/** Replaces the recovery codes of an account. */
+/** Replaces the recovery codes of an account. Who does so at once takes turns at it: one set is left. */
 export async function replaceRecoveryCodes(
   tx: Transaction,
   accountId: string,
   hashes: readonly Uint8Array[],
   now: Date,
 ): Promise<void> {
+  await tx.query({
+    name: 'recovery_code.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
   await tx.query({
     name: 'recovery_code.clear',
     text: 'delete from recovery_codes where account_id = $1',

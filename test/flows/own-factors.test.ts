@@ -127,6 +127,27 @@ test('new recovery codes void those before, and need the second step', async (t)
   t.regex(late.location!, /^\/auth\/login\?flow=/)
 })
 
+test('of new recovery codes that two processes make at once, one set holds', async (t) => {
+  const beside = await passkeyService({}, running)
+  t.teardown(() => beside.end())
+  const { workspace } = await house()
+  const here = await enrolledBrowser(running, workspace)
+  t.teardown(() => here.browser.close())
+  const there = browserOf(t, beside)
+  const second = await there.follow(await signIn(there, workspace))
+  await there.submit(second, { code: here.codes.next() }, '/auth/mfa')
+  for (let round = 0; round < 10; round += 1) {
+    const pages = [await here.browser.get('/auth/account'), await there.get('/auth/account')]
+    const made = await Promise.all([
+      here.browser.submit(pages[0]!, {}, CODES),
+      there.submit(pages[1]!, {}, CODES),
+    ])
+    for (const { html } of made) t.is(dataIn(html, 'recovery-code').length, 10)
+    const left = await here.browser.get('/auth/account')
+    t.deepEqual(dataIn(left.html, 'recovery-codes-left'), ['10'])
+  }
+})
+
 test('one form signs out everywhere else, and only there', async (t) => {
   const { workspace } = await house()
   const [here, there, elsewhere] = [1, 2, 3].map(() => browserOf(t, running))

@@ -48,9 +48,11 @@ const ENVIRONMENT = {
 
 export type House = { readonly running: TestService; readonly workspace: Workspace }
 
-/** A service with passkeys. */
-export const passkeyService = (environment: Readonly<Record<string, string>> = {}) =>
-  testService({ environment: { ...ENVIRONMENT, ...environment } })
+/** A service with passkeys, beside another one where that is named. */
+export const passkeyService = (
+  environment: Readonly<Record<string, string>> = {},
+  beside?: TestService,
+) => testService({ environment: { ...ENVIRONMENT, ...environment }, beside })
 
 /** A service of its own for a test, with a workspace in it. */
 export async function ownHouse(
