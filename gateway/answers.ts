@@ -55,7 +55,15 @@ export class Answers {
       return
     }
     if (rendered.form === 'relayed') {
-      void this.relay(visit, rendered)
+      this.relay(visit, rendered).catch((error: unknown) => {
+        // Nobody else is left to hear of it, and unheard it would end the process.
+        const { body } = rendered
+        if (!(body instanceof Uint8Array)) body.cancel('it could not be handed on')
+        this.needs.log.error(
+          { err: error, request_id: visit.requestId },
+          'an answer could not be handed on',
+        )
+      })
       return
     }
     const { status, contentType, body, headers, etag, session, policy } = rendered

@@ -25,6 +25,9 @@ import type { Redactor } from './redaction.js'
 import type { LentDispatch } from './upstreams.js'
 import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
 
+/** Beyond it is no status (RFC 9110 section 15), and HTTP/2 of Node throws when it is to hand one on. */
+const STATUS_MAX = 599
+
 export type RelayJob = {
   readonly method: string
   /** Path and query. */
@@ -221,14 +224,11 @@ class RunningRelay implements Relay {
     this.#moved()
     // Interim answers are between us and the upstream (RFC 9110 section 15.2).
     if (status < 200 || this.#over || this.#outlet !== undefined) return
+    if (status > STATUS_MAX) return this.#giveUp('http_protocol_error')
     const decoder = this.#isBodiless(status)
       ? null
       : decoderOf(fieldOf(received['content-encoding']))
-    if (decoder === 'unknown') {
-      this.#finish('upstream_error', 'http_response_content_coding')
-      this.#controller?.abort(new Ended())
-      return
-    }
+    if (decoder === 'unknown') return this.#giveUp('http_response_content_coding')
     const { purse, redactor, answerBytesMax: bytesMax } = this.#job
     this.#announcedBytes = this.#isBodiless(status)
       ? 0
@@ -286,7 +286,12 @@ class RunningRelay implements Relay {
 
   #faulted(fault: DeliveryFault): void {
     if (fault === 'budget') return this.#breakOff('budget_exhausted')
-    this.#finish('upstream_error', FAULTS[fault])
+    this.#giveUp(FAULTS[fault])
+  }
+
+  /** Ends it because of what the upstream answered. */
+  #giveUp(proxyError: string): void {
+    this.#finish('upstream_error', proxyError)
     this.#controller?.abort(new Ended())
   }
 

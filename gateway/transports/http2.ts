@@ -97,6 +97,8 @@ class Http2Exchange implements Exchange {
     this.hasBody = hasBody
     shared.open.begin()
     stream.on('close', () => this.leave())
+    // One that is reset with NO_ERROR would live on for as long as its body is not read, and take no answer.
+    stream.on('aborted', () => stream.destroy())
     if (hasBody) this.receive()
   }
 

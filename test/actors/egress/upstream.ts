@@ -97,6 +97,12 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       response.end(JSON.stringify(request.rawHeaders))
     },
     denied: (_, response) => response.writeHead(401).end('no'),
+    status: (request, response) =>
+      void response.writeHead(Number(request.url!.split('/')[2])).end('as it says'),
+    late: (request, response) =>
+      void setTimeout(() => response.end('late'), Number(request.url!.split('/')[2])),
+    'coded-nothing': (request, response) =>
+      void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
     redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
     silent: () => {},
     'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
