@@ -84,8 +84,10 @@ export class Delivery {
   end(): void {
     const { decoder } = this.#stages
     this.#gathering?.pass()
-    if (decoder === null) this.#ended()
-    else decoder.end()
+    if (decoder !== null && this.#receivedBytes > 0) return void decoder.end()
+    // Of nothing there is nothing to decode, whatever coding an upstream names for it.
+    decoder?.destroy()
+    this.#ended()
   }
 
   /** Nothing more is delivered. */

@@ -44,6 +44,25 @@ for (const [transport, at] of houses) {
     t.is(outcomes.filter((outcome) => outcome === 'upstream_error').length, 4)
     t.is(outcomes.filter((outcome) => outcome === 'completed').length, 2)
   })
+
+  test.serial(`an empty answer needs no coding (${transport})`, async (t) => {
+    const setting = await settingOf(at)
+    for (const coding of ['gzip', 'deflate', 'br', 'zstd']) {
+      for (const stream of [true, false]) {
+        const answer = await at.send('/v1/proxy', {
+          token: setting.delegated,
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({
+            credential_id: setting.credentialId,
+            url: `${at.upstream.origin}/coded-nothing/${coding}`,
+            stream,
+          }),
+        })
+        t.is(answer.statusCode, 200, `${coding}, stream ${stream}`)
+        t.is(await answer.body.text(), '')
+      }
+    }
+  })
 }
 
 /** Resets a stream as if nothing had gone wrong, and without an end of its body. */
