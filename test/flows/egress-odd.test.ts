@@ -1,4 +1,5 @@
 /** Upstreams that answer what is no answer, and callers that leave oddly: the service goes on. docs/egress.md */
+import { createHash } from 'node:crypto'
 import { connect, type ClientHttp2Stream } from 'node:http2'
 import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
@@ -64,6 +65,40 @@ for (const [transport, at] of houses) {
     }
   })
 }
+
+test.serial('a body in base64 is of any size that the document may be', async (t) => {
+  const at = houses.get('plain_http')!
+  const setting = await settingOf(at)
+  const call = (base64: string) =>
+    at.api.post('/v1/proxy', setting.delegated, {
+      credential_id: setting.credentialId,
+      method: 'POST',
+      url: `${at.upstream.origin}/echo`,
+      body_base64: base64,
+      stream: true,
+    })
+  for (const bytes of [0, 1, 2, 3, 6 * MIB - 1000]) {
+    const body = Buffer.alloc(bytes, 'svc ')
+    const answer = await at.send('/v1/proxy', {
+      token: setting.delegated,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        credential_id: setting.credentialId,
+        method: 'POST',
+        url: `${at.upstream.origin}/echo`,
+        body_base64: body.toString('base64'),
+        stream: true,
+      }),
+    })
+    t.is(answer.statusCode, 200, String(bytes))
+    const hash = createHash('sha256')
+    for await (const chunk of answer.body) hash.update(chunk as Buffer)
+    t.is(hash.digest('hex'), createHash('sha256').update(body).digest('hex'))
+  }
+  for (const text of ['A', 'AA', 'AAA', 'A===', 'AA=A', 'AA==AAAA', 'AA-_', 'AAA\n', '====']) {
+    t.is((await call(text)).status, 400, JSON.stringify(text))
+  }
+})
 
 /** Resets a stream as if nothing had gone wrong, and without an end of its body. */
 function leave(stream: ClientHttp2Stream): void {
