@@ -14,3 +14,10 @@ testCommands('the commands of docs/agents.md take an agent from a key to a token
   t.is(await page.runCommands({ BASE: running.baseUrl }), 'users:read vault:list')
   t.regex(readFileSync(join(page.folder, '.env.local'), 'utf8'), /^SVC_CLIENT_SECRET=svcs_/m)
 })
+
+testCommands('one challenge in 64 begins with a hyphen, which is no option', async (t) => {
+  const page = docsPage(t, 'agents')
+  const work = page.blocks('sh').findIndex((block) => block.startsWith('NONCE='))
+  const challenge = { challenge_token: '-e1', difficulty_bits: 4, min_duration_seconds: 0 }
+  await t.notThrowsAsync(page.run('sh', work, { STARTED: JSON.stringify(challenge) }))
+})
