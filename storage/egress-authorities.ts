@@ -25,14 +25,18 @@ export type AuthorityRef = Pick<AuthorityRow, 'kind' | 'id'>
 /** Somebody who wants to use a credential. */
 export type Asker = Grantee & { readonly credentialId: string }
 
+/** Those that ended by time pile up where each task is given one of its own: they hide none that has not. */
+const IN_FORCE = `("revokedAt" is null and ("expiresAt" is null or "expiresAt" > $5))`
+
 /**
- * What entitles each of the askers, in their order: leases before grants, those in force before ended
- * ones, the newest first.
+ * What entitles each of the askers, in their order: those in force before ended ones, leases before
+ * grants, the newest first.
  */
 export async function findEgressAuthorities(
   tx: Transaction,
   tenantId: string,
   askers: readonly Asker[],
+  now: Date,
 ): Promise<AuthorityRow[][]> {
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
@@ -57,13 +61,14 @@ export async function findEgressAuthorities(
                  and 'use' = any(capabilities) and (grantee_type, grantee_id) in
                    (('agent', q.agent_id), ('delegation', q.delegation_id))
              ) each
-             order by ("revokedAt" is null) desc, kind desc, created_at desc, id desc limit 200) a
-           order by q.place, (a."revokedAt" is null) desc, a.kind desc, a.created_at desc, a.id desc`,
+             order by ${IN_FORCE} desc, kind desc, created_at desc, id desc limit 200) a
+           order by q.place, ${IN_FORCE} desc, a.kind desc, a.created_at desc, a.id desc`,
     values: [
       tenantId,
       askers.map(({ credentialId }) => credentialId),
       askers.map(({ agentId }) => agentId),
       askers.map(({ delegationId }) => delegationId),
+      now,
     ],
   })
   const found: AuthorityRow[][] = askers.map(() => [])

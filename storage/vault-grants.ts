@@ -114,21 +114,23 @@ export async function revokeGrantsOf(
   return rows
 }
 
-/** The newest grants of a credential to an agent with a capability, ended ones included. */
+/** Grants of a credential to an agent with a capability: those in force, then ended ones, the newest first. */
 export async function findAgentGrants(
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   agentId: string,
   capability: string,
+  now: Date,
 ): Promise<VaultGrantRow[]> {
   const { rows } = await tx.query<VaultGrantRow>({
     name: 'vault_grant.of_agent',
     text: `select ${COLUMNS} from vault_grants
            where tenant_id = $1 and credential_id = $2 and grantee_type = 'agent'
              and grantee_id = $3 and $4 = any(capabilities)
-           order by created_at desc, id desc limit 100`,
-    values: [tenantId, credentialId, agentId, capability],
+           order by (revoked_at is null and (expires_at is null or expires_at > $5)) desc,
+             created_at desc, id desc limit 100`,
+    values: [tenantId, credentialId, agentId, capability, now],
   })
   return rows
 }

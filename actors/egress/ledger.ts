@@ -246,7 +246,7 @@ class TenantBook {
     const [held, , known] = await Promise.all([
       touched.length === 0 ? [] : holdVaultCredentials(tx, tenantId, [...new Set(touched)]),
       this.#giveBack(tx, endings),
-      whatEntitles(tx, tenantId, admissions),
+      whatEntitles(tx, tenantId, admissions, now),
     ])
     const rows = new Map(held.map((row) => [row.id, row]))
     const used = new Set<string>()
@@ -363,6 +363,7 @@ async function whatEntitles(
   tx: Transaction,
   tenantId: string,
   admissions: readonly Waiting[],
+  now: Date,
 ): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
   const askers = new Map<string, Asker>()
   for (const { admission, key } of admissions) {
@@ -371,6 +372,6 @@ async function whatEntitles(
     askers.set(key, { credentialId, ...granteeOf(caller.principal) })
   }
   if (askers.size === 0) return new Map()
-  const found = await findEgressAuthorities(tx, tenantId, [...askers.values()])
+  const found = await findEgressAuthorities(tx, tenantId, [...askers.values()], now)
   return new Map([...askers.keys()].map((key, at) => [key, found[at]!] as const))
 }

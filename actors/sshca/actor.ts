@@ -297,7 +297,7 @@ async function authorityOf(
   const row = await findVaultCredential(tx, principal.tenantId, credentialId)
   if (row === undefined) return undefined
   if (owns(principal, row)) return { row, grant: null }
-  const grants = await findAgentGrants(tx, row.tenantId, row.id, principal.subject, 'sign')
+  const grants = await findAgentGrants(tx, row.tenantId, row.id, principal.subject, 'sign', now)
   const grant =
     row.status === 'active'
       ? grants.find((one) => isActive(one, now))
@@ -311,7 +311,7 @@ async function stillGranted(
   grant: VaultGrantRow,
   now: Date,
 ): Promise<boolean> {
-  const grants = await findAgentGrants(tx, tenantId, grant.credentialId, subject, 'sign')
+  const grants = await findAgentGrants(tx, tenantId, grant.credentialId, subject, 'sign', now)
   return grants.some((one) => one.id === grant.id && isActive(one, now))
 }
 

@@ -56,7 +56,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
     const row = await findVaultCredential(tx, tenantId, credentialId)
     if (row === undefined) return judgeExport(kind, row, [], now)
     const asker = { credentialId, ...granteeOf(caller.principal) }
-    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [asker])
+    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [asker], now)
     return judgeExport(kind, row, authorities, now)
   }
 

@@ -13,7 +13,9 @@ import {
   type Setting,
   UPSTREAM_NAME,
 } from '../support/egress.js'
+import { crowdWithEnded } from '../support/grants.js'
 import { sql } from '../support/identity.js'
+import { exchange } from '../support/vault-export.js'
 
 const house = await egressHouse()
 const { api, upstream, running } = house
@@ -125,6 +127,14 @@ test.serial('methods and path prefixes of a grant', async (t) => {
     t.is(await statusOf(path), 403, path)
   }
   t.is(await statusOf('/echo/a', 'POST'), 403)
+})
+
+test.serial('grants that ended by time hide none that is in force', async (t) => {
+  const setting = await settingOf(house, { non_exportable: false })
+  await crowdWithEnded(running.db.database, setting.grantId)
+  t.is((await call(setting, '/echo')).status, 200)
+  const exported = await exchange(house, setting)
+  t.is(exported.body['access_token'], SECRET)
 })
 
 test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
