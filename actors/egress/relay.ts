@@ -27,6 +27,8 @@ import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
 
 /** Beyond it is no status (RFC 9110 section 15), and HTTP/2 of Node throws when it is to hand one on. */
 const STATUS_MAX = 599
+/** RFC 9110 sections 6.4.1 and 15.3.6. What comes behind a 205 all the same is handed on to nobody. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304])
 
 export type RelayJob = {
   readonly method: string
@@ -100,6 +102,8 @@ class RunningRelay implements Relay {
   #usage: UsageReader | null = null
   #requestBytes = 0
   #loan: Loan | undefined
+  /** The answer is of a kind that has no body. */
+  #isEmpty = false
   /** What is to come of the answer's body by its announced length; 0 or less where none was. */
   #announcedBytes = 0
   #isRepeated = false
@@ -225,14 +229,11 @@ class RunningRelay implements Relay {
     // Interim answers are between us and the upstream (RFC 9110 section 15.2).
     if (status < 200 || this.#over || this.#outlet !== undefined) return
     if (status > STATUS_MAX) return this.#giveUp('http_protocol_error')
-    const decoder = this.#isBodiless(status)
-      ? null
-      : decoderOf(fieldOf(received['content-encoding']))
+    this.#isEmpty = this.#isBodiless(status)
+    const decoder = this.#isEmpty ? null : decoderOf(fieldOf(received['content-encoding']))
     if (decoder === 'unknown') return this.#giveUp('http_response_content_coding')
     const { purse, redactor, answerBytesMax: bytesMax } = this.#job
-    this.#announcedBytes = this.#isBodiless(status)
-      ? 0
-      : Number(fieldOf(received['content-length']) ?? 0)
+    this.#announcedBytes = this.#isEmpty ? 0 : Number(fieldOf(received['content-length']) ?? 0)
     const outlet = new Outlet()
     this.#outlet = outlet
     this.#usage = createUsageReader(fieldOf(received['content-type']))
@@ -260,13 +261,13 @@ class RunningRelay implements Relay {
   }
 
   #isBodiless(status: number): boolean {
-    return this.#job.method === 'HEAD' || status === 204 || status === 304
+    return this.#job.method === 'HEAD' || BODILESS.has(status)
   }
 
   #received(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     this.#announcedBytes -= chunk.byteLength
     if (this.#loan !== undefined) this.#loan.bodyBytes = this.#announcedBytes
-    if (this.#over || this.#delivery === undefined) return
+    if (this.#over || this.#delivery === undefined || this.#isEmpty) return
     this.#moved()
     if (!this.#delivery.write(chunk)) controller.pause()
   }

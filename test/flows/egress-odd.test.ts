@@ -37,13 +37,17 @@ for (const [transport, at] of houses) {
         t.is(answer.headers['proxy-status'], 'svc-egress; error=http_protocol_error')
         await answer.body.dump()
       }
+      // It has no content, though this one has some.
+      const reset = await call('/status/205', stream)
+      t.is(reset.statusCode, 205)
+      t.is(await reset.body.text(), '')
       const last = await call('/status/599', stream)
       t.is(last.statusCode, 599)
       t.is(await last.body.text(), 'as it says')
     }
-    const outcomes = (await closedCalls(at, setting.tenantId, 6)).map(({ outcome }) => outcome)
+    const outcomes = (await closedCalls(at, setting.tenantId, 8)).map(({ outcome }) => outcome)
     t.is(outcomes.filter((outcome) => outcome === 'upstream_error').length, 4)
-    t.is(outcomes.filter((outcome) => outcome === 'completed').length, 2)
+    t.is(outcomes.filter((outcome) => outcome === 'completed').length, 4)
   })
 
   test.serial(`an empty answer needs no coding (${transport})`, async (t) => {
