@@ -14,6 +14,7 @@ import {
   type WorkProgress,
 } from '../client/registration.js'
 import type { Run } from './agent-run.js'
+import { checkAddress } from './service-access.js'
 
 export type NewAgentWishes = {
   name: string
@@ -86,9 +87,7 @@ async function enrolling(
   enrol: (http: HttpClient, key: AgentKey, keep: Keep) => Promise<void>,
 ): Promise<void> {
   const baseUrl = named ?? (await run.baseUrl())
-  if (!/^https?:\/\/[^/]/.test(baseUrl) || !URL.canParse(baseUrl)) {
-    throw new Error(`--base-url is an address like https://auth.example.com, not ${baseUrl}`)
-  }
+  checkAddress('--base-url', baseUrl)
   await holdingIdentity(run.file, async () => {
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {

@@ -5,6 +5,7 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
+import { reasonOf } from '../client/reasons.js'
 import { ServiceRefusal } from '../client/refusal.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemClock } from '../kernel/clock.js'
@@ -123,7 +124,7 @@ function usageFault(text: string): string {
 }
 
 function failureText(error: unknown): string {
-  const lines = [`svc agent: ${reasonOf(error)}\n`]
+  const lines = [`svc agent: ${wordsOf(error)}\n`]
   if (error instanceof ServiceRefusal) {
     if (error.hint !== null) lines.push(`  ${error.hint}\n`)
     if (error.retryAfterSecs !== null) lines.push(`  Wait ${error.retryAfterSecs} s.\n`)
@@ -143,15 +144,14 @@ function failureJson(error: unknown): string {
           retry_after: error.retryAfterSecs,
           request_id: error.requestId,
         }
-      : { error: 'failed', detail: reasonOf(error) }
+      : { error: 'failed', detail: wordsOf(error) }
   return `${JSON.stringify(about)}\n`
 }
 
-function reasonOf(error: unknown): string {
+function wordsOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'ECONNREFUSED') return 'nothing answers at the address of the service'
-  if (error instanceof Error && error.name === 'AbortError') return 'interrupted'
-  return error instanceof Error ? error.message : String(error)
+  return error instanceof Error && error.name === 'AbortError' ? 'interrupted' : reasonOf(error)
 }
 
 function processHost(): AgentCommandHost {

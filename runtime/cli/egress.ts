@@ -5,12 +5,13 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
 import { METHODS } from '../../actors/egress/protocol.js'
 import { httpClient } from '../client/http.js'
+import { reasonOf } from '../client/reasons.js'
 import { tokenFrom } from '../client/token-source.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { chooseCredentials, parseNamed } from '../shim/credential-choice.js'
 import { type ServiceAnswer, serviceCalls } from '../shim/service-calls.js'
-import { collected, type ServiceAccess, serviceAccess } from './service-access.js'
+import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
 /** The service, not the upstream, said no. */
 const EXIT_REFUSED = 1
@@ -47,15 +48,19 @@ export function egressCommand(program: Command): void {
       try {
         process.exitCode = await call(address, options, process.stdout)
       } catch (error) {
-        process.stderr.write(
-          `svc egress: ${error instanceof Error ? error.message : String(error)}\n`,
-        )
+        process.stderr.write(`svc egress: ${reasonOf(error)}\n`)
         process.exitCode = EXIT_REFUSED
       }
     })
 }
 
 async function call(address: string, options: EgressOptions, out: Writable): Promise<number> {
+  checkAddress('--url', options.url)
+  if (!URL.canParse(address)) {
+    throw new Error(
+      `what is called is a URL like https://api.example.com/v1/models, not ${address}`,
+    )
+  }
   const token = tokenFrom(options, readEnvironment())
   const client = httpClient(options.url)
   const calls = serviceCalls(options.url, token)

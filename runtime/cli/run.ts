@@ -9,6 +9,7 @@ import { rootCertificates } from 'node:tls'
 import type { Command } from 'commander'
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
 import { httpClient } from '../client/http.js'
+import { reasonOf } from '../client/reasons.js'
 import { tokenFrom } from '../client/token-source.js'
 import { systemClock } from '../kernel/clock.js'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
@@ -20,7 +21,7 @@ import { chooseCredentials, parseNamed } from '../shim/credential-choice.js'
 import { startProgramProxy } from '../shim/program-proxy.js'
 import { createRunFolder } from '../shim/run-folder.js'
 import { serviceCalls } from '../shim/service-calls.js'
-import { collected, type ServiceAccess, serviceAccess } from './service-access.js'
+import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
 const EXIT_REFUSED = 1
 /** Of this user, for what is kept beside a run. */
@@ -48,7 +49,7 @@ export function runCommand(program: Command): void {
       try {
         leaveAs(await run(command, args, options, say), say)
       } catch (error) {
-        say(error instanceof Error ? error.message : String(error))
+        say(reasonOf(error))
         process.exitCode = EXIT_REFUSED
       }
     })
@@ -60,6 +61,7 @@ async function run(
   options: RunOptions,
   say: (line: string) => void,
 ): Promise<ChildEnd> {
+  checkAddress('--url', options.url)
   const environment = readEnvironment()
   const random = systemRandom(systemClock)
   const token = tokenFrom(options, environment)

@@ -12,6 +12,12 @@ export function serviceAccess(command: Command): Command {
     .option('--token-env <name>', 'or the variable that holds it')
 }
 
+/** @throws in words, where it is not the address of a service. */
+export function checkAddress(option: string, text: string): void {
+  if (/^https?:\/\/[^/]/.test(text) && URL.canParse(text)) return
+  throw new Error(`${option} is an address like https://auth.example.com, not ${text}`)
+}
+
 export function collected(value: string, before: readonly string[]): string[] {
   return [...before, value]
 }

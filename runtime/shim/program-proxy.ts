@@ -18,6 +18,7 @@ import { pipeline } from 'node:stream/promises'
 import { TLSSocket } from 'node:tls'
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
 import { METHODS } from '../../actors/egress/protocol.js'
+import { reasonOf } from '../client/reasons.js'
 import type { Random } from '../kernel/random.js'
 import type { ThrowawayAuthority } from './authority.js'
 import type { CredentialChoice } from './credential-choice.js'
@@ -111,7 +112,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       return
     }
     open(socket, head, authority).catch((error: unknown) => {
-      needs.tell(`${authority.host}: ${wordsOf(error)}`)
+      needs.tell(`${authority.host}: ${reasonOf(error)}`)
       socket.destroy()
     })
   })
@@ -158,7 +159,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       socket.pipe(upstream)
     })
     upstream.once('error', (error) => {
-      needs.tell(`${text}: ${error.message}`)
+      needs.tell(`${text}: ${reasonOf(error)}`)
       // What is let through is spoken by the host alone: its end is passed on as the end that it was.
       if (isOpen) (socket as Socket).resetAndDestroy()
       else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
@@ -218,7 +219,7 @@ function answer(
       const refusal =
         error instanceof Refusal
           ? error
-          : new Refusal(502, 'proxy_internal_error', `svc run: ${wordsOf(error)}`)
+          : new Refusal(502, 'proxy_internal_error', `svc run: ${reasonOf(error)}`)
       needs.tell(`${words}: ${refusal.message}`)
       // After its head an answer can only be broken off: it must not look complete.
       if (response.headersSent) response.destroy()
@@ -334,9 +335,11 @@ async function answerPlain(
     await pipeline(received, response)
   } catch (error) {
     if (response.destroyed) return
-    tell(`${request.method} ${text}: ${wordsOf(error)}`)
+    tell(`${request.method} ${text}: ${reasonOf(error)}`)
     const refusal =
-      error instanceof Refusal ? error : new Refusal(502, 'destination_unavailable', wordsOf(error))
+      error instanceof Refusal
+        ? error
+        : new Refusal(502, 'destination_unavailable', reasonOf(error))
     if (response.headersSent) response.destroy()
     else refuse(response, refusal, request)
   }
@@ -392,8 +395,4 @@ function pairsOf(raw: readonly string[]): HeaderPairs {
     { length: raw.length / 2 },
     (_, at) => [raw[at * 2]!, raw[at * 2 + 1]!] as const,
   )
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

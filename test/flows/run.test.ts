@@ -78,6 +78,30 @@ test.serial(
   },
 )
 
+test.serial('an address that is none is named, with what one looks like', async (t) => {
+  const call = async (words: readonly string[]) => {
+    const { code, out, err } = await shim.begin(words).ended
+    t.is(code, 1)
+    t.is(out, '')
+    return err
+  }
+  const token = ['--token-file', shim.tokenFile]
+  const service = ['--url', house.running.baseUrl]
+  for (const url of ['nonsense', 'localhost:8080', 'https://']) {
+    for (const words of [
+      ['run', '--url', url, ...token, '--', 'true'],
+      ['egress', '--url', url, ...token, at('/echo')],
+    ]) {
+      t.true(
+        (await call(words)).includes(
+          `--url is an address like https://auth.example.com, not ${url}`,
+        ),
+      )
+    }
+  }
+  t.regex(await call(['egress', ...service, ...token, 'echo']), /URL like https:.*, not echo/)
+})
+
 testWithProgram('python3', 'python: urllib and requests', async (t) => {
   const script = `
 import json, sys, urllib.request

@@ -1,0 +1,25 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import test from 'ava'
+import { reasonOf } from '../../../runtime/client/reasons.js'
+
+test('an attempt at several addresses says what it failed by', async (t) => {
+  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+  const socket = connect({
+    host: 'svc.example',
+    // Nothing listens there.
+    port: 1,
+    autoSelectFamily: true,
+    lookup: (_host, _options, done) => done(null, addresses),
+  })
+  const error: unknown = await once(socket, 'connect').catch((failure: unknown) => failure)
+  t.true(error instanceof AggregateError)
+  t.is((error as Error).message, '')
+  t.regex(reasonOf(error), /ECONNREFUSED 127\.0\.0\.\d:1/)
+})
+
+test('what has words is told in them', (t) => {
+  t.is(reasonOf(new Error('in words')), 'in words')
+  t.is(reasonOf(new AggregateError([new Error('a part')], 'in words')), 'in words')
+  t.is(reasonOf('a text'), 'a text')
+})
