@@ -30,7 +30,8 @@ const IN_FORCE = `("revokedAt" is null and ("expiresAt" is null or "expiresAt" >
 
 /**
  * What entitles each of the askers, in their order: those in force before ended ones, leases before
- * grants, the newest first.
+ * grants, the newest first. Grants to sign are among them, of SSH authorities: whoever holds one is told
+ * that nothing else is done with the credential.
  */
 export async function findEgressAuthorities(
   tx: Transaction,
@@ -58,7 +59,7 @@ export async function findEgressAuthorities(
                  requests_used, bytes_used, expires_at, revoked_at, created_at
                from vault_grants
                where tenant_id = $1 and credential_id = q.credential_id
-                 and 'use' = any(capabilities) and (grantee_type, grantee_id) in
+                 and capabilities && '{use,sign}' and (grantee_type, grantee_id) in
                    (('agent', q.agent_id), ('delegation', q.delegation_id))
              ) each
              order by ${IN_FORCE} desc, kind desc, created_at desc, id desc limit 200) a

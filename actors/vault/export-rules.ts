@@ -17,7 +17,7 @@ export type ExportVerdict =
 
 const UNKNOWN: ExportRefusal = { tag: 'unknown_credential' }
 
-/** @param authorities of the caller, with the capability `use`, ended ones as well. */
+/** @param authorities of the caller, to use the credential or to sign with it, ended ones as well. */
 export function judgeExport(
   kind: ExportKind,
   row: SecretCredentialRow | undefined,
@@ -36,6 +36,7 @@ export function judgeExport(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > now),
   )
   if (active.length === 0) return UNKNOWN
+  if (row.credentialType === 'ssh_ca') return denied('an ssh_ca signs, and is not handed out')
   const exportable = active.filter(({ snapshot }) => !snapshot.non_exportable)
   if (row.nonExportable || exportable.length === 0) {
     return denied('the credential is not exportable')

@@ -137,6 +137,23 @@ test.serial('grants that ended by time hide none that is in force', async (t) =>
   t.is(exported.body['access_token'], SECRET)
 })
 
+test.serial('whoever may sign with an authority is told that it does nothing else', async (t) => {
+  const setting = await settingOf(house, {
+    credential_type: 'ssh_ca',
+    auth_scheme: undefined,
+    secret: undefined,
+    non_exportable: false,
+  })
+  const called = await call(setting, '/echo')
+  t.is(called.status, 403)
+  t.is(called.body['error'], 'policy_denied')
+  t.regex(String(called.body['detail']), /ssh_ca is not used through egress/)
+  const exported = await exchange(house, setting)
+  t.is(exported.status, 403, JSON.stringify(exported.body))
+  t.is(exported.body['error'], 'policy_denied')
+  t.is(exported.body['access_token'], undefined)
+})
+
 test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
   const setting = await settingOf(house, {}, { max_requests: 5 })
   const answers = await Promise.all(Array.from({ length: 12 }, () => call(setting, '/echo')))
