@@ -10,6 +10,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Exchange } from './exchange.js'
+import { isHostOf } from './hosts.js'
 
 /** What pages and their actors may know of the browser. */
 export type Browser = {
@@ -162,7 +163,7 @@ function comesFromHere(headers: Exchange['headers'], host: string): boolean {
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   const origin = headers.get('origin')
   if (origin === undefined || origin === 'null') return true
-  return URL.canParse(origin) && new URL(origin).host === host
+  return URL.canParse(origin) && isHostOf(host, new URL(origin))
 }
 
 function sentToken(body: unknown): string {

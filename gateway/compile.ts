@@ -1,5 +1,5 @@
 /** A route made ready to run: what never changes between requests is worked out once. */
-import type { PolicyName } from '../actors/throttle/protocol.js'
+import type { Policies, PolicyName } from '../actors/throttle/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
 import { checked, type Parsed, queryPointer } from './body/read.js'
@@ -46,11 +46,16 @@ export type CompiledRoute = {
 }
 
 /** Null when the route's actor does not sit here. */
-export function compileRoute(route: Route, refs: Refs, metrics: HttpMetrics): CompiledRoute | null {
+export function compileRoute(
+  route: Route,
+  refs: Refs,
+  metrics: HttpMetrics,
+  policies: Policies,
+): CompiledRoute | null {
   const { target, security, method, path } = route
   const ref = target.via === 'actor' ? refs.get(target.address.name) : null
   if (ref === undefined) return null
-  const throttling = throttlingOf(route)
+  const throttling = throttlingOf(route, policies)
   const responses =
     target.via === 'gateway'
       ? target.responses
@@ -95,7 +100,7 @@ function emptyQueryOf({ query }: Route): Parsed<unknown> | null {
 /** Schemes under which a caller has a token to be counted by. */
 const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person'])
 
-function throttlingOf({ throttle, security }: Route): Throttling {
+function throttlingOf({ throttle, security }: Route, policies: Policies): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }
   const rules: readonly ThrottleRule<AnyRouteRequest>[] = throttle ?? [
     { policy: 'default', by: 'caller' },
@@ -110,7 +115,10 @@ function throttlingOf({ throttle, security }: Route): Throttling {
       plain === undefined ? 'none' : plain.by === 'caller' && authenticated ? 'caller' : 'address',
     early: shared.filter(isEarly).map(({ policy }) => policy),
     late: shared.filter((rule) => !isEarly(rule)),
-    policyHeader: policyHeader(rules.map(({ policy }) => policy)),
+    policyHeader: policyHeader(
+      rules.map(({ policy }) => policy),
+      policies,
+    ),
   }
 }
 

@@ -2,7 +2,7 @@
 import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
 import type { TenantsProtocol } from '../actors/tenants/protocol.js'
 import type { TokensProtocol } from '../actors/tokens/protocol.js'
-import type { ThrottleProtocol } from '../actors/throttle/protocol.js'
+import { POLICIES, type Policies, type ThrottleProtocol } from '../actors/throttle/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
@@ -57,6 +57,8 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** How long session cookies outlive the browser window; without it they end with it. */
   readonly sessionCookieSecs?: number | undefined
+  /** Default: those of decisions.md 14. */
+  readonly policies?: Policies | undefined
   /** Another table of native hashes; one without our platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
   /** Opens the socket in place of what [server] says: for benches. */
@@ -80,6 +82,7 @@ export interface Gateway {
 
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
+  const { policies = POLICIES } = options
   const http = httpMetrics(metrics.registry)
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
@@ -98,11 +101,14 @@ export function openGateway(options: GatewayOptions): Gateway {
     details: options.featureDetails,
   })
   const documented = [...basics, capabilities]
-  const routes = [...documented, ...documentRoutes({ openapi, issuer, routes: documented })]
+  const routes = [
+    ...documented,
+    ...documentRoutes({ openapi, issuer, routes: documented, policies }),
+  ]
 
   const router = new Router<CompiledRoute>()
   for (const route of routes) {
-    const compiled = compileRoute(route, refs, http)
+    const compiled = compileRoute(route, refs, http, policies)
     if (compiled !== null) router.add(route.method, route.path, compiled)
   }
   const throttle = refs.get('throttle') as ActorRef<ThrottleProtocol> | undefined

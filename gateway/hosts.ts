@@ -39,3 +39,13 @@ export function withoutPort(host: string): string {
   const colon = host.lastIndexOf(':')
   return colon > host.lastIndexOf(']') ? host.slice(0, colon) : host
 }
+
+/**
+ * Whether a Host is that of an address. Proxies that write `$host:$server_port` name the port that browsers leave
+ * out (RFC 9110 section 4.2.3).
+ */
+export function isHostOf(host: string, { protocol, host: expected }: URL): boolean {
+  if (host === expected) return true
+  const address = `${protocol}//${host}`
+  return host.includes(':') && URL.canParse(address) && new URL(address).host === expected
+}

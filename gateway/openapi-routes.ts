@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import type { Policies } from '../actors/throttle/protocol.js'
 import { strongTag } from './capabilities.js'
 import { openapiDocument } from './openapi.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from './route.js'
@@ -13,6 +14,7 @@ export type DocumentRoutesOptions = {
   readonly issuer: string
   /** What the document describes. */
   readonly routes: readonly Route[]
+  readonly policies: Policies
 }
 
 type Ready = { readonly body: string | Uint8Array; readonly etag: string }
@@ -27,7 +29,12 @@ const FILES: Readonly<Record<string, string>> = {
 const START_FILE = 'start.js'
 
 /** Empty when openapi.enabled is off: then the paths are 404 like any other. */
-export function documentRoutes({ openapi, issuer, routes }: DocumentRoutesOptions): Route[] {
+export function documentRoutes({
+  openapi,
+  issuer,
+  routes,
+  policies,
+}: DocumentRoutesOptions): Route[] {
   if (!openapi.enabled) return []
   const { docs_path: docsPath, exposure } = openapi
   const facts = {
@@ -38,7 +45,7 @@ export function documentRoutes({ openapi, issuer, routes }: DocumentRoutesOption
   } as const
   const described: Route[] = []
   const document = once(() =>
-    JSON.stringify(openapiDocument({ issuer, exposure, routes: described })),
+    JSON.stringify(openapiDocument({ issuer, exposure, routes: described, policies })),
   )
   const page = once(() => pageOf(docsPath))
   const start = once(() => START_SCRIPT)

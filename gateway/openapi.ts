@@ -5,7 +5,7 @@ import {
   type ZodOpenApiOperationObject,
   type ZodOpenApiResponseObject,
 } from 'zod-openapi'
-import { POLICIES } from '../actors/throttle/protocol.js'
+import { POLICIES, type Policies } from '../actors/throttle/protocol.js'
 import { demandsOf } from './authenticate.js'
 import { INTERFACE_VERSION } from './interface-version.js'
 import { eventDocuments } from './event-documents.js'
@@ -26,6 +26,8 @@ export type OpenapiOptions = {
   /** `public` leaves the operators' routes out; `internal` has all of them. */
   readonly exposure: Exposure
   readonly routes: readonly Route[]
+  /** Default: those of decisions.md 14. */
+  readonly policies?: Policies | undefined
 }
 
 const ErrorPlace = z.object({
@@ -75,12 +77,13 @@ const references = (...names: HeaderName[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
 /** The document, as plain JSON. */
-export function openapiDocument({ issuer, exposure, routes }: OpenapiOptions): object {
+export function openapiDocument(options: OpenapiOptions): object {
+  const { issuer, exposure, routes, policies = POLICIES } = options
   const shown = routes.filter((route) => exposure === 'internal' || route.exposure === 'public')
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const route of shown) {
     paths[route.path] ??= {}
-    paths[route.path]![route.method.toLowerCase()] = operationOf(route)
+    paths[route.path]![route.method.toLowerCase()] = operationOf(route, policies)
   }
   const hearers = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
   const tags = [
@@ -135,7 +138,7 @@ export function openapiDocument({ issuer, exposure, routes }: OpenapiOptions): o
   })
 }
 
-function operationOf(route: Route): ZodOpenApiOperationObject {
+function operationOf(route: Route, policies: Policies): ZodOpenApiOperationObject {
   const { target } = route
   const docs =
     target.via === 'gateway'
@@ -149,7 +152,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
   return {
     operationId: route.operationId,
     summary: route.summary,
-    description: descriptionOf(route),
+    description: descriptionOf(route, policies),
     tags: [...route.tags],
     ...(route.deprecated === undefined ? {} : { deprecated: true }),
     security: securityOf(route.security),
@@ -169,7 +172,7 @@ const IDEMPOTENCY_PARAMETER = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
-function descriptionOf(route: Route): string {
+function descriptionOf(route: Route, policies: Policies): string {
   const { security } = route
   const notes = [route.description]
   const demanded = demandsOf(security)
@@ -182,11 +185,9 @@ function descriptionOf(route: Route): string {
   }
   if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
   if (route.throttle !== 'none') {
-    const policies = (route.throttle ?? [{ policy: 'default' as const }]).map(
-      ({ policy }) => policy,
-    )
-    const quotas = policies.flatMap((policy) =>
-      POLICIES[policy].map(
+    const named = route.throttle ?? [{ policy: 'default' as const }]
+    const quotas = named.flatMap(({ policy }) =>
+      policies[policy].map(
         ({ name, limit, windowSecs }) => `\`${name}\` ${limit} per ${windowSecs} s`,
       ),
     )

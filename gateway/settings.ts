@@ -36,7 +36,7 @@ export const serverSettings = section(
       .min(0)
       .max(65_535)
       .default(8080)
-      .describe('Port to listen on; 0 picks a free one.'),
+      .describe('Port to listen on; 0 picks a free one: set oidc.issuer_url as well then.'),
     transport: z
       .enum(['plain_http', 'tls_h2_only'])
       .default('plain_http')
@@ -49,7 +49,7 @@ export const serverSettings = section(
         key_pem_path: path('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
         ca_pem_path: path('/etc/svc/tls-ca.pem')
           .optional()
-          .describe('CA for local health checks, PEM.'),
+          .describe('CA for local health checks, PEM. Nothing in this build reads it.'),
       })
       .optional()
       .describe('Required by tls_h2_only.'),
@@ -59,8 +59,12 @@ export const serverSettings = section(
       .register(notes, { words: 'a domain name' })
       .default('localhost')
       .describe('Cookie scope; tenants answer at {slug}.{base_domain}.'),
-    identity_app_origin: originOrNone().default('').describe('Origin of a separate identity app.'),
-    dashboard_app_origin: originOrNone().default('').describe('Origin of a separate dashboard.'),
+    identity_app_origin: originOrNone()
+      .default('')
+      .describe('Origin of a separate identity app. Nothing in this build reads it.'),
+    dashboard_app_origin: originOrNone()
+      .default('')
+      .describe('Origin of a separate dashboard. Nothing in this build reads it.'),
     cors_allowed_origins: list(origin())
       .default([])
       .describe('Origins that browsers may call from; empty means the issuer origin only.'),
@@ -81,7 +85,9 @@ export const serverSettings = section(
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
     ),
-    egress_url: baseUrl().describe('Address of the egress proxy.'),
+    egress_url: baseUrl().describe(
+      'Address of the egress proxy, which answers at every address of the service. Nothing in this build reads it.',
+    ),
     errors_base_url: baseUrl().describe('Base of problem type URIs.'),
   },
   {

@@ -7,6 +7,7 @@ import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from './compile.js'
 import type { Exchange, HeaderPair } from './exchange.js'
+import { isHostOf } from './hosts.js'
 import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
 
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
@@ -186,5 +187,5 @@ function schemeOf(exchange: Exchange, addresses: ClientAddresses, publicOrigin: 
   if ((forwarded === 'https' || forwarded === 'http') && addresses.trusts(exchange.peerAddress)) {
     return forwarded
   }
-  return exchange.host === publicOrigin.host ? publicOrigin.protocol.slice(0, -1) : 'http'
+  return isHostOf(exchange.host, publicOrigin) ? publicOrigin.protocol.slice(0, -1) : 'http'
 }

@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
+import { tlsOptions } from '../storage/pool-plan.js'
 import {
   judgeSchema,
   type MigrationFile,
@@ -31,7 +32,8 @@ export interface MigrationOptions {
   /** Roles of the runtime URLs; they get the rights that the service needs and no more. */
   readonly runtimeRoles?: readonly string[] | undefined
   readonly folder?: URL | undefined
-  readonly ssl?: boolean | undefined
+  /** `database.require_ssl`. */
+  readonly requireSsl?: boolean | undefined
 }
 
 /**
@@ -39,13 +41,13 @@ export interface MigrationOptions {
  * @throws SchemaMismatch on a database that is ahead, or had a file that was edited since.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
-  const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, ssl } = options
+  const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, requireSsl = false } = options
   const files = await readMigrationFiles(folder)
   const client = new Client({
     connectionString: url,
     application_name: 'svc migrate',
     keepAlive: true,
-    ...(ssl === undefined ? {} : { ssl }),
+    ...tlsOptions(url, requireSsl),
   })
   // A lost connection fails the query that runs; without a listener it would also end Node.
   client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))

@@ -23,7 +23,9 @@ export const deploymentSettings = section(
     database_topology: z
       .enum(['shared', 'split_by_plane'])
       .default('shared')
-      .describe('Whether planes share one runtime URL or have their own.'),
+      .describe(
+        'Whether planes share one runtime URL or have their own. Nothing in this build reads it: a plane uses the URL that is set for it.',
+      ),
   },
   { about: 'Topology.' },
 )

@@ -48,6 +48,7 @@ import { sso } from '../actors/sso/protocol.js'
 import { tenantsActor } from '../actors/tenants/actor.js'
 import { tenants } from '../actors/tenants/protocol.js'
 import { throttleActor } from '../actors/throttle/actor.js'
+import { policiesWith } from '../actors/throttle/protocol.js'
 import { tokensActor } from '../actors/tokens/actor.js'
 import { tokens } from '../actors/tokens/protocol.js'
 import { settleLostCalls } from '../actors/egress/settlement.js'
@@ -104,7 +105,9 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       settings: tenancy,
     })),
-    furnish(throttleActor, () => ({ coordination, clock, log: house.log })),
+    furnish(throttleActor, () => {
+      return { coordination, clock, log: house.log, policies: policiesWith(auth) }
+    }),
     furnish(tokensActor, ({ ref, onStop }) => {
       const vault = vaultExportsOf(house)
       onStop(() => documents.close())

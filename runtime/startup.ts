@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { health } from '../actors/health/protocol.js'
 import { keys } from '../actors/keys/protocol.js'
 import { tenants } from '../actors/tenants/protocol.js'
+import { policiesWith } from '../actors/throttle/protocol.js'
 import { tokens } from '../actors/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
 import { isSwitchedOn } from './switched.js'
@@ -24,6 +25,7 @@ import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/thread.js'
 import { loadSettings } from './load-settings.js'
+import { withReason } from './with-reason.js'
 import { isServed, planesOf, seatsWith } from './planes.js'
 import {
   openBackend,
@@ -66,6 +68,7 @@ const FIT_WITHIN_MS = 2_000
 const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
 const MENDABLE = new Set([
+  'CoordinationUnavailable',
   'DataDirectoryInUse',
   'DatabaseUnavailable',
   'KeyCustodyRefused',
@@ -216,7 +219,7 @@ function signInCapabilities(settings: Site['loaded']['settings']): readonly stri
 
 async function openListener(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = site
-  const { server, openapi, oidc, session_cookie, vault } = loaded.settings
+  const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
   const planes = planesOf(loaded.plane)
   const refs = new Map<string, ActorRef<never>>(
     seatsWith(loaded.settings)
@@ -230,6 +233,7 @@ async function openListener(site: Site): Promise<Undo> {
     server,
     openapi,
     issuer: oidc.issuer_url,
+    policies: policiesWith(auth),
     capabilities: signInCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
@@ -317,14 +321,6 @@ function explained(error: unknown): unknown {
     return new StartRefused(withReason(error), { cause: error })
   }
   return error
-}
-
-/** What a driver said is half of what has to be mended: no connection, and why. */
-function withReason({ message, cause }: Error): string {
-  // A name with several addresses fails with one error for each.
-  const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause]
-  const reasons = causes.flatMap((one) => (one instanceof Error ? [one.message] : []))
-  return [message, reasons.join(', ')].filter((part) => part !== '').join(': ')
 }
 
 function once(work: () => Promise<boolean>): () => Promise<boolean> {

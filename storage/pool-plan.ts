@@ -1,5 +1,6 @@
 /** Which connections a process opens: pools by plane and purpose, and what they add up to. */
 import type { PoolConfig } from 'pg'
+import { isUnixSocket, turnsTlsOff } from './tls-mode.js'
 
 export type Plane = 'all' | 'auth' | 'control' | 'async'
 
@@ -143,12 +144,10 @@ export function sessionOptions(
  */
 export function tlsOptions(url: string, required: boolean): Pick<PoolConfig, 'ssl'> {
   if (!required) return {}
-  const parsed = new URL(url)
-  const host = parsed.searchParams.get('host') ?? decodeURIComponent(parsed.hostname)
-  if (host.startsWith('/')) return {}
-  const mode = parsed.searchParams.get('sslmode')
+  if (isUnixSocket(url)) return {}
+  const mode = new URL(url).searchParams.get('sslmode')
   if (mode === null) return { ssl: true }
-  if (mode === 'disable' || mode === 'allow' || mode === 'prefer') {
+  if (turnsTlsOff(url)) {
     throw new Error(`database.require_ssl is true, but a database URL says sslmode=${mode}`)
   }
   return {}

@@ -9,6 +9,7 @@ import {
   url,
 } from '../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../runtime/kernel/config/section.js'
+import { turnsTlsOff } from './tls-mode.js'
 
 const databaseUrl = () =>
   url(
@@ -27,6 +28,21 @@ const planePool = (plane: string) =>
       ),
     })
     .describe(`Pool sizes of the ${plane} plane.`)
+
+const URL_KEYS = [
+  'url',
+  'identity_url',
+  'listener_url',
+  'auth_url',
+  'control_url',
+  'async_url',
+  'migration_url',
+  'maintenance_url',
+] as const
+
+type UrlsAndTls = { readonly require_ssl: boolean } & {
+  readonly [key in (typeof URL_KEYS)[number]]?: string | undefined
+}
 
 export const databaseSettings = section(
   'database',
@@ -73,6 +89,16 @@ export const databaseSettings = section(
   {
     about: 'PostgreSQL. Without a URL, and outside production, an embedded PostgreSQL is used.',
     rules: [
+      ...URL_KEYS.map((key, at) => ({
+        keys: [key, 'require_ssl'] as [string, string],
+        holds: (settings: UrlsAndTls) =>
+          !settings.require_ssl ||
+          !turnsTlsOff(settings[key]) ||
+          // Said once of a URL, not of everything that falls back to it.
+          URL_KEYS.slice(0, at).some((other) => settings[other] === settings[key]),
+        rule: 'not turn TLS off by its sslmode while database.require_ssl is true',
+        fix: 'set sslmode to verify-full, or leave it out',
+      })),
       {
         keys: ['min_connections', 'max_connections'],
         holds: ({ min_connections, max_connections }) => min_connections <= max_connections,

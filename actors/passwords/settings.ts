@@ -2,6 +2,9 @@
 import { count, seconds } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
+/** The coordination backends count in windows of at most 30 days (storage/coordination/port.ts). */
+const WINDOW_SECS_MAX = 2_592_000
+
 export const authSettings = section(
   'auth',
   {
@@ -12,11 +15,13 @@ export const authSettings = section(
     argon2_parallelism: count(1, 1, 255).describe('Lanes of one hash. Production: 1.'),
     argon2_max_concurrent: count(4, 1, 256).describe('Hashes computed side by side.'),
     brute_force_max_attempts: count(10).describe('Failed attempts before an account is locked.'),
-    brute_force_lockout_secs: seconds(900).describe('How long it stays locked.'),
+    brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe('How long it stays locked.'),
     password_verify_ip_max_attempts: count(60).describe('Password checks per address and window.'),
-    password_verify_ip_window_secs: seconds(60).describe('That window.'),
-    registration_rate_limit_max: count(10).describe('Registrations per address and window.'),
-    registration_rate_limit_window_secs: seconds(60).describe('That window.'),
+    password_verify_ip_window_secs: seconds(60, WINDOW_SECS_MAX).describe('That window.'),
+    registration_rate_limit_max: count(10).describe(
+      'Registrations per address and window, the quota `registration`; 100 a day hold beside it.',
+    ),
+    registration_rate_limit_window_secs: seconds(60, WINDOW_SECS_MAX).describe('That window.'),
   },
   {
     about: 'Password hashing (RFC 9106) and limits on guessing.',

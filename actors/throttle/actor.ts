@@ -15,6 +15,7 @@ import { recentRefusals } from './recent-refusals.js'
 import {
   type LocalCount,
   POLICIES,
+  type Policies,
   type PolicyName,
   type PolicyWindow,
   type Quota,
@@ -50,6 +51,8 @@ export type ThrottleNeeds = {
   readonly coordination: SharedCounts
   readonly clock: Clock
   readonly log: Logger
+  /** Default: those of decisions.md 14. */
+  readonly policies?: Policies | undefined
 }
 
 type Asked = { readonly policy: PolicyName; readonly window: PolicyWindow; readonly key: string }
@@ -60,7 +63,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: { take: () => undefined, settle: () => 'settle' },
-  create: ({ coordination, clock, log }) => {
+  create: ({ coordination, clock, log, policies = POLICIES }) => {
     const local = new LocalCounts(clock)
     const refusals = recentRefusals(clock)
     let restUntilMs = 0
@@ -79,6 +82,9 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
         return undefined
       }
     }
+
+    const windowsOf = ({ policy, key }: Quota): Asked[] =>
+      policies[policy].map((window) => ({ policy, window, key }))
 
     async function take(asked: Asked): Promise<Took | undefined> {
       const { window, policy } = asked
@@ -124,13 +130,9 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
     }
 
     async function add({ policy, key, count }: LocalCount): Promise<number | null> {
-      const window = POLICIES[policy][0]
+      const window = policies[policy][0]
       const answer = await shared({ policy, window, key }, count, NO_LIMIT)
       return answer?.used ?? null
     }
   },
 })
-
-function windowsOf({ policy, key }: Quota): Asked[] {
-  return POLICIES[policy].map((window) => ({ policy, window, key }))
-}

@@ -46,6 +46,18 @@ export const POLICIES = {
 } as const satisfies Record<string, readonly [PolicyWindow, ...PolicyWindow[]]>
 
 export type PolicyName = keyof typeof POLICIES
+export type Policies = Readonly<Record<PolicyName, readonly [PolicyWindow, ...PolicyWindow[]]>>
+
+/** The policies of a deployment: `auth.registration_rate_limit_*` sizes that of registrations. */
+export function policiesWith(settings: {
+  readonly registration_rate_limit_max: number
+  readonly registration_rate_limit_window_secs: number
+}): Policies {
+  const [first, day] = POLICIES.registration
+  const limit = settings.registration_rate_limit_max
+  const windowSecs = settings.registration_rate_limit_window_secs
+  return { ...POLICIES, registration: [{ ...first, limit, windowSecs }, day] }
+}
 
 export type Quota = {
   readonly policy: PolicyName

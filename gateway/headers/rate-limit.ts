@@ -1,12 +1,12 @@
 /** RateLimit, RateLimit-Policy and the 429 problem. draft-ietf-httpapi-ratelimit-headers. */
-import { POLICIES, type PolicyName, type WindowState } from '../../actors/throttle/protocol.js'
+import type { Policies, PolicyName, WindowState } from '../../actors/throttle/protocol.js'
 import type { HeaderPair } from '../exchange.js'
 import type { Problem } from '../problems.js'
 
 /** `"default";q=600;w=60` for each window of the policies. */
-export function policyHeader(policies: readonly PolicyName[]): HeaderPair {
-  const items = policies.flatMap((policy) =>
-    POLICIES[policy].map(({ name, limit, windowSecs }) => `"${name}";q=${limit};w=${windowSecs}`),
+export function policyHeader(names: readonly PolicyName[], policies: Policies): HeaderPair {
+  const items = names.flatMap((name) =>
+    policies[name].map(({ name, limit, windowSecs }) => `"${name}";q=${limit};w=${windowSecs}`),
   )
   return ['ratelimit-policy', items.join(', ')]
 }

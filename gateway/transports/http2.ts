@@ -2,7 +2,6 @@
  * HTTP/2 over TLS and nothing else: `server.transport = tls_h2_only`. The stream API of node:http2;
  * the compatibility API costs a third more.
  */
-import { readFileSync } from 'node:fs'
 import {
   constants,
   createSecureServer,
@@ -30,6 +29,7 @@ import type {
 } from '../exchange.js'
 import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../guard.js'
 import { plainAddress } from './addresses.js'
+import { type CertificateFiles, certified } from './certificate.js'
 import { relayTo } from '../relay.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
@@ -52,7 +52,7 @@ const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
 export type Http2Options = ListenOptions & {
   /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
-  readonly tls: { readonly certPath: string; readonly keyPath: string } | null
+  readonly tls: CertificateFiles | null
   readonly monotonicMs: () => number
 }
 
@@ -241,8 +241,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
           ALPNProtocols: ['h2'],
           minVersion: 'TLSv1.2',
           handshakeTimeout: HANDSHAKE_MS,
-          cert: pem(tls.certPath),
-          key: pem(tls.keyPath),
+          ...certified(tls),
         })
   server.maxConnections = SESSIONS_MAX
 
@@ -384,11 +383,3 @@ class ResetCount {
 }
 
 function ignore(): void {}
-
-function pem(path: string): Buffer {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    throw new ListenFailed(`cannot read ${path}: ${error instanceof Error ? error.message : error}`)
-  }
-}

@@ -1,7 +1,9 @@
 /** Database and kms for a command that looks after keys, whether the service runs or not. */
+import { runMigrations } from '../../migrations/main.js'
 import { openDatabase } from '../../storage/database.js'
 import { openKms } from '../../storage/kms/client.js'
 import type { Kms } from '../../storage/kms/kms.js'
+import { requireMigratedSchema } from '../../storage/schema-version.js'
 import { createSealer, type TenantSealer } from '../../storage/seal.js'
 import { databaseUrls } from '../../storage/settings.js'
 import type { Database } from '../../storage/sql.js'
@@ -78,9 +80,11 @@ type Undo = (() => Promise<void>)[]
 async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Undo) {
   let urls = databaseUrls(settings.database)
   if (urls === undefined) {
-    const server = await embeddedServer(dataDir)
+    const { server, isGuest } = await embeddedServer(dataDir)
     undo.push(() => server.stop())
     urls = databaseUrls(settings.database, server.url)
+    // As at a start of the service, which may not have been yet.
+    if (!isGuest) await runMigrations({ url: server.url, log: silentLogger })
   }
   if (urls === undefined) throw new Error('no database is configured')
   const database = await openDatabase({
@@ -90,17 +94,22 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
     log: silentLogger,
   })
   undo.push(() => database.close())
+  await requireMigratedSchema({
+    query: (text) => database.single({ name: `schema: ${text.slice(0, 50)}`, text }),
+  })
   return database
 }
 
 /** The server of a running service is used and left alone; otherwise one is started meanwhile. */
-async function embeddedServer(dataDir: string): Promise<EmbeddedPostgres> {
+async function embeddedServer(
+  dataDir: string,
+): Promise<{ readonly server: EmbeddedPostgres; readonly isGuest: boolean }> {
   const options = { dataDir, log: silentLogger }
   try {
-    return await startEmbeddedPostgres(options)
+    return { server: await startEmbeddedPostgres(options), isGuest: false }
   } catch (error) {
     if (!(error instanceof DataDirectoryInUse)) throw error
-    return startEmbeddedPostgres({ ...options, claim: false })
+    return { server: await startEmbeddedPostgres({ ...options, claim: false }), isGuest: true }
   }
 }
 

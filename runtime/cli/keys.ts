@@ -11,6 +11,7 @@ import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
 import { listSigningKeys } from '../../storage/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
+import { withReason } from '../with-reason.js'
 import { type KeyHouse, openKeyHouse } from './key-house.js'
 
 /** What the command needs of the process. */
@@ -159,7 +160,7 @@ async function inHouse(
       await house.close()
     }
   } catch (error) {
-    err(`svc keys: ${error instanceof Error ? error.message : String(error)}`)
+    err(`svc keys: ${withReason(error)}`)
     exitWith(1)
   }
 }

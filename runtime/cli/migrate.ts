@@ -39,7 +39,7 @@ async function migrate(): Promise<number> {
       url: migration,
       log: createLogger({ level: 'info' }),
       runtimeRoles: rolesOf([runtime, identity, listener, auth, control, urls.async], migration),
-      ...(database.require_ssl ? { ssl: true } : {}),
+      requireSsl: database.require_ssl,
     })
     process.stdout.write(
       applied.length === 0 ? 'The database is up to date.\n' : `Applied: ${applied.join(', ')}\n`,

@@ -10,6 +10,7 @@ import { type Appointment, appoint } from '../../actors/roster/appointment.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
+import { withReason } from '../with-reason.js'
 import { type DatabaseHouse, openDatabaseHouse } from './key-house.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
@@ -72,7 +73,7 @@ async function inHouse(
       await house.close()
     }
   } catch (error) {
-    host.err(`svc operator: ${error instanceof Error ? error.message : String(error)}`)
+    host.err(`svc operator: ${withReason(error)}`)
     host.exitWith(1)
   }
 }

@@ -1,29 +1,40 @@
 /** `svc serve`: starts the service, says where it is, and stops it when told to. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
-import { createLogger } from '../kernel/log.js'
+import { createLogger, type LogLevel } from '../kernel/log.js'
 import { beginYoung } from '../kernel/young-heap.js'
 import { EXIT_CONFIGURATION } from '../load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
 const EXIT_START = 1
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+const LOG_LEVELS: readonly LogLevel[] = [
+  'trace',
+  'debug',
+  'info',
+  'warn',
+  'error',
+  'fatal',
+  'silent',
+]
 
 export function serveCommand(program: Command): void {
   program
     .command('serve')
     .description('start the service; stop it with Ctrl-C or SIGTERM')
-    .option('--log-level <level>', 'trace, debug, info, warn, error or silent', 'info')
-    .action(async ({ logLevel }: { logLevel: string }) => {
+    .addOption(
+      new Option('--log-level <level>', 'what is logged').choices(LOG_LEVELS).default('info'),
+    )
+    .action(async ({ logLevel }: { logLevel: LogLevel }) => {
       process.exitCode = await serve(logLevel)
     })
 }
 
 /** Runs until a signal; answers with the exit code. */
-async function serve(logLevel: string): Promise<number> {
+async function serve(level: LogLevel): Promise<number> {
   beginYoung()
-  const log = createLogger({ level: levelOf(logLevel) })
+  const log = createLogger({ level })
   const stopping = new AbortController()
   const told = new Promise<void>((resolve) => {
     for (const signal of SIGNALS) {
@@ -72,11 +83,6 @@ function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Serv
     .filter(([title, value], index) => index === 0 || (title !== '' && value !== undefined))
     .map(([title, value]) => (value === undefined ? title : `${title.padEnd(24)}${value}`))
   return `\n${lines.join('\n')}\n\n`
-}
-
-function levelOf(text: string) {
-  const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-  return levels.find((level) => level === text) ?? 'info'
 }
 
 function messageOf(error: unknown): string {

@@ -187,8 +187,11 @@ async function ensureService(superuserUrl: string, password: string): Promise<vo
   }
 }
 
-/** libpq and pg both let the parameter `host` win over the host that a URL must have. */
+/**
+ * libpq and pg both let the parameter `host` win over the host that a URL must have. Without `sslmode` pg would ask
+ * PGSSLMODE, which speaks of another server.
+ */
 function urlOf(socketFolder: string, user: string, password: string, database: string): string {
   const host = encodeURIComponent(socketFolder)
-  return `postgresql://${user}:${password}@localhost:5432/${database}?host=${host}`
+  return `postgresql://${user}:${password}@localhost:5432/${database}?host=${host}&sslmode=disable`
 }

@@ -201,3 +201,36 @@ test('a database that cannot be reached is told with what the driver says', asyn
   )
   t.notRegex(refused.output(), /canary-of/)
 })
+
+test('what the environment says of other database servers does not reach the embedded one', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    PGSSLMODE: 'verify-full',
+    PGPORT: '1',
+    PGHOST: 'db',
+  })
+  const service = svc(t, { environment })
+  await service.ready()
+  service.child.kill('SIGTERM')
+  t.is(await service.ended(), 0)
+})
+
+test('a coordination backend that is away is told with what the driver says', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
+    SVC_REDIS__URL: 'redis://:canary-of-a-password@127.0.0.1:1',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  const told =
+    /^svc: the coordination backend redis gives no answer: connect ECONNREFUSED 127\.0\.0\.1:1$/m
+  t.regex(refused.output(), told)
+  t.notRegex(refused.output(), /canary-of|the start failed/)
+})
+
+test('a log level that is none is refused', async (t) => {
+  const refused = svc(t, { args: ['serve', '--log-level', 'warning'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /'warning' is invalid\. Allowed choices are trace, debug, info, warn/)
+})

@@ -212,3 +212,23 @@ test('object store credentials are refused on the auth plane only', (t) => {
 test('variables of others are none of our business', (t) => {
   t.is(loaded({ PATH: '/bin', MY_SVC_PORT: '1', SVCPORT: '2' }).tag, 'loaded')
 })
+
+for (const mode of ['disable', 'allow', 'prefer']) {
+  test(`require_ssl refuses every URL with sslmode=${mode}, that of migrations too`, (t) => {
+    const clear = `postgres://svc:hunter2@db/svc?sslmode=${mode}`
+    const tls = { DATABASE_URL: 'postgres://svc@db/svc', SVC_DATABASE__REQUIRE_SSL: 'true' }
+    t.deepEqual(failuresOf(tls), [])
+    for (const [name, key] of Object.entries(environmentNames.shortcuts)) {
+      const failures = failuresOf({ ...tls, [name]: clear })
+      t.deepEqual(
+        failures.map((one) => one.key),
+        [key],
+        name,
+      )
+      t.false(JSON.stringify(failures).includes('hunter2'))
+      t.deepEqual(failuresOf({ ...tls, [name]: clear, SVC_DATABASE__REQUIRE_SSL: 'false' }), [])
+    }
+    const socket = `postgres:///svc?host=/run/postgresql&sslmode=${mode}`
+    t.deepEqual(failuresOf({ ...tls, MIGRATION_DATABASE_URL: socket }), [])
+  })
+}

@@ -73,6 +73,10 @@ for (const [key, min, max] of [
   ['oidc.code_ttl_secs', 1, 600],
   ['oidc.par_ttl_secs', 1, 600],
   ['vault.ssh_max_validity_secs', 1, 3_600],
+  // What the coordination backends count in: longer, every sign-in and registration was a 500 or 503.
+  ['auth.brute_force_lockout_secs', 1, 2_592_000],
+  ['auth.password_verify_ip_window_secs', 1, 2_592_000],
+  ['auth.registration_rate_limit_window_secs', 1, 2_592_000],
 ] as const) {
   test(`the range of ${key} is the one of the contract`, (t) => {
     const { leaf } = every.find((one) => one.key === key)!

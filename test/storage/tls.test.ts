@@ -65,6 +65,7 @@ async function startTlsServer(t: ExecutionContext, openssl: string) {
     await gone
   })
   url.searchParams.delete('host')
+  url.searchParams.delete('sslmode')
   url.port = String(port)
   return { url: url.href, certificate }
 }

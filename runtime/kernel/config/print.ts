@@ -25,14 +25,19 @@ export function shown(leaf: Leaf | undefined, value: unknown): unknown {
 }
 
 /**
- * Hides what a URL carries in confidence: `user:password@` and parameters that name a secret.
+ * Hides what a URL carries in confidence: `user:password@`, with or without a scheme before it, and
+ * parameters that name a secret, in a query or in the `host=db password=...` of libpq.
  * Works on any text, so that a URL which does not parse is covered as well: the password runs to
  * the last `@`, because one that was not escaped may hold any character.
  */
 export function withoutPasswords(text: string): string {
   return text
     .replace(/(\/\/[^/:@]*):.*@/gs, `$1:${HIDDEN}@`)
-    .replace(/([?&][\w-]*(?:password|secret|token|key)[\w-]*)=[^&\s]*/gi, `$1=${HIDDEN}`)
+    .replace(/^(?!\w+:\/\/)([^\s/:@]*):.*@/gs, `$1:${HIDDEN}@`)
+    .replace(
+      /((?:^|[?&;\s])[\w-]*(?:passw(?:or)?d|pwd|secret|token|key)[\w-]*\s*=\s*)(?:'(?:\\.|[^'\\])*'?|[^&;\s]*)/gi,
+      `$1${HIDDEN}`,
+    )
 }
 
 export function tomlLiteral(value: unknown): string {

@@ -1,8 +1,12 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import test from 'ava'
 import { Command } from 'commander'
 import { openDatabaseHouse } from '../../../runtime/cli/key-house.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { apiOf } from '../../support/api.js'
+import { emptyDatabase } from '../../support/database.js'
 import { sql } from '../../support/identity.js'
 import { testService } from '../../support/service.js'
 
@@ -14,16 +18,15 @@ test.after.always(async () => {
 })
 
 /** Runs `svc operator ...` against the database of the running service. */
-async function run(...words: string[]) {
+const run = (...words: string[]) => runWith({ DATABASE_URL: running.db.url }, ...words)
+
+async function runWith(database: Record<string, string>, ...words: string[]) {
   const outcome = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
   operatorCommand(program, {
     open: () =>
       openDatabaseHouse({
-        environment: {
-          DATABASE_URL: running.db.url,
-          SVC_OIDC__ISSUER_URL: running.baseUrl,
-        },
+        environment: { ...database, SVC_OIDC__ISSUER_URL: running.baseUrl },
         cwd: '/',
       }),
     out: (text) => (outcome.out += text),
@@ -91,4 +94,27 @@ test('a name that cannot be shown is refused', async (t) => {
   const { code, err } = await run('create', '--organization', '')
   t.is(code, 1)
   t.regex(err, /1 to 120 characters/)
+})
+
+test('it needs no start of the service before it: the embedded database is made ready', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-operator-'))
+  chmodSync(folder, 0o711)
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const { out, err, code } = await runWith({ SVC_DATA_DIR: folder }, 'create', '--json')
+  t.is(err, '')
+  t.is(code, 0)
+  t.is((JSON.parse(out) as Record<string, string>)['organization_slug'], 'operators')
+})
+
+test('a database that was not migrated is told as that', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const { err, code } = await runWith({ DATABASE_URL: url }, 'create')
+  t.is(code, 1)
+  t.regex(err, /^svc operator: the database lacks 0001_foundation.*: run the migrations/)
+})
+
+test('a database that cannot be reached is told with what the driver says', async (t) => {
+  const { err, code } = await runWith({ DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' }, 'create')
+  t.is(code, 1)
+  t.regex(err, /no connection for the \w+ pool: connect ECONNREFUSED 127\.0\.0\.1:1$/)
 })
