@@ -1,7 +1,9 @@
 /** The audit chain over HTTP: listed, exported, verified, and what tampering looks like. */
+import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import { Client } from 'pg'
+import { AUDIT_ONLY_TYPES } from '../../actors/domain/audit.js'
 import { apiOf, type Json } from '../support/api.js'
 import { verifyOffline } from '../support/audit.js'
 import { TRANSPORTS, testService } from '../support/service.js'
@@ -289,4 +291,11 @@ test('tokens that an application gets again and again are told like the first', 
     t.is(scope, 'applications:read')
     t.true([aud].flat().includes('https://api.example/next'))
   }
+})
+
+test('the page names every type that is audited only, and no other', (t) => {
+  const page = readFileSync('docs/audit.md', 'utf8')
+  const [, list = ''] = /not told to webhooks:\n([^#]+)\n\n## /.exec(page) ?? []
+  const named = [...list.matchAll(/`([^`]+)`/g)].map(([, type]) => type!)
+  t.deepEqual(named, [...AUDIT_ONLY_TYPES].toSorted())
 })
