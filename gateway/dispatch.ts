@@ -15,7 +15,7 @@ import { BodyUnreadable, type Exchange } from './exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './hosts.js'
-import { clientIdOf, type InputReader } from './input.js'
+import { clientIdOf, type InputReader, restIsDropped } from './input.js'
 import { FOREIGN_CALL, FOREIGN_FORM, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
@@ -337,8 +337,9 @@ export class Pipeline {
     if (visit.exchange.done) return
     if (error instanceof BodyUnreadable) {
       if (error.reason === 'aborted') return
-      const name = error.reason === 'timeout' ? 'request-timeout' : 'payload-too-large'
-      answers.problem(visit, { name }, true)
+      const late = error.reason === 'timeout'
+      const name = late ? 'request-timeout' : 'payload-too-large'
+      answers.problem(visit, { name }, late || !restIsDropped(visit.exchange))
       return
     }
     if (error instanceof ActorUnavailable && error.reason !== 'failed') {

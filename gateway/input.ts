@@ -14,6 +14,7 @@ import {
   refuseMedia,
 } from './body/read.js'
 import type { CompiledRoute } from './compile.js'
+import type { Exchange } from './exchange.js'
 import { accepts } from './headers/accept.js'
 import { decodedOr } from './presented-client.js'
 import type { Problem } from './problems.js'
@@ -34,6 +35,14 @@ export type PartsRead =
 /** A body comes within this where request_timeout_secs sets no limit. */
 const BODY_MS_MAX = 600_000
 const NO_BYTES = new Uint8Array(0)
+/** What is read of a body that is too large, so that whoever sends it first and reads then comes to the answer. */
+const DROPPED_BYTES_MAX = 64 * 1024 * 1024
+
+/** Whether a body that is too large is read to its end and dropped; of any other the connection is closed. */
+export function restIsDropped({ headers }: Pick<Exchange, 'headers'>): boolean {
+  const declared = headers.get('content-length')
+  return declared !== undefined && Number(declared) <= DROPPED_BYTES_MAX
+}
 
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
@@ -111,7 +120,8 @@ export class InputReader {
       const declared = exchange.headers.get('content-length')
       const announced = declared === undefined ? null : Number(declared)
       if (announced !== null && announced > route.body.maxBytes) {
-        return { ok: false, problem: { name: 'payload-too-large' }, close: true }
+        const close = !restIsDropped(exchange)
+        return { ok: false, problem: { name: 'payload-too-large' }, close }
       }
       const stream = exchange.hasBody ? exchange.streamBody(route.body.maxBytes) : null
       const bytes = exchange.hasBody ? announced : 0

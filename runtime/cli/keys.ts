@@ -41,9 +41,7 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
   keys
     .command('rewrap')
     .description('wrap every data key under the newest master key')
-    .action(() =>
-      inHouse(host, async ({ sealer }) => `${await sealer.rewrap()} data keys were wrapped anew.`),
-    )
+    .action(() => inHouse(host, rewrap))
   keys
     .command('rotate-data')
     .description('make a new data key; what older ones sealed is sealed anew in the background')
@@ -119,6 +117,14 @@ async function rotate(
     )
   }
   return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
+}
+
+/** A kms takes up a new master key seconds after it was made: what wraps now is said, too. */
+async function rewrap({ kms, sealer }: KeyHouse): Promise<string> {
+  const count = await sealer.rewrap()
+  const health = await kms.health()
+  const wraps = health.state === 'up' ? ` All are under ${health.masterKeyIds.at(-1)} now.` : ''
+  return `${count} data keys were wrapped anew.${wraps}`
 }
 
 async function rotateData(

@@ -8,7 +8,8 @@ import { EXIT_CONFIGURATION } from '../load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
 const EXIT_START = 1
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+/** The last one comes when a terminal is closed. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const LOG_LEVELS: readonly LogLevel[] = [
   'trace',
   'debug',
@@ -39,6 +40,7 @@ async function serve(level: LogLevel): Promise<number> {
   const told = new Promise<void>((resolve) => {
     for (const signal of SIGNALS) {
       process.on(signal, () => {
+        if (signal === 'SIGHUP') process.once('exit', endOfHangUp)
         stopping.abort()
         resolve()
       })
@@ -67,6 +69,15 @@ async function serve(level: LogLevel): Promise<number> {
   process.stdout.write(banner(service))
   await told
   return (await service.stop()) ? 0 : EXIT_START
+}
+
+/**
+ * Ends the process as the signal itself would have. At an ordinary end Node sets the terminal back, and aborts where that
+ * is gone.
+ */
+function endOfHangUp(): void {
+  process.removeAllListeners('SIGHUP')
+  process.kill(process.pid, 'SIGHUP')
 }
 
 function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Service): string {

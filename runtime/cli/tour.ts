@@ -10,6 +10,7 @@ import { openBrowser } from '../client/browser.js'
 import { httpClient, type Request } from '../client/http.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { loadSettings } from '../load-settings.js'
+import { withReason } from '../with-reason.js'
 import { controlPlaneSteps } from './tour-control-plane.js'
 import { delegationSteps } from './tour-delegation.js'
 import {
@@ -37,8 +38,17 @@ export function tourCommand(program: Command): void {
     .option('--ca-file <pem>', 'the CA of its certificate, where the system does not know it')
     .action(async ({ baseUrl, caFile }: { baseUrl?: string; caFile?: string }) => {
       const say = (line: string) => void process.stdout.write(`${line}\n`)
-      const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
-      process.exitCode = (await runTour(baseUrl ?? configuredBaseUrl(), say, ca)) ? 0 : 1
+      let at: string
+      let ca: string | undefined
+      try {
+        at = baseUrl ?? configuredBaseUrl()
+        ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
+      } catch (error) {
+        process.stderr.write(`svc tour: ${withReason(error)}\n`)
+        process.exitCode = 1
+        return
+      }
+      process.exitCode = (await runTour(at, say, ca)) ? 0 : 1
     })
 }
 

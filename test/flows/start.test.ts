@@ -234,3 +234,20 @@ test('a log level that is none is refused', async (t) => {
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), /'warning' is invalid\. Allowed choices are trace, debug, info, warn/)
 })
+
+test('a CA file that the tour cannot read is told in a line', async (t) => {
+  const refused = svc(t, { args: ['tour', '--ca-file', '/nonexistent.pem'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /^svc tour: ENOENT: .*nonexistent\.pem'\n$/)
+})
+
+test('a terminal that is closed stops everything, as Ctrl-C does', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder)
+  const service = svc(t, { environment })
+  await service.ready()
+  service.child.kill('SIGHUP')
+  t.is(await service.ended(), 'SIGHUP')
+  t.deepEqual(await gone(folder), [], 'nothing is left running')
+  t.false(existsSync(join(folder, 'svc.lock')))
+})
