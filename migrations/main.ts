@@ -17,6 +17,7 @@ import {
   readMigrationFiles,
   SchemaMismatch,
 } from '../storage/schema-version.js'
+import { DatabaseUnavailable } from '../storage/unavailable.js'
 
 /** 'svc' and a number of ours: any constant will do, as long as it stays. */
 const ADVISORY_LOCK = 0x737663_0001
@@ -34,24 +35,31 @@ export interface MigrationOptions {
   readonly folder?: URL | undefined
   /** `database.require_ssl`. */
   readonly requireSsl?: boolean | undefined
+  /** `database.connect_timeout_secs`; without it a server that says nothing is waited for without an end. */
+  readonly connectTimeoutSecs?: number | undefined
 }
 
 /**
  * @returns the names of the files that were applied, empty when there was nothing to do.
  * @throws SchemaMismatch on a database that is ahead, or had a file that was edited since.
+ * @throws DatabaseUnavailable where it cannot be reached.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
   const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, requireSsl = false } = options
+  const { connectTimeoutSecs = 0 } = options
   const files = await readMigrationFiles(folder)
   const client = new Client({
     connectionString: url,
     application_name: 'svc migrate',
     keepAlive: true,
+    connectionTimeoutMillis: connectTimeoutSecs * 1000,
     ...tlsOptions(url, requireSsl),
   })
   // A lost connection fails the query that runs; without a listener it would also end Node.
   client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))
-  await client.connect()
+  await client.connect().catch((error: unknown) => {
+    throw new DatabaseUnavailable('no connection to migrate with', error)
+  })
   try {
     await takeTurn(client, log)
     await client.query(

@@ -6,6 +6,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger } from '../kernel/log.js'
 import { EXIT_CONFIGURATION, loadSettings } from '../load-settings.js'
+import { withReason } from '../with-reason.js'
 
 const EXIT_FAILED = 1
 
@@ -40,13 +41,14 @@ async function migrate(): Promise<number> {
       log: createLogger({ level: 'info' }),
       runtimeRoles: rolesOf([runtime, identity, listener, auth, control, urls.async], migration),
       requireSsl: database.require_ssl,
+      connectTimeoutSecs: database.connect_timeout_secs,
     })
     process.stdout.write(
       applied.length === 0 ? 'The database is up to date.\n' : `Applied: ${applied.join(', ')}\n`,
     )
     return 0
   } catch (error) {
-    process.stderr.write(`svc: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`svc: ${withReason(error)}\n`)
     return EXIT_FAILED
   }
 }

@@ -1,5 +1,6 @@
 /** What an operator does to the one command: start, stop, start again, kill, start twice. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -10,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -250,4 +251,19 @@ test('a terminal that is closed stops everything, as Ctrl-C does', async (t) => 
   t.is(await service.ended(), 'SIGHUP')
   t.deepEqual(await gone(folder), [], 'nothing is left running')
   t.false(existsSync(join(folder, 'svc.lock')))
+})
+
+test('svc migrate gives up on a server that says nothing, and says so', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => silent.close())
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const environment = {
+    DATABASE_URL: `postgres://svc:canary-of-a-password@127.0.0.1:${port}/svc`,
+    SVC_DATABASE__CONNECT_TIMEOUT_SECS: '1',
+  }
+  const refused = svc(t, { args: ['migrate'], environment })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /^svc: no connection to migrate with: timeout expired$/m)
+  t.notRegex(refused.output(), /canary-of/)
 })
