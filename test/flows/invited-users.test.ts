@@ -1,5 +1,5 @@
 /** What a tenant sees of an account before its person came in. decisions.md 2.3, tenant user meaning. */
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
 import { sql } from '../support/identity.js'
@@ -10,7 +10,8 @@ const USERS = '/api/v1/tenant-users'
 const ADA = 'ada@harbour.works'
 const NOTHING = { display_name: '', email_verified: false }
 
-test('who is invited is a stranger until they accept; then they have a name', async (t) => {
+/** A service that sends invitations, and a browser to follow them. */
+async function inviting(t: ExecutionContext) {
   const mail = await openMailServer()
   const running = await testService({
     environment: { ...mail.environment, SVC_INVITATIONS__ENABLED: 'true' },
@@ -23,6 +24,11 @@ test('who is invited is a stranger until they accept; then they have a name', as
     await running.end()
     await mail.close()
   })
+  return { mail, running, api, browser }
+}
+
+test('who is invited is a stranger until they accept; then they have a name', async (t) => {
+  const { mail, running, api, browser } = await inviting(t)
   const home = await api.workspace()
   const json = { email: ADA, password: 'the password of ada', display_name: 'Ada Lovelace' }
   t.is((await api.call('POST', USERS, { token: home.token, json })).status, 201)
@@ -58,18 +64,7 @@ test('who is invited is a stranger until they accept; then they have a name', as
 })
 
 test('the name that somebody types turns no text around it', async (t) => {
-  const mail = await openMailServer()
-  const running = await testService({
-    environment: { ...mail.environment, SVC_INVITATIONS__ENABLED: 'true' },
-  })
-  const api = apiOf(running)
-  const browser = openBrowser(running)
-  t.teardown(async () => {
-    await browser.close()
-    await api.close()
-    await running.end()
-    await mail.close()
-  })
+  const { mail, api, browser } = await inviting(t)
   const { token } = await api.workspace()
   const made = await api.call('POST', USERS, { token, json: { email: ADA } })
   const path = pathIn(await mail.letterTo(ADA), '/auth/invitations/')

@@ -5,27 +5,13 @@ import { Client } from 'pg'
 import { sayCallLimit, takeLostCalls } from '../../storage/egress-settlement.js'
 import type { Statement, Transaction } from '../../storage/sql.js'
 import { freshDatabase } from '../support/database.js'
+import { type Explained, nodesOf, type Plan } from '../support/plans.js'
 
 const CALLS = 20_000
 /** One a second over this long before now; every tenth has no end. */
 const LOST_EVERY = 10
 const FIRST = new Date(Date.now() - 8 * 60 * 60 * 1000).toISOString()
 const BEGAN = `'${FIRST}'::timestamptz + n * interval '1 second'`
-
-/** A plan of PostgreSQL, as `explain (format json)` tells it. */
-type Plan = {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Index Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Actual Loops': number
-  readonly 'Rows Removed by Filter'?: number
-  readonly Plans?: readonly Plan[]
-}
-
-function nodesOf(plan: Plan): Plan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
-}
 
 test('calls that were lost are found by indexes alone', async (t) => {
   const fresh = await freshDatabase(t)
@@ -70,12 +56,12 @@ test('calls that were lost are found by indexes alone', async (t) => {
       ...tx,
       async query<Row>(statement: Statement) {
         if (statement.name === 'egress_settlement.lost') {
-          const { rows } = await tx.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
+          const { rows } = await tx.query<Explained>({
             ...statement,
             name: 'explain',
             text: `explain (analyze, format json) ${statement.text}`,
           })
-          plans.push(...nodesOf(rows[0]!['QUERY PLAN'][0].Plan))
+          plans.push(...nodesOf(rows[0]!))
         }
         return tx.query<Row>(statement)
       },

@@ -12,16 +12,7 @@ import { findRefreshToken, rotateRefreshTokens } from '../../storage/refresh-tok
 import { readStandings } from '../../storage/sessions.js'
 import type { Database, Statement, Transaction } from '../../storage/sql.js'
 import { freshDatabase } from '../support/database.js'
-
-/** A plan of PostgreSQL, as `explain (format json)` tells it. */
-type Plan = {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Index Cond'?: string
-  readonly Plans?: readonly Plan[]
-}
-
-const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+import { type Explained, nodesOf } from '../support/plans.js'
 
 const TENANT = '00000000-0000-4000-8000-000000000000'
 
@@ -78,10 +69,8 @@ test('no list reads a whole table, or a whole tenant, of a young database', asyn
   await client.query(`select set_config('svc.scope', 'system', false)`)
   for (const { run, keys } of LISTS) {
     const { name, text } = await statementOf(run)
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-      `explain (generic_plan, format json) ${text}`,
-    )
-    const reads = nodesOf(rows[0]!['QUERY PLAN'][0].Plan)
+    const { rows } = await client.query<Explained>(`explain (generic_plan, format json) ${text}`)
+    const reads = nodesOf(rows[0]!)
     t.deepEqual(
       reads.filter((node) => node['Node Type'] === 'Seq Scan'),
       [],
