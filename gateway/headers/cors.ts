@@ -31,7 +31,8 @@ export interface Cors {
 
 const PREFLIGHT_MAX_AGE_SECS = '600'
 const EXPOSED =
-  'x-request-id, ratelimit, ratelimit-policy, retry-after, www-authenticate, dpop-nonce, ' +
+  'x-request-id, ratelimit, ratelimit-policy, retry-after, retry-interval, www-authenticate, ' +
+  'dpop-nonce, ' +
   'location, link, etag, idempotency-replayed, deprecation, sunset, ' +
   'payment-required, payment-response, x-payment-response'
 const REQUEST_HEADERS =
