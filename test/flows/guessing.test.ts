@@ -10,7 +10,7 @@ async function signInPage(t: ExecutionContext, environment: Record<string, strin
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-  return { browser, page, workspace }
+  return { browser, page }
 }
 
 const attempt = (
@@ -21,27 +21,38 @@ const attempt = (
   headers = {},
 ) => browser.post('/auth/login', { ...page.forms[0]!.fields, email, password }, headers)
 
+const ROUNDS_MAX = 10
+
 test('an attempt that nobody had time to judge takes no failure back', async (t) => {
-  const { browser, page, workspace } = await signInPage(t, {
+  const { browser, page } = await signInPage(t, {
     SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
     SVC_AUTH__ARGON2_ITERATIONS: '3',
     SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
   })
-  const { email, password } = workspace
-  for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
-
-  const flood = Array.from({ length: 80 }, (_, n) => attempt(browser, page, `nobody.${n}@x.test`))
-  // While others wait in the line, whoever comes is sent away.
-  await Promise.race(flood)
-  const unjudged = await attempt(browser, page, email)
-  t.is(unjudged.status, 503)
-  await Promise.all(flood)
-
-  t.is((await attempt(browser, page, email)).status, 200, 'the fourth failure')
-  t.is((await attempt(browser, page, email, password)).status, 429, 'which locks')
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const email = `somebody.${round}@x.test`
+    for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
+    const flood = Array.from({ length: 120 }, (_, n) => attempt(browser, page, `no.${round}.${n}@x.test`))
+    await firstSentAway(flood)
+    const unjudged = await attempt(browser, page, email)
+    await Promise.all(flood)
+    // There may have been a place again by then: it was judged.
+    if (unjudged.status !== 503) continue
+    t.is((await attempt(browser, page, email)).status, 200, 'the fourth failure')
+    t.is((await attempt(browser, page, email)).status, 429, 'which locks')
+    return
+  }
+  t.fail('nobody was sent away')
 })
+
+/** Once the line is full, or all of them have their answers. */
+const firstSentAway = (flood: readonly Promise<Page>[]) =>
+  new Promise<void>((resolve) => {
+    for (const one of flood) void one.then(({ status }) => status === 503 && resolve())
+    void Promise.all(flood).then(() => resolve())
+  })
 
 test('the addresses of one IPv6 network are one', async (t) => {
   const { browser, page } = await signInPage(t, {
