@@ -34,7 +34,9 @@ test('an attempt that nobody had time to judge takes no failure back', async (t)
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const email = `somebody.${round}@x.test`
     for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
-    const flood = Array.from({ length: 120 }, (_, n) => attempt(browser, page, `no.${round}.${n}@x.test`))
+    const flood = Array.from({ length: 120 }, (_, n) =>
+      attempt(browser, page, `no.${round}.${n}@x.test`),
+    )
     await firstSentAway(flood)
     const unjudged = await attempt(browser, page, email)
     await Promise.all(flood)
