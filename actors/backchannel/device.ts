@@ -20,10 +20,11 @@ import type { BrowserSession, BrowserSessionsProtocol } from '../browser-session
 import type { DeviceAuthorizationSettings } from '../delegation/settings.js'
 import { newUserCode, readUserCode, showUserCode } from '../domain/user-code.js'
 import { faceOf } from '../login/face.js'
+import type { AttemptCounts } from '../risk/attempts.js'
 import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
 import { type AskingNeeds, readAsking } from './asking.js'
 import { decide, type DecisionNeeds, grantable } from './decision.js'
-import { countGuess, type GuessCounts, type GuessSettings } from './guesses.js'
+import { type GuessSettings, judgeGuess } from './guesses.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
   type DecideDevice,
@@ -45,7 +46,7 @@ export const DEVICE_PAGE = '/oauth/device/verify'
 export type DeviceNeeds = AskingNeeds &
   DecisionNeeds & {
     readonly sessions: ActorRef<BrowserSessionsProtocol>
-    readonly coordination: GuessCounts
+    readonly coordination: AttemptCounts
     readonly settings: Pick<DeviceAuthorizationSettings, 'ttl_secs' | 'interval_secs'>
     readonly guessing: GuessSettings
     readonly metrics: BackchannelMetrics
@@ -171,21 +172,23 @@ async function find(
   // Nothing is learned by what cannot be a code.
   if (userCode === null) return unknown()
   try {
-    const guess = await countGuess(coordination, guessing, address)
-    if (guess.tag === 'spent') {
-      metrics.count('device', 'guesses_spent')
-      turn.log.warn({ address }, 'too many wrong user codes')
-      return { tag: 'guesses_spent', retryAfterSecs: guess.retryAfterSecs, uiLocales }
-    }
-    // The tenant of a code is not known before the code is: the look-up crosses tenants.
-    const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
-      signal: turn.signal,
+    const from = { address, signal: turn.signal }
+    const guess = await judgeGuess(coordination, guessing, from, async (wrong) => {
+      // The tenant of a code is not known before the code is: the look-up crosses tenants.
+      const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
+        signal: turn.signal,
+      })
+      const client =
+        request === undefined ? null : await activeClient(database, request.clientId, turn)
+      if (request !== undefined && client !== null)
+        return { tag: 'found', userCode, request, client } as const
+      await wrong()
+      return unknown()
     })
-    const client =
-      request === undefined ? null : await activeClient(database, request.clientId, turn)
-    if (request === undefined || client === null) return unknown()
-    await guess.right()
-    return { tag: 'found', userCode, request, client }
+    if (guess.tag === 'judged') return guess.outcome
+    metrics.count('device', 'guesses_spent')
+    turn.log.warn({ address }, 'too many wrong user codes')
+    return { tag: 'guesses_spent', retryAfterSecs: guess.retryAfterSecs, uiLocales }
   } catch (error) {
     if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
     throw error

@@ -3,46 +3,30 @@
  * (RFC 8628 section 5.1). With 10 of them in 15 minutes, 1,000 codes waiting at the same time and
  * 20^8 codes in all, an address finds one by chance in about 70 years.
  *
- * A guess is counted before it is judged, so that many at once get no more than one after another;
- * a right one gives back what it took. A backend that gives no answer means no.
+ * How they are counted: ../risk/attempts.ts. A backend that gives no answer means no.
  */
 import type { AuthSettings } from '../passwords/settings.js'
+import { type AttemptCounts, judgeAttempt, type Judged } from '../risk/attempts.js'
 
 export type GuessSettings = Pick<
   AuthSettings,
   'brute_force_max_attempts' | 'brute_force_lockout_secs'
 >
 
-/** The part of the coordination port this uses (storage/coordination/port.ts). */
-export interface GuessCounts {
-  take(
-    key: string,
-    window: { readonly limit: number; readonly windowSecs: number },
-    cost?: number,
-  ): Promise<{ readonly allowed: boolean; readonly resetSecs: number }>
-}
-
-export type Guess =
-  | { readonly tag: 'counted'; right(): Promise<void> }
-  | { readonly tag: 'spent'; readonly retryAfterSecs: number }
-
-/** @throws CoordinationUnavailable when guesses cannot be counted. */
-export async function countGuess(
-  counts: GuessCounts,
+/**
+ * Judges one code that somebody at the address typed: `judge` calls `wrong` for one that there is not.
+ * A right one takes back its own place alone: whoever has codes of their own gets no more guesses.
+ * @throws CoordinationUnavailable when guesses cannot be counted, and what `judge` throws.
+ */
+export function judgeGuess<Outcome>(
+  counts: AttemptCounts,
   settings: GuessSettings,
-  address: string,
-): Promise<Guess> {
-  const key = `user-code:${address}`
+  { address, signal }: { readonly address: string; readonly signal: AbortSignal },
+  judge: (wrong: () => Promise<unknown>) => Promise<Outcome>,
+): Promise<Judged<Outcome>> {
   const window = {
     limit: settings.brute_force_max_attempts,
     windowSecs: settings.brute_force_lockout_secs,
   }
-  const taken = await counts.take(key, window)
-  if (!taken.allowed) return { tag: 'spent', retryAfterSecs: taken.resetSecs }
-  return {
-    tag: 'counted',
-    async right() {
-      await counts.take(key, window, -1)
-    },
-  }
+  return judgeAttempt(counts, `user-code:${address}`, window, ({ failed }) => judge(failed), signal)
 }

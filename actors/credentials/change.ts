@@ -54,20 +54,19 @@ export function changeSteps(tools: CredentialsTools) {
       const { tenantId, accountId, email, sub } = session
       const shown = await shownOf(session, turn)
       try {
-        const attempt = await lockout.attempt(`password:${accountId}`, visitor.address)
-        if (attempt.tag === 'locked') return { ...shown, ...attempt }
-        // Accounts belong to no tenant.
-        const phc = await database.system((tx) => findAccountPassword(tx, accountId), turn)
-        const verdict = await passwords.ask('verify', { phc, password: current }, turn)
-        if (verdict.tag === 'mismatch') {
-          await attempt.failed()
-          return { tag: 'wrong', ...shown }
-        }
-        if (verdict.tag === 'busy') {
-          await attempt.withdrawn()
-          return BUSY
-        }
-        await attempt.succeeded()
+        const name = `password:${accountId}`
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          // Accounts belong to no tenant.
+          const phc = await database.system((tx) => findAccountPassword(tx, accountId), turn)
+          const verdict = await passwords.ask('verify', { phc, password: current }, turn)
+          if (verdict.tag === 'mismatch') await attempt.failed()
+          if (verdict.tag === 'match') await attempt.succeeded()
+          return verdict.tag
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        if (judged.outcome === 'mismatch') return { tag: 'wrong', ...shown }
+        if (judged.outcome === 'busy') return BUSY
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error

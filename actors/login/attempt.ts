@@ -60,40 +60,44 @@ export async function attempted<Shown extends object, Success extends object>(
   const { shown } = work
   const now = clock.now()
   try {
-    const attempt = await lockout.attempt(`mfa:${session.accountId}`, visitor.address)
-    if (attempt.tag === 'locked') return { ...shown, ...attempt }
-    const newToken = random.token(SESSION_TOKEN_BYTES)
-    const location = pathOf('done', token, flow.returnTo)
-    const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
-    // Factors belong to the account, which belongs to no tenant.
-    const done = await database.system(async (tx) => {
-      const success = await work.succeed(tx, raised, now)
-      if (success === null) return null
-      const isRaised = await raiseBrowserSession(tx, {
-        tenantId: session.tenantId,
-        id: session.id,
-        tokenSha256: sha256(visitor.token!),
-        newTokenSha256: sha256(newToken),
-        ...work.proof,
-      })
-      if (!isRaised) throw new SessionGone()
-      const events = success.told.map((one) => personEvent(random, one, now))
-      appendEvents(tx, events)
-      return success.outcome
-    }, turn)
-    if (done !== null) {
-      await attempt.succeeded()
-      return done
-    }
-    const locked = await attempt.failed()
-    const told = [verified(session, turn, { outcome: 'failure' })]
-    if (locked) {
-      const fields = { subject: 'second_factor', ip: visitor.address }
-      told.push({ ...doingOf(session, turn), type: 'security.brute_force.detected', fields })
-    }
-    const events = told.map((one) => personEvent(random, one, now))
-    await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), turn)
-    return { ...shown, tag: 'wrong' }
+    const name = `mfa:${session.accountId}`
+    const attempted = { name, address: visitor.address, signal: turn.signal }
+    const judged = await lockout.attempt(attempted, async (attempt) => {
+      const newToken = random.token(SESSION_TOKEN_BYTES)
+      const location = pathOf('done', token, flow.returnTo)
+      const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
+      // Factors belong to the account, which belongs to no tenant.
+      const done = await database.system(async (tx) => {
+        const success = await work.succeed(tx, raised, now)
+        if (success === null) return null
+        const isRaised = await raiseBrowserSession(tx, {
+          tenantId: session.tenantId,
+          id: session.id,
+          tokenSha256: sha256(visitor.token!),
+          newTokenSha256: sha256(newToken),
+          ...work.proof,
+        })
+        if (!isRaised) throw new SessionGone()
+        const events = success.told.map((one) => personEvent(random, one, now))
+        appendEvents(tx, events)
+        return success.outcome
+      }, turn)
+      if (done !== null) {
+        await attempt.succeeded()
+        return done
+      }
+      const locked = await attempt.failed()
+      const told = [verified(session, turn, { outcome: 'failure' })]
+      if (locked) {
+        const fields = { subject: 'second_factor', ip: visitor.address }
+        told.push({ ...doingOf(session, turn), type: 'security.brute_force.detected', fields })
+      }
+      const events = told.map((one) => personEvent(random, one, now))
+      await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), turn)
+      return null
+    })
+    if (judged.tag === 'locked') return { ...shown, ...judged }
+    return judged.outcome ?? { ...shown, tag: 'wrong' }
   } catch (error) {
     if (error instanceof SessionGone) return { ...shown, tag: 'wrong' }
     if (error instanceof CoordinationUnavailable) return BUSY

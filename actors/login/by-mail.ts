@@ -141,19 +141,24 @@ export function byMailStep(tools: ByMailTools) {
       const shown: MailShown = { ...flowPage(token, flow), offers }
       try {
         const name = `mail-code:${Buffer.from(sha256(token)).toString('base64url')}`
-        const attempt = await lockout.attempt(name, visitor.address)
-        if (attempt.tag === 'locked') return { ...shown, ...attempt }
-        const code = readUserCode(typed)
-        const found =
-          code === null
-            ? undefined
-            : await database.system((tx) => spend(tx, tenantId, token, code), turn)
-        if (found === undefined) {
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          const code = readUserCode(typed)
+          const found =
+            code === null
+              ? undefined
+              : await database.system((tx) => spend(tx, tenantId, token, code), turn)
+          if (found !== undefined) {
+            await attempt.succeeded()
+            return found
+          }
           const locked = await attempt.failed()
           await tellFailure(tenantId, locked, visitor.address, turn)
-          return { tag: 'wrong', ...shown }
-        }
-        await attempt.succeeded()
+          return null
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        const found = judged.outcome
+        if (found === null) return { tag: 'wrong', ...shown }
         const also = (tx: Transaction, now: Date) => setEmailVerified(tx, found.accountId, now)
         return await openAlong(tools, { flow, token, found, amr: AMR, visitor, also }, turn)
       } catch (error) {

@@ -1,8 +1,6 @@
 /**
- * Limits on guessing, counted in the coordination backend so that all processes count together.
- * An attempt is counted before it is judged, so that many at once get no more guesses than one after
- * another; a success gives back what the name had used. Once the failures of a name reach the limit
- * it is locked for the full time, for the right password too (decisions.md 7.6, lockout).
+ * Limits on guessing. Once the failures of a name reach the limit it is locked for the full time, for
+ * the right password too (decisions.md 7.6, lockout); how attempts are counted: ../risk/attempts.ts.
  *
  * Names are e-mail addresses as typed, whether or not such an account exists, and accounts (second
  * factor). Beside them every address has a quota of checks. A backend that gives no answer means no:
@@ -11,6 +9,7 @@
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { quotaAddress } from '../domain/quota-address.js'
 import type { AuthSettings } from '../passwords/settings.js'
+import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../risk/attempts.js'
 
 export type LockoutSettings = Pick<
   AuthSettings,
@@ -21,35 +20,34 @@ export type LockoutSettings = Pick<
 >
 
 /** The part of the coordination port this uses (storage/coordination/port.ts). */
-export interface LockoutCounts {
-  take(
-    key: string,
-    window: { readonly limit: number; readonly windowSecs: number },
-    cost?: number,
-  ): Promise<{ readonly allowed: boolean; readonly used: number; readonly resetSecs: number }>
+export interface LockoutCounts extends AttemptCounts {
   get(key: string): Promise<Uint8Array | undefined>
   put(key: string, value: Uint8Array, ttlSecs: number): Promise<void>
 }
 
-export type Attempt =
-  | {
-      readonly tag: 'open'
-      /** The attempt failed. True for the failure that locks the name. */
-      failed(): Promise<boolean>
-      succeeded(): Promise<void>
-      /** Nothing was judged: this attempt is given back, and no failure before it. */
-      withdrawn(): Promise<void>
-    }
+/** One attempt: at what, from where, and for how long anybody waits for it. */
+export type Attempted = {
+  readonly name: string
+  readonly address: string
+  readonly signal?: AbortSignal | undefined
+}
+
+export type Attempt<Outcome> =
+  | { readonly tag: 'judged'; readonly outcome: Outcome }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface Lockout {
   /** Attempts of a name that its window holds, failed ones as a success gives them back. */
   used(name: string): Promise<number>
   /**
-   * Counts an attempt.
-   * @throws CoordinationUnavailable when attempts cannot be counted.
+   * Has one attempt judged that the limits leave. `judge` says what became of it; an attempt of which
+   * it said nothing is given back. `failed` is true for the failure that locks the name.
+   * @throws CoordinationUnavailable when attempts cannot be counted, and what `judge` throws.
    */
-  attempt(name: string, address: string): Promise<Attempt>
+  attempt<Outcome>(
+    attempted: Attempted,
+    judge: (attempt: OpenAttempt) => Promise<Outcome>,
+  ): Promise<Attempt<Outcome>>
 }
 
 export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock: Clock): Lockout {
@@ -62,34 +60,41 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
   const encoder = new TextEncoder()
   const decoder = new TextDecoder()
 
+  async function lockedFor(name: string): Promise<number | undefined> {
+    const lock = await counts.get(`lockout:locked:${name}`)
+    if (lock === undefined) return undefined
+    return Math.max(1, Number(decoder.decode(lock)) - clock.nowSecs())
+  }
+
   return {
     used: async (name) => (await counts.take(`lockout:name:${name}`, ofName, 0)).used,
 
-    async attempt(name, address) {
-      const lock = await counts.get(`lockout:locked:${name}`)
-      if (lock !== undefined) {
-        const endsSecs = Number(decoder.decode(lock))
-        return { tag: 'locked', retryAfterSecs: Math.max(1, endsSecs - clock.nowSecs()) }
-      }
+    async attempt(attempted, judge) {
+      const { name, address, signal } = attempted
+      const locked = await lockedFor(name)
+      if (locked !== undefined) return { tag: 'locked', retryAfterSecs: locked }
       const here = await counts.take(`lockout:address:${quotaAddress(address)}`, ofAddress)
       if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
-      const taken = await counts.take(`lockout:name:${name}`, ofName)
-      if (!taken.allowed) return { tag: 'locked', retryAfterSecs: taken.resetSecs }
-      return {
-        tag: 'open',
-        async failed() {
-          if (taken.used < limit) return false
-          const ends = String(clock.nowSecs() + windowSecs)
-          await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
-          return true
-        },
-        async succeeded() {
-          await counts.take(`lockout:name:${name}`, ofName, -taken.used)
-        },
-        async withdrawn() {
-          await counts.take(`lockout:name:${name}`, ofName, -1)
-        },
-      }
+      const judged = await judgeAttempt(
+        counts,
+        `lockout:name:${name}`,
+        ofName,
+        (attempt) =>
+          judge({
+            ...attempt,
+            async failed() {
+              if (!(await attempt.failed())) return false
+              const ends = String(clock.nowSecs() + windowSecs)
+              await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
+              return true
+            },
+          }),
+        signal,
+      )
+      if (judged.tag === 'judged') return judged
+      // Locked, perhaps, while it waited for the verdicts of others.
+      const retryAfterSecs = (await lockedFor(name)) ?? judged.retryAfterSecs
+      return { tag: 'locked', retryAfterSecs }
     },
   }
 }

@@ -84,33 +84,34 @@ export function passwordStep(tools: PasswordTools) {
           if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
           if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
         }
-        const attempt = await lockout.attempt(name, visitor.address)
-        if (attempt.tag === 'locked') return { ...shown, ...attempt }
-        for (let isFirst = true; ; isFirst = false) {
-          const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
-          const phc = found?.passwordHash ?? null
-          const verdict = await passwords.ask('verify', { phc, password }, turn)
-          if (verdict.tag === 'busy') {
-            await attempt.withdrawn()
-            return { tag: 'busy' }
-          }
-          if (verdict.tag === 'match' && found !== undefined) {
-            const opening = { flow, token, found, amr: ['pwd'], visitor }
-            const opened = await openStill(opening, phc!, turn)
-            // Another hash by now: of the same password, perhaps.
-            if (opened === null && isFirst) continue
-            if (opened !== null) {
-              await attempt.succeeded()
-              if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
-              return opened
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          for (let isFirst = true; ; isFirst = false) {
+            const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
+            const phc = found?.passwordHash ?? null
+            const verdict = await passwords.ask('verify', { phc, password }, turn)
+            if (verdict.tag === 'busy') return { tag: 'busy' } as const
+            if (verdict.tag === 'match' && found !== undefined) {
+              const opening = { flow, token, found, amr: ['pwd'], visitor }
+              const opened = await openStill(opening, phc!, turn)
+              // Another hash by now: of the same password, perhaps.
+              if (opened === null && isFirst) continue
+              if (opened !== null) {
+                await attempt.succeeded()
+                if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
+                return opened
+              }
             }
+            const locked = await attempt.failed()
+            await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, turn)
+            return { tag: 'wrong' } as const
           }
-          const locked = await attempt.failed()
-          await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, turn)
-          await gate.failed(visitor.address)
-          const isDue = await gate.isDue(await lockout.used(name), visitor.address)
-          return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget : null }
-        }
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        if (judged.outcome.tag !== 'wrong') return judged.outcome
+        await gate.failed(visitor.address)
+        const isDue = await gate.isDue(await lockout.used(name), visitor.address)
+        return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget : null }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error

@@ -52,19 +52,22 @@ export function signInStep(tools: PasskeyTools) {
           passkey === undefined
             ? `passkey:${quotaAddress(visitor.address)}`
             : `mfa:${passkey.accountId}`
-        const attempt = await lockout.attempt(name, visitor.address)
-        if (attempt.tag === 'locked') return { ...shown, ...attempt }
-        if (passkey !== undefined && signed !== null) {
-          const opened = await open(progress, passkey, signed, visitor, turn)
-          if (opened !== null) {
-            await attempt.succeeded()
-            return opened
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          if (passkey !== undefined && signed !== null) {
+            const opened = await open(progress, passkey, signed, visitor, turn)
+            if (opened !== null) {
+              await attempt.succeeded()
+              return opened
+            }
           }
-        }
-        const locked = await attempt.failed()
-        const known = passkey && (await memberOf(progress, passkey, turn))
-        await tellFailure(progress, known?.sub ?? null, locked, visitor.address, turn)
-        return { tag: 'wrong', ...shown }
+          const locked = await attempt.failed()
+          const known = passkey && (await memberOf(progress, passkey, turn))
+          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, turn)
+          return null
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        return judged.outcome ?? { tag: 'wrong', ...shown }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error

@@ -242,7 +242,11 @@ test('whoever guesses codes is stopped, for right ones too', async (t) => {
   const browser = openBrowser(strict)
   t.teardown(() => browser.close())
   const right = () => browser.get(`${PAGE}?user_code=${String(body['user_code'])}`)
-  t.is((await right()).status, 303)
+  const together = await Promise.all(Array.from({ length: 20 }, right))
+  t.true(
+    together.every(({ status }) => status === 303),
+    'right ones count for nothing',
+  )
   const statuses: number[] = []
   for (const letter of 'BCDFGHJK')
     statuses.push((await browser.get(`${PAGE}?user_code=ZZZZ-ZZZ${letter}`)).status)

@@ -10,7 +10,7 @@ async function signInPage(t: ExecutionContext, environment: Record<string, strin
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-  return { browser, page }
+  return { browser, page, workspace }
 }
 
 const attempt = (
@@ -55,6 +55,20 @@ const firstSentAway = (flood: readonly Promise<Page>[]) =>
     for (const one of flood) void one.then(({ status }) => status === 503 && resolve())
     void Promise.all(flood).then(() => resolve())
   })
+
+test('right attempts count for nothing, however many come at once', async (t) => {
+  const { browser, page, workspace } = await signInPage(t, {
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3',
+  })
+  const { email, password } = workspace
+  const right = () => attempt(browser, page, email, password)
+  const wrong = () => attempt(browser, page, email)
+  t.is((await wrong()).status, 200)
+  const together = await Promise.all(Array.from({ length: 30 }, right))
+  t.deepEqual([...new Set(together.map(({ status }) => status))], [303])
+  for (let n = 0; n < 3; n += 1) t.is((await wrong()).status, 200)
+  t.is((await right()).status, 429, 'what came before it was given back, and no more')
+})
 
 test('the addresses of one IPv6 network are one', async (t) => {
   const { browser, page } = await signInPage(t, {
