@@ -26,6 +26,8 @@ export type Browser = {
   readonly csrfToken: string
   /** It asks for HTML: a person looks at what comes back. */
   readonly wantsPage: boolean
+  /** It brought no cookie of ours: it is new here, or keeps none. */
+  readonly isNew: boolean
 }
 
 /** For routes that are no pages. */
@@ -36,6 +38,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   id: '',
   csrfToken: '',
   wantsPage: false,
+  isNew: true,
 })
 
 /** Session and browser tokens: 32 random bytes. */
@@ -81,6 +84,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: wantsPage(headers),
+        isNew: known === null,
       }
       const setCookie =
         known === null ? `${prefix}svc_browser=${browserToken}; ${attributes}` : null

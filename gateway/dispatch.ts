@@ -16,7 +16,7 @@ import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './hosts.js'
 import { clientIdOf, type InputReader, restIsDropped } from './input.js'
-import { FOREIGN_CALL, FOREIGN_FORM, type PageDoor } from './page-door.js'
+import { FOREIGN_CALL, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
@@ -161,8 +161,9 @@ export class Pipeline {
       answers.problem(visit, parts.problem, parts.close === true)
       return null
     }
-    if (!pages.isWelcome(visit, route.route.security, parts.value.body)) {
-      answers.problem(visit, FOREIGN_FORM)
+    const foreign = pages.refuseForm(visit, route.route.security, parts.value.body)
+    if (foreign !== null) {
+      answers.problem(visit, foreign)
       return null
     }
     const request = new RequestView(visit, addresses, publicOrigin, parts.value)

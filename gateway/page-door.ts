@@ -12,11 +12,18 @@ export type PageDoorNeeds = {
   readonly sessions: ActorRef<BrowserSessionsProtocol> | undefined
 }
 
-export const FOREIGN_FORM: Problem = {
+const FOREIGN_FORM: Problem = {
   name: 'forbidden',
   detail:
     'The form did not come from a page that this browser was given, or the page is too old. ' +
     'Open the page again and repeat.',
+}
+
+/** Whoever lets no cookies be kept would open the page again for ever. */
+const FORM_WITHOUT_COOKIE: Problem = {
+  name: 'forbidden',
+  detail: 'The form came without the cookie that this browser was given with its page.',
+  pageWords: 'error.cookies',
 }
 
 export const FOREIGN_CALL: Problem = {
@@ -69,10 +76,11 @@ export class PageDoor {
     return 'open'
   }
 
-  /** Whether the form of a page is one that we gave to this browser; true for all that are no pages. */
-  isWelcome({ exchange, browser }: Visit, security: Security, body: unknown): boolean {
-    if (security.scheme !== 'browser' && security.scheme !== 'session') return true
-    if (security.scheme === 'browser' && security.forms === 'foreign') return true
-    return isOwnForm(exchange, body, browser)
+  /** Null where the form of a page is one that we gave to this browser, and for all that are no pages. */
+  refuseForm({ exchange, browser }: Visit, security: Security, body: unknown): Problem | null {
+    if (security.scheme !== 'browser' && security.scheme !== 'session') return null
+    if (security.scheme === 'browser' && security.forms === 'foreign') return null
+    if (isOwnForm(exchange, body, browser)) return null
+    return browser.isNew ? FORM_WITHOUT_COOKIE : FOREIGN_FORM
   }
 }

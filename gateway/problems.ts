@@ -2,6 +2,7 @@
  * The catalogue of problem types and the one place that writes problem documents.
  * RFC 9457; interface.md, Errors; decisions.md 14 and 23.
  */
+import type { MessageKey } from './pages/catalogue/en.js'
 
 export type ProblemType = {
   readonly status: number
@@ -179,7 +180,11 @@ export type ProblemDetails = {
 }
 
 /** A problem about to be answered: what the catalogue says plus what is particular. */
-export type Problem = ProblemDetails & { readonly name: ProblemName }
+export type Problem = ProblemDetails & {
+  readonly name: ProblemName
+  /** What a page says of it, where the words of its status say too little. */
+  readonly pageWords?: MessageKey | undefined
+}
 
 export type ProblemContext = {
   /** Base of problem type URIs, without a trailing slash. */

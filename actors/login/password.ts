@@ -44,8 +44,10 @@ export function passwordStep(tools: PasswordTools) {
       // Whoever owes a second factor may still come back and be somebody else.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
-      const again = session !== undefined && !session.pending && !isOther(progress.flow, session)
-      const email = progress.flow.loginHint ?? (again ? session.email : '')
+      const isKnown = session !== undefined && !session.pending && !isOther(progress.flow, session)
+      const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
+      // At another tenant nothing is confirmed: it is a sign-in of its own, and the page names the tenant.
+      const again = isKnown && session.tenantId === progress.flow.tenantId
       const upstreams = await upstreamsOf(tools, progress.flow, turn)
       return {
         tag: 'page',

@@ -7,6 +7,7 @@ const WORDS: Readonly<Record<number, MessageKey>> = {
   400: 'error.400',
   403: 'error.403',
   404: 'error.404',
+  405: 'error.405',
   410: 'error.410',
   429: 'error.429',
   503: 'error.503',
@@ -19,7 +20,7 @@ export function errorPage(
   requestId: string,
 ): string {
   const { status } = PROBLEM_TYPES[problem.name]
-  const key = WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
+  const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
   return failurePage({ status, key, acceptLanguage, requestId })
 }
 

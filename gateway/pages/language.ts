@@ -8,6 +8,8 @@ import { type Catalogue, en, type MessageKey } from './catalogue/en.js'
 /** The words of every language; one without a catalogue does not compile. */
 export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de }
 
+type CalendarUnit = 'day' | 'week' | 'month' | 'year'
+
 export type Language = {
   /** BCP 47, for `lang`. */
   readonly locale: string
@@ -17,6 +19,8 @@ export type Language = {
   readonly time: (moment: Date) => string
   /** A stretch of time in whole minutes, rounded up, with the word for them. */
   readonly minutes: (secs: number) => string
+  /** So many days, weeks, months or years. */
+  readonly stretch: (count: number, unit: CalendarUnit) => string
   /** An amount in minor units, as people of the language write it. */
   readonly money: (amountMinor: number, currency: string) => string
 }
@@ -39,13 +43,15 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map(
 
 function languageOf(locale: Locale): Language {
   const catalogue = CATALOGUES[locale]!
-  const unit = { style: 'unit', unit: 'minute', unitDisplay: 'long' } as const
-  const minutes = new Intl.NumberFormat(locale, unit)
+  const counted = (unit: CalendarUnit | 'minute') =>
+    new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
+  const minutes = counted('minute')
   return {
     locale,
     say: (key, values) => filledIn(catalogue[key], values),
     time: timeWriter(locale),
     minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
+    stretch: (count, unit) => counted(unit).format(count),
     money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
   }
 }

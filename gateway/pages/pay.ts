@@ -1,9 +1,10 @@
 /** The payment page: what is bought, what it costs, how to pay, and what became of it. */
 import type { LinkShown, PayAgain, PayFull, PayShown } from '../../actors/checkout/protocol.js'
+import type { Recurring } from '../../actors/commerce/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
-import { chooseLanguage } from './language.js'
+import { chooseLanguage, type Language } from './language.js'
 import { renderPage } from './render.js'
 
 const TITLES: Readonly<Record<PayShown['state'], MessageKey>> = {
@@ -26,7 +27,7 @@ export function payPage(
 ): PageAnswer {
   const { tenant, state, recurring, successUrl, cancelUrl } = shown
   const acceptLanguage = browser.languages
-  const { say, money } = chooseLanguage(undefined, acceptLanguage, tenant.locale)
+  const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
   const error = fault && FAULTS[fault]
   const html = renderPage(
@@ -34,11 +35,8 @@ export function payPage(
     { titleKey: TITLES[state], branding: tenant, acceptLanguage, error },
     {
       ...shown,
-      total: money(shown.amountMinor, shown.currency),
-      every:
-        recurring === null
-          ? null
-          : say(`pay.every.${recurring.interval}`, { count: recurring.intervalCount }),
+      total: language.money(shown.amountMinor, shown.currency),
+      every: recurring === null ? null : everyOf(recurring, language),
       again: shown.tag === 'again' && shown.fault === 'email',
       csrf: browser.csrfToken,
     },
@@ -47,11 +45,18 @@ export function payPage(
   return { html, formTargets: [...new Set(led.map((url) => new URL(url).origin))] }
 }
 
+/** How often it is paid, as people say it. */
+function everyOf({ interval, intervalCount }: Recurring, { say, stretch }: Language): string {
+  return intervalCount === 1
+    ? say(`pay.every.${interval}`)
+    : say('pay.every.more', { stretch: stretch(intervalCount, interval) })
+}
+
 /** What a payment link sells, and a button from which the checkout begins. */
 export function linkPage(shown: LinkShown, { browser }: ReplyContext): PageAnswer {
   const { tenant, amountMinor, currency } = shown
   const acceptLanguage = browser.languages
-  const { money } = chooseLanguage(undefined, acceptLanguage)
+  const { money } = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const html = renderPage(
     'pay-link',
     { titleKey: 'pay.title', branding: tenant, acceptLanguage },

@@ -64,9 +64,12 @@ export function renderPage(
   const shared = { frame, locale, say, time }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
+  const title = say(frame.titleKey)
   return eta.render('@frame', {
     ...shared,
     page: template,
+    // Screen readers read the title first when the page comes back (WCAG technique G199).
+    title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,
     style: STYLE_PATH,

@@ -52,6 +52,39 @@ test('a payment link sells without a body; what the buyer says goes over what th
   t.deepEqual([beyond.status, errorsOf(beyond.body)], [400, '#/quantity'])
 })
 
+test('price and terms are written as people of the language of the page do', async (t) => {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const [monthly, rare] = [
+    await shop.price({ recurring: { interval: 'month' } }),
+    await shop.price({ amount_minor: 123_456, recurring: { interval: 'week', interval_count: 3 } }),
+  ]
+  const pageOf = async (price_id: string) => {
+    const path = `${PUBLIC}/subscription-checkout-sessions`
+    const json = { price_id, customer_email: 'ada@harbour.works' }
+    const { body } = await api.post(path, undefined, json)
+    return new URL(String(body['checkout_url'])).pathname
+  }
+  const [months, weeks] = [await pageOf(monthly), await pageOf(rare)]
+  const shown = async (path: string, language: string) => {
+    const { html } = await browser.get(path, { 'accept-language': language })
+    const [, words = ''] = /data-total>(.*?)<\/dd>/.exec(html) ?? []
+    return words.replaceAll(/<[^>]*>/g, '').replaceAll('\u00a0', ' ')
+  }
+  t.is(await shown(months, 'en'), '$19.99 every month')
+  t.is(await shown(weeks, 'en'), '$1,234.56 every 3 weeks')
+  t.is(await shown(months, 'de'), '19,99 $ monatlich')
+  t.is(await shown(weeks, 'de'), '1.234,56 $ alle 3 Wochen')
+
+  const link = await shop.make('payment-links', { price_id: shop.priceId })
+  const page = new URL(String(link['url'])).pathname
+  const speaking = (locale: string | null) =>
+    api.call('PATCH', '/api/v1/tenant/settings', { token, json: { branding: { locale } } })
+  t.is((await speaking('de')).status, 200)
+  t.teardown(() => speaking(null))
+  t.is(await shown(page, 'fr'), '19,99 $', 'the language of the tenant, words and figures alike')
+})
+
 test('the page of a payment link begins a checkout for whoever presses its button', async (t) => {
   const metadata = { campaign: 'poster' }
   const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 3, metadata })

@@ -155,6 +155,20 @@ test('a session ends when it is idle, at its absolute end, with its password and
   }
 })
 
+test('whose browser keeps no cookies is told so, and nobody else', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const stale = await browser.submit(page, { ...workspace, csrf_token: 'old' })
+  t.is(stale.status, 403)
+  t.false(/cookie/i.test(stale.html))
+  browser.cookies.clear()
+  const answer = await browser.submit(page, workspace)
+  t.is(answer.status, 403)
+  t.regex(answer.html, /sent no cookie of this site/)
+  t.false(browser.cookies.has(SESSION_COOKIE))
+})
+
 test('a form without its token, with another’s, or from another site does nothing', async (t) => {
   const workspace = await fresh()
   const { email, password } = workspace

@@ -3,6 +3,7 @@ import test from 'ava'
 import { sql } from '../support/identity.js'
 import { openBrowser, type TestBrowser } from '../support/browser.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../support/person.js'
+import { journey, pathOf, relyingParty } from '../support/relying-party.js'
 import { testService } from '../support/service.js'
 
 const running = await testService({ environment: { SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60' } })
@@ -115,6 +116,41 @@ test('a person reads the pages in their own language', async (t) => {
   t.regex(asked.html, /<html lang="de">/)
   const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
   t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
+})
+
+test('a page that comes back with a fault says so in its title first', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  t.regex(login.html, /<title>Sign in – /)
+  const wrong = await browser.submit(login, { email: 'x@y.test', password: 'x' })
+  t.regex(wrong.html, /<title>Error: Sign in – /)
+})
+
+test('who signs in at another tenant is told which; who has to confirm is told that', async (t) => {
+  const [here, there] = [await fresh(), await fresh()]
+  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
+    there.tenantId,
+    JSON.stringify({ branding: { name: 'Lighthouse' } }),
+  ])
+  const browser = await browsing(t)
+  await signIn(browser, here)
+  const away = await browser.get(`/auth/login?tenant_slug=${there.tenantSlug}`)
+  t.regex(away.html, /You are signing in to Lighthouse to see your account\./)
+  t.true(away.html.includes(`value="${here.email}"`), 'their address, once typed')
+  const party = await relyingParty(running, here)
+  const { url } = await journey(party, { prompt: 'login' })
+  const asked = await browser.follow(await browser.get(pathOf(url)))
+  t.regex(asked.html, /Please confirm that it is you: sign in again/)
+})
+
+test('an address that only takes forms says so to whoever opens it', async (t) => {
+  const browser = await browsing(t)
+  for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
+    const page = await browser.get(path)
+    t.is(page.status, 405, path)
+    t.true(page.html.includes('This address cannot be opened by itself'), path)
+  }
 })
 
 test('what a person is asked to do reads as a German sentence', async (t) => {

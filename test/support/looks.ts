@@ -14,10 +14,23 @@ const SMALL_TARGETS = `
     .map((element) => element.getBoundingClientRect().height)
     .filter((height) => height < 44)`
 
+/** Run in the page: what those hear who go from button to button, where two of them sound alike. */
+const ALIKE = `
+  [...document.querySelectorAll('button')]
+    .filter((button) => button.checkVisibility())
+    .map((button) => {
+      const ids = button.getAttribute('aria-describedby')?.split(' ') ?? []
+      return [button, ...ids.map((id) => document.getElementById(id))]
+        .map((one) => one?.textContent.trim() ?? '')
+        .join(' ')
+    })
+    .filter((name, at, all) => all.indexOf(name) < at)`
+
 export async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
   t.deepEqual(await violations(page), [], name)
   const small = await page.evaluate<number[]>(SMALL_TARGETS)
   t.deepEqual(small, [], `${name}: targets are 44 pixels high`)
+  t.deepEqual(await page.evaluate<string[]>(ALIKE), [], `${name}: buttons that sound alike`)
   if (pictures === undefined) return
   mkdirSync(pictures, { recursive: true })
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })

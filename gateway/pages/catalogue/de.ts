@@ -6,6 +6,7 @@ export const de: Catalogue = {
   ...account,
 
   'common.error': 'Es gibt ein Problem',
+  'common.error.title': 'Fehler: {title}',
   'common.continue': 'Weiter',
   'common.tenant': 'Sie melden sich bei {tenant} an,',
 
@@ -15,7 +16,11 @@ export const de: Catalogue = {
   'error.400': 'Die Anfrage war nicht zu verstehen. Gehen Sie zurück und versuchen Sie es erneut.',
   'error.403':
     'Die Seite war veraltet, oder Sie dürfen das nicht. Öffnen Sie sie neu und wiederholen Sie es.',
+  'error.cookies':
+    'Ihr Browser hat mit dem Formular kein Cookie dieser Website gesendet, und ohne gilt es nicht. Öffnen Sie die Seite neu; kommt diese Meldung wieder, erlauben Sie Cookies für diese Website.',
   'error.404': 'Unter dieser Adresse gibt es nichts. Prüfen Sie, ob sie vollständig ist.',
+  'error.405':
+    'Diese Adresse lässt sich nicht für sich öffnen: Eine Seite führt zu ihr. Beginnen Sie dort neu, wo Sie herkamen.',
   'error.410': 'Diese Adresse gilt nicht mehr.',
   'error.429':
     'Das waren zu viele Versuche. Warten Sie ein wenig und versuchen Sie es dann erneut.',
@@ -247,10 +252,11 @@ export const de: Catalogue = {
   'pay.link.begin': 'Weiter zur Zahlung',
   'pay.what': 'Sie kaufen',
   'pay.total': 'Summe',
-  'pay.every.day': 'alle {count} Tag(e)',
-  'pay.every.week': 'alle {count} Woche(n)',
-  'pay.every.month': 'alle {count} Monat(e)',
-  'pay.every.year': 'alle {count} Jahr(e)',
+  'pay.every.day': 'täglich',
+  'pay.every.week': 'wöchentlich',
+  'pay.every.month': 'monatlich',
+  'pay.every.year': 'jährlich',
+  'pay.every.more': 'alle {stretch}',
   'pay.renews': 'Das wird von selbst wieder bezahlt, bis Sie kündigen. Wir schreiben an {email}.',
   'pay.email': 'E-Mail-Adresse für die Quittung (freiwillig)',
   'pay.email.wrong': 'Das ist keine E-Mail-Adresse.',

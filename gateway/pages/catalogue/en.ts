@@ -5,6 +5,7 @@ export const en = {
   ...account,
 
   'common.error': 'There is a problem',
+  'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
   'common.tenant': 'You are signing in to {tenant}',
 
@@ -13,7 +14,11 @@ export const en = {
   'error.request': 'If you ask for help, mention this number:',
   'error.400': 'The request could not be understood. Go back and try again.',
   'error.403': 'This page was out of date, or you may not do this. Open it again and repeat.',
+  'error.cookies':
+    'Your browser sent no cookie of this site with the form, and without one it does not count. Open the page again; if this comes back, allow cookies for this site.',
   'error.404': 'There is nothing at this address. Check that it is whole.',
+  'error.405':
+    'This address cannot be opened by itself: a page leads to it. Start again where you came from.',
   'error.410': 'This address is no longer valid.',
   'error.429': 'There were too many attempts. Wait a little, then try again.',
   'error.500': 'Something failed on our side. Try again in a moment.',
@@ -229,10 +234,11 @@ export const en = {
   'pay.link.begin': 'Go on to pay',
   'pay.what': 'You are buying',
   'pay.total': 'Total',
-  'pay.every.day': 'every {count} day(s)',
-  'pay.every.week': 'every {count} week(s)',
-  'pay.every.month': 'every {count} month(s)',
-  'pay.every.year': 'every {count} year(s)',
+  'pay.every.day': 'every day',
+  'pay.every.week': 'every week',
+  'pay.every.month': 'every month',
+  'pay.every.year': 'every year',
+  'pay.every.more': 'every {stretch}',
   'pay.renews': 'This is paid again by itself until you cancel. We write to {email}.',
   'pay.email': 'Email address for the receipt (optional)',
   'pay.email.wrong': 'This is not an email address.',
