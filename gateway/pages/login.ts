@@ -32,7 +32,6 @@ export function loginPage(
   context: ReplyContext,
   fault?: MessageKey,
 ): PageAnswer {
-  const language = languageOf(shown, context)
   const { shown: shownCaptcha, sources: widget } = captchaParts(shown.captcha)
   const answer = flowAnswer('login', 'login.title', shown, context, {
     wrong: fault ?? LOGIN_FAULTS[shown.tag] ?? 'login.wrong',
@@ -44,7 +43,7 @@ export function loginPage(
       passkeys: shown.offers.passkey,
       captcha: shownCaptcha,
       upstreams: shown.upstreams,
-      why: whyOf(shown, language),
+      reason: shown.reason,
     },
     scripted: shown.offers.passkey,
   })
@@ -194,11 +193,6 @@ function frameOf(titleKey: MessageKey, shown: FlowPage, { browser }: ReplyContex
 
 function languageOf({ uiLocales, tenant }: FlowPage, { browser }: ReplyContext): Language {
   return chooseLanguage(uiLocales, browser.languages, tenant.locale)
-}
-
-function whyOf({ reason }: FlowPage, { say }: Language): string {
-  const name = 'name' in reason ? reason.name : ''
-  return say(`reason.${reason.tag}`, { name })
 }
 
 /** What a passkey that is made here is called until somebody gives it a name. */

@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Eta } from 'eta'
+import { filledIn } from '../../actors/domain/languages.js'
 import type { Locale } from '../../actors/domain/locales.js'
 import type { MessageKey } from './catalogue/en.js'
 import { chooseLanguage, type Language } from './language.js'
@@ -45,10 +46,27 @@ export type Frame = {
   readonly retryAfterSecs?: number | undefined
 }
 
+type Names = Readonly<Record<string, string>>
+
+const escaped = (text: string) => eta.config.escapeFunction(text)
+
+/**
+ * HTML of a sentence in which every name is set off: a name may read like the words around it, "Acme
+ * (bank.example) only wants to", and its direction must not become theirs (HTML, `bdi`).
+ */
+function withNames(words: string, names: Names): string {
+  const marked = Object.entries(names).map(([key, name]) => [
+    key,
+    `<bdi class="name">${escaped(name)}</bdi>`,
+  ])
+  return filledIn(escaped(words), Object.fromEntries(marked))
+}
+
 /**
  * Renders a template inside of the frame. In a template `it.say(key)` and `it.time(date)` are the
- * words, `it.frame` the frame, and the members of `content` are at `it` itself. A page of several parts
- * takes them in with `include('@page-part', it)`, one part for each thing that can be done there.
+ * words, `it.told(key, names)` words as HTML with names that others gave themselves, `it.frame` the
+ * frame, and the members of `content` are at `it` itself. A page of several parts takes them in with
+ * `include('@page-part', it)`, one part for each thing that can be done there.
  */
 export function renderPage(
   template: string,
@@ -61,7 +79,8 @@ export function renderPage(
     acceptLanguage,
     branding?.locale,
   )
-  const shared = { frame, locale, say, time }
+  const told = (key: MessageKey, names: Names) => withNames(say(key), names)
+  const shared = { frame, locale, say, told, time }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = say(frame.titleKey)
