@@ -10,7 +10,7 @@ const pictures = process.env['TEST_SCREENSHOTS']
 
 /** Run in the page: heights of what can be pressed or filled in, below 44 pixels. */
 const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden])')]
+  [...document.querySelectorAll('button, a.button, input:not([type=hidden], [hidden])')]
     .map((element) => element.getBoundingClientRect().height)
     .filter((height) => height < 44)`
 
@@ -26,10 +26,17 @@ const ALIKE = `
     })
     .filter((name, at, all) => all.indexOf(name) < at)`
 
+/** Run in the page: forms of whose password managers of passwords have to guess the owner. */
+const NOBODYS = `
+  [...document.querySelectorAll('form:has([type=password])')]
+    .filter((form) => !form.querySelector('[autocomplete^=username]')?.value && !form.querySelector('#email'))
+    .map((form) => form.action)`
+
 export async function looksRight(t: ExecutionContext, page: Page, name: string): Promise<void> {
   t.deepEqual(await violations(page), [], name)
   const small = await page.evaluate<number[]>(SMALL_TARGETS)
   t.deepEqual(small, [], `${name}: targets are 44 pixels high`)
+  t.deepEqual(await page.evaluate<string[]>(NOBODYS), [], `${name}: whose password`)
   t.deepEqual(await page.evaluate<string[]>(ALIKE), [], `${name}: buttons that sound alike`)
   if (pictures === undefined) return
   mkdirSync(pictures, { recursive: true })
