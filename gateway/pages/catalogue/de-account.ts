@@ -9,7 +9,7 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.password.change': 'Passwort ändern',
   'account.email.open': 'Ihre E-Mail-Adresse {email} ist nicht bestätigt.',
   'account.email.confirmed': 'Ihre E-Mail-Adresse {email} ist bestätigt.',
-  'account.email.confirm': 'Brief zum Bestätigen senden',
+  'account.email.confirm': 'E-Mail zum Bestätigen senden',
   'enroll.title': 'Schützen Sie Ihr Konto mit einem zweiten Schritt',
   'enroll.lead': 'Was Sie vorhaben, braucht neben dem Passwort einen zweiten Schritt.',
   'enroll.scan': 'Scannen Sie dieses Bild mit einer Authenticator-App.',

@@ -51,26 +51,26 @@ export const de: Catalogue = {
   'captcha.wanted':
     'Bitte zeigen Sie, dass Sie ein Mensch sind, und senden Sie das Formular erneut.',
   'captcha.script':
-    'Diese Prüfung braucht Skript. Schalten Sie es für diese Seite ein oder versuchen Sie es später erneut.',
+    'Diese Prüfung braucht JavaScript. Schalten Sie es für diese Seite ein oder versuchen Sie es später erneut.',
   'error.captcha':
     'Die Prüfung, ob Sie ein Mensch sind, ist gerade nicht möglich. Versuchen Sie es gleich noch einmal.',
-  'mail.title': 'Sehen Sie in Ihre Post',
+  'mail.title': 'Sehen Sie in Ihr Postfach',
   'mail.lead':
-    'Wenn diese Adresse hier zu einem Konto gehört, ist ein Brief unterwegs. Es kann eine Minute dauern; sehen Sie auch im Spam-Ordner nach.',
-  'mail.link': 'Öffnen Sie den Link aus dem Brief in diesem Browser.',
-  'mail.code': 'Code aus dem Brief',
+    'Wenn diese Adresse hier zu einem Konto gehört, ist eine E-Mail unterwegs. Es kann eine Minute dauern; sehen Sie auch im Spam-Ordner nach.',
+  'mail.link': 'Öffnen Sie den Link aus der E-Mail in diesem Browser.',
+  'mail.code': 'Code aus der E-Mail',
   'mail.code.hint':
     'Acht Buchstaben. Bindestriche, Leerzeichen und Großschreibung spielen keine Rolle.',
   'mail.submit': 'Anmelden',
   'mail.wrong':
-    'Dieser Code gilt nicht oder nicht mehr. Prüfen Sie ihn oder fordern Sie einen neuen Brief an.',
+    'Dieser Code gilt nicht oder nicht mehr. Prüfen Sie ihn oder fordern Sie eine neue E-Mail an.',
   'mail.other': 'Zurück zur Anmeldung',
   'link.title': 'Anmelden',
   'link.lead': 'Bestätigen Sie, dass Sie sich in diesem Browser bei {tenant} anmelden wollen.',
   'link.submit': 'Anmelden',
   'link.browser.title': 'Ein anderer Browser',
   'link.browser':
-    'Dieser Link gilt nur in dem Browser, in dem er angefordert wurde. Öffnen Sie ihn dort oder fordern Sie hier einen neuen Brief an.',
+    'Dieser Link gilt nur in dem Browser, in dem er angefordert wurde. Öffnen Sie ihn dort oder fordern Sie hier eine neue E-Mail an.',
   'link.gone.title': 'Link gilt nicht mehr',
   'link.gone': 'Dieser Link wurde benutzt oder ist abgelaufen. Fordern Sie einen neuen an.',
   'forgot.title': 'Passwort vergessen?',
@@ -99,7 +99,7 @@ export const de: Catalogue = {
   'email.submit': 'Adresse bestätigen',
   'email.done.title': 'Adresse bestätigt',
   'email.done': 'Danke. Ihre E-Mail-Adresse ist bestätigt.',
-  'email.sent': 'Ein Brief mit einem Link ist unterwegs zu Ihrer Adresse.',
+  'email.sent': 'Eine E-Mail mit einem Link ist unterwegs zu Ihrer Adresse.',
   'login.upstreams': 'Ein anderer Weg',
   'login.upstream': 'Weiter mit {name}',
 
@@ -121,7 +121,7 @@ export const de: Catalogue = {
     'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf der Seite Ihres Kontos.',
   'sso.not_member': 'Sie gehören hier noch nicht dazu. Bitten Sie die Betreuung um eine Einladung.',
   'sso.invited':
-    'Sie sind hier eingeladen. Öffnen Sie zuerst den Link im Brief der Einladung, dann geht diese Anmeldung.',
+    'Sie sind hier eingeladen. Öffnen Sie zuerst den Link in der Einladungs-E-Mail, dann geht diese Anmeldung.',
   'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an die Betreuung.',
   'sso.identity_taken': 'Diese Anmeldung ist schon mit einem anderen Konto verbunden.',
   'sso.session_gone':

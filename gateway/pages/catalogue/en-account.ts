@@ -7,7 +7,7 @@ export const account = {
   'account.password.change': 'Change your password',
   'account.email.open': 'Your email address {email} is not confirmed.',
   'account.email.confirmed': 'Your email address {email} is confirmed.',
-  'account.email.confirm': 'Send me a letter to confirm it',
+  'account.email.confirm': 'Send me an email to confirm it',
   'enroll.title': 'Protect your account with a second step',
   'enroll.lead': 'What you are about to do needs a second step besides your password.',
   'enroll.scan': 'Scan this picture with an authenticator app.',

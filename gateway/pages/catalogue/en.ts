@@ -16,7 +16,7 @@ export const en = {
   'error.403': 'This page was out of date, or you may not do this. Open it again and repeat.',
   'error.cookies':
     'Your browser sent no cookie of this site with the form, and without one it does not count. Open the page again; if this comes back, allow cookies for this site.',
-  'error.404': 'There is nothing at this address. Check that it is whole.',
+  'error.404': 'There is nothing at this address. Check that it is complete.',
   'error.405':
     'This address cannot be opened by itself: a page leads to it. Start again where you came from.',
   'error.410': 'This address is no longer valid.',
@@ -47,24 +47,24 @@ export const en = {
   'login.email.invalid': 'This is not an email address.',
   'captcha.wanted': 'Please show that you are a person, then send the form again.',
   'captcha.script':
-    'This check needs script. Turn it on for this page, or wait and try again later.',
+    'This check needs JavaScript. Turn it on for this page, or wait and try again later.',
   'error.captcha':
     'The check that you are a person cannot be made at the moment. Try again in a little while.',
-  'mail.title': 'Check your mail',
+  'mail.title': 'Check your email',
   'mail.lead':
-    'If this address belongs to an account here, a letter is on its way. It may take a minute; look into the spam folder too.',
-  'mail.link': 'Open the link of the letter in this browser.',
-  'mail.code': 'Code of the letter',
+    'If this address belongs to an account here, an email is on its way. It may take a minute; look into the spam folder too.',
+  'mail.link': 'Open the link from the email in this browser.',
+  'mail.code': 'Code from the email',
   'mail.code.hint': 'Eight letters. Hyphens, spaces and capitals do not matter.',
   'mail.submit': 'Sign in',
-  'mail.wrong': 'This code is not valid or has run out. Check it, or ask for another letter.',
+  'mail.wrong': 'This code is not valid or has run out. Check it, or ask for another email.',
   'mail.other': 'Back to the sign-in',
   'link.title': 'Sign in',
   'link.lead': 'Confirm that you want to sign in to {tenant} in this browser.',
   'link.submit': 'Sign in',
   'link.browser.title': 'Another browser',
   'link.browser':
-    'This link works only in the browser that asked for it. Open it there, or ask for a new letter here.',
+    'This link works only in the browser that asked for it. Open it there, or ask for a new email here.',
   'link.gone.title': 'Link no longer valid',
   'link.gone': 'This link was used or has run out. Ask for a new one.',
   'forgot.title': 'Forgot your password?',
@@ -78,7 +78,7 @@ export const en = {
   'password.done.title': 'Password saved',
   'password.done':
     'Your new password holds from now on. You were signed out everywhere; sign in with it.',
-  'password.breached': 'This password is known from thefts of data. Choose another one.',
+  'password.breached': 'This password is known from data breaches. Choose another one.',
   'password.change.title': 'Change your password',
   'password.change.lead': 'Everywhere else you will be signed out.',
   'password.current': 'Current password',
@@ -93,7 +93,7 @@ export const en = {
   'email.submit': 'Confirm the address',
   'email.done.title': 'Address confirmed',
   'email.done': 'Thank you. Your email address is confirmed.',
-  'email.sent': 'A letter with a link is on its way to your address.',
+  'email.sent': 'An email with a link is on its way to your address.',
   'login.upstreams': 'Another way to sign in',
   'login.upstream': 'Continue with {name}',
 
@@ -115,7 +115,7 @@ export const en = {
     'There is an account with your email address already. Sign in to it the way you did before, then link this provider on the page of your account.',
   'sso.not_member': 'You are not a member here yet. Ask whoever looks after it to invite you.',
   'sso.invited':
-    'You are invited here. Open the link in the letter of the invitation first, then this sign-in works.',
+    'You are invited here. Open the link in the invitation email first, then this sign-in works.',
   'sso.suspended': 'Your access has been suspended. Ask whoever looks after it.',
   'sso.identity_taken': 'This sign-in is linked to another account already.',
   'sso.session_gone': 'You have been signed out meanwhile. Sign in again, then link the provider.',
@@ -152,7 +152,7 @@ export const en = {
   'invite.taken': 'This email address has an account already. Use another one.',
   'invite.email.invalid': 'This is not an email address.',
   'invite.unknown.title': 'No such invite',
-  'invite.unknown': 'There is no invite at this address. Check that it is whole.',
+  'invite.unknown': 'There is no invite at this address. Check that it is complete.',
   'invite.spent.title': 'Invite no longer valid',
   'invite.spent': 'This invite was used or has expired. Ask whoever invited you for a new one.',
 
@@ -251,7 +251,7 @@ export const en = {
   'pay.with': 'Pay with {rail}',
   'pay.none': 'There is no way to pay here at the moment.',
   'pay.processing.title': 'Payment under way',
-  'pay.processing': 'The payment is being carried out. It is not needed to pay again.',
+  'pay.processing': 'The payment is being carried out. There is no need to pay again.',
   'pay.look': 'Look again',
   'pay.succeeded.title': 'Paid',
   'pay.succeeded': 'Thank you. The payment has succeeded.',
