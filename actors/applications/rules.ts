@@ -18,6 +18,12 @@ const GRANT_TYPES = new Set([
   'urn:ietf:params:oauth:grant-type:device_code',
   'urn:openid:params:grant-type:ciba',
 ])
+
+/** Whether an application may be given the grant. */
+export function isGrantType(grant: string): boolean {
+  return GRANT_TYPES.has(grant)
+}
+
 /** Scopes that speak of a human; an application gets nothing of its own by them. */
 const IDENTITY_SCOPES = new Set<string>(['openid', 'profile', 'email', 'phone', 'offline_access'])
 const KNOWN_SCOPES = new Set<string>([...TENANT_SCOPES, ...CONTROL_PLANE_SCOPES])
@@ -90,7 +96,7 @@ function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInv
   if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
     return bad('/grant_types', 'A public client cannot have CIBA.')
   return first(grants, '/grant_types', (grant) =>
-    GRANT_TYPES.has(grant) ? undefined : 'is not a grant type of this service',
+    isGrantType(grant) ? undefined : 'is not a grant type of this service',
   )
 }
 

@@ -7,6 +7,8 @@
 import type { ApplicationRow } from '../../storage/applications.js'
 import type { HandedOn } from '../../storage/registration.js'
 import type { ApplicationDraft, ClientJwks } from '../applications/protocol.js'
+import { isGrantType } from '../applications/rules.js'
+import { RESPONSE_TYPES } from '../authorization/protocol.js'
 import { SHOWN_NAME } from '../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
@@ -72,9 +74,12 @@ function read(metadata: ClientMetadata): ReadMetadata {
   const foreign = NOT_HERE.find(asks)
   if (foreign !== undefined) throw new Fault(`${foreign} is not supported`)
 
-  const grantTypes = texts(from('grant_types'), 'grant_types') ?? ['authorization_code']
+  const grantTypes = someOf(from('grant_types'), 'grant_types', isGrantType) ?? [
+    'authorization_code',
+  ]
   const codes = grantTypes.includes('authorization_code')
-  const responseTypes = texts(from('response_types'), 'response_types') ?? (codes ? ['code'] : [])
+  const responseTypes =
+    someOf(from('response_types'), 'response_types', isResponseType) ?? (codes ? ['code'] : [])
   // RFC 7591 section 2.1.
   if (responseTypes.includes('code') !== codes)
     throw new Fault('the response type code and the grant authorization_code go together')
@@ -199,6 +204,26 @@ function texts(value: unknown, name: string, most = LIST_MAX): readonly string[]
   if (!Array.isArray(value) || value.length > most)
     throw new Fault(`${name} must be an array of at most ${most} strings`)
   return [...new Set(value.map((one) => text(one ?? undefined, `each of ${name}`)!))]
+}
+
+/**
+ * Those of the values that there are here. Libraries list all that they could do, and the answer says
+ * what they may (RFC 7591 section 3.2.1); a client of which nothing would be left is refused.
+ */
+function someOf(
+  value: unknown,
+  name: string,
+  isKnown: (one: string) => boolean,
+): readonly string[] | null {
+  const asked = texts(value, name)
+  const known = asked?.filter(isKnown) ?? null
+  if (known?.length === 0 && asked?.length !== 0)
+    throw new Fault(`${name} has none that this service supports`)
+  return known
+}
+
+function isResponseType(type: string): boolean {
+  return (RESPONSE_TYPES as readonly string[]).includes(type)
 }
 
 function flag(value: unknown, name: string): boolean | null {

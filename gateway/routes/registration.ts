@@ -132,7 +132,8 @@ export const registrationRoutes: readonly Route[] = [
     summary: 'Register an application',
     description:
       'RFC 7591. Needs an initial access token as bearer token unless the deployment says ' +
-      'otherwise; the token fixes the tenant and what may be registered for.',
+      'otherwise; the token fixes the tenant and what may be registered for. Grant and response ' +
+      'types that there are not here are left out, as the answer says.',
     capabilities: ['oauth.dynamic_client_registration'],
     throttle: [{ policy: 'registration', by: 'address' }],
     body: json(Metadata, { maxBytes: BODY_BYTES_MAX }),
