@@ -33,7 +33,10 @@ export function readClient(authorization: string | null, form: OAuthForm): Clien
     if (basic === null) return refused('invalid_client', 'the Authorization header is not Basic')
     if (clientId !== null && clientId !== basic.clientId)
       return refused('invalid_request', 'client_id differs from the one in the header')
-    return { method: 'secret', ...basic }
+    // An empty secret is none, here as in a form: so public clients of many libraries name themselves.
+    return basic.secret === ''
+      ? { method: 'none', clientId: basic.clientId }
+      : { method: 'secret', ...basic }
   }
   if (usesAssertion) {
     if (assertionType !== JWT_BEARER || assertion === null)

@@ -40,6 +40,12 @@ for (const [title, authorization, fields, expected] of [
     'invalid_client',
   ],
   [
+    'a Basic header with an empty secret',
+    basic('web', ''),
+    {},
+    { method: 'none', clientId: 'web' },
+  ],
+  [
     'an assertion and a secret',
     null,
     { client_assertion_type: JWT_BEARER, client_assertion: 'a.b.c', client_secret: 's' },
