@@ -35,9 +35,13 @@ const EXPOSED =
   'dpop-nonce, ' +
   'location, link, etag, idempotency-replayed, deprecation, sunset, ' +
   'payment-required, payment-response, x-payment-response'
+/**
+ * Named, because `*` does not stand for `authorization` and older browsers do not know it; `*` for what
+ * tracing, frameworks and SDKs add by themselves. It is one only without credentials, which no answer here allows.
+ */
 const REQUEST_HEADERS =
   'authorization, content-type, dpop, idempotency-key, x-request-id, if-none-match, ' +
-  'x-svc-fulfillment-secret, payment-signature, x-payment'
+  'x-svc-fulfillment-secret, payment-signature, x-payment, *'
 
 const PUBLIC: readonly HeaderPair[] = [
   ['access-control-allow-origin', '*'],
