@@ -12,7 +12,7 @@ import { scopesOfClaims } from '../domain/person-claims.js'
 import { HUMAN_SCOPES } from '../domain/scopes.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { faceOf } from '../login/face.js'
-import { areKnownAudiences, tokenAudience } from '../tokens/audience.js'
+import { knownAudience, tokenAudience } from '../tokens/audience.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
@@ -44,8 +44,8 @@ export async function proceed(
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person
   const { database, issuer } = needs
-  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn)))
-    return back('invalid_target', 'the audience is not one of this tenant')
+  const audience = await knownAudience(database, issuer, client, request.audience, turn)
+  if (audience === null) return back('invalid_target', 'the audience is not one of this tenant')
 
   const found = await findSession(needs, underway, sub, turn)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
@@ -54,7 +54,8 @@ export async function proceed(
   const may = (scope: string) => client.scopes.includes(scope) && held.includes(scope)
   const scopes = request.scopes.filter(may)
   if (scopes.length === 0) return back('access_denied', 'there is no scope that may be granted')
-  const granting = grantingOf(needs, underway, session, scopes, may)
+  const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
+  const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
 
   const said = isAllowed(underway.allowed, granting)
   if (said || !(await asksConsent(needs, underway, granting, turn)))
@@ -160,10 +161,9 @@ export async function demandedPerson(
 }
 
 function grantingOf(
-  { issuer }: InteractionNeeds,
-  { client, request }: Underway,
+  { request }: Underway,
   session: BrowserSession,
-  scopes: readonly string[],
+  { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
   may: (scope: string) => boolean,
 ): Granting {
   const { claims } = request
@@ -179,7 +179,7 @@ function grantingOf(
     scopes,
     // A claim that is asked for by its name needs the same yes as its scope.
     consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
-    audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
+    audience,
     claims: asked,
   }
 }

@@ -9,7 +9,7 @@ import type { AssuranceLevel } from '../domain/assurance.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { areKnownAudiences } from '../tokens/audience.js'
+import { knownAudience } from '../tokens/audience.js'
 import { readForm } from '../tokens/form.js'
 import { refuse } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
@@ -66,7 +66,7 @@ export async function push(
   }
   const { request } = verdict
   // As the authorization endpoint would (RFC 9126 section 2.1): the client learns it at once.
-  if (!(await areKnownAudiences(database, issuer, client, request.audience, turn)))
+  if ((await knownAudience(database, issuer, client, request.audience, turn)) === null)
     return {
       tag: 'push_refused',
       error: 'invalid_target',

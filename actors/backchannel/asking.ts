@@ -5,7 +5,7 @@ import type { Database } from '../../storage/sql.js'
 import { activeClient } from '../applications/active-client.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../applications/named-tenant.js'
-import { areKnownAudiences, readAskedAudience } from '../tokens/audience.js'
+import { knownAudience, readAskedAudience } from '../tokens/audience.js'
 import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
   OAuthRefused,
@@ -63,9 +63,9 @@ export async function readAsking(
   const scopes = scope === null ? client.scopes : readScope(scope)
   if (scopes === null || !scopes.every((one) => client.scopes.includes(one)))
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
-  const audience = readAskedAudience(form)
-  if ('fault' in audience) return refuse('invalid_target', audience.fault)
-  if (!(await areKnownAudiences(database, issuer, client, audience.asked, turn)))
-    return refuse('invalid_target', 'the audience is not one of this tenant')
-  return { tag: 'asking', form, client, scopes, audience: audience.asked }
+  const read = readAskedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
+  const audience = await knownAudience(database, issuer, client, read.asked, turn)
+  if (audience === null) return refuse('invalid_target', 'the audience is not one of this tenant')
+  return { tag: 'asking', form, client, scopes, audience }
 }

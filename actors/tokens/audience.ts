@@ -20,8 +20,8 @@ export function readAskedAudience(form: OAuthForm): AskedAudience {
   if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))
     return { fault: 'resource must be an absolute URI without a fragment' }
   if (audience === null) return { asked: resources }
-  if (resources.length > 0 && (resources.length !== 1 || resources[0] !== audience))
-    return { fault: 'audience and resource must name the same thing' }
+  const isSame = resources.length === 0 || spelledAs(resources, [audience])?.length === 1
+  if (!isSame) return { fault: 'audience and resource must name the same thing' }
   return { asked: [audience] }
 }
 
@@ -38,20 +38,45 @@ export function tokenAudience(
   return service && !audience.includes(issuer) ? [...audience, issuer] : audience
 }
 
-/** Whether everything asked for is the issuer or the audience of an active application of the tenant. */
-export async function areKnownAudiences(
+/**
+ * An origin as a URI with its empty path and without is one resource (RFC 3986 section 6.2.3): programs
+ * that go through a URL parser write the one, people the other.
+ */
+const ORIGIN = /^https?:\/\/[^/?#\s]+\/?$/
+
+function spellingsOf(audience: string): readonly string[] {
+  if (!ORIGIN.test(audience)) return [audience]
+  return [audience, audience.endsWith('/') ? audience.slice(0, -1) : `${audience}/`]
+}
+
+/** What was asked for, each as `known` spells it and none twice; null when one is not among them. */
+export function spelledAs(
+  asked: readonly string[],
+  known: readonly string[],
+): readonly string[] | null {
+  const spelled = asked.map((one) => spellingsOf(one).find((spelling) => known.includes(spelling)))
+  return spelled.every((one) => one !== undefined) ? [...new Set(spelled)] : null
+}
+
+/**
+ * What was asked for, as those spell it whose it is: this service, the one who asks, or another active
+ * application of the tenant. Null when one is nobody's.
+ */
+export async function knownAudience(
   database: Database,
   issuer: string,
-  { tenantId, audience: own }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
+  { tenantId, audience: asker }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
   asked: readonly string[],
   turn: Pick<Turn, 'signal'>,
-): Promise<boolean> {
-  const others = asked.filter((audience) => audience !== issuer && audience !== own)
-  if (others.length === 0) return true
+): Promise<readonly string[] | null> {
+  const own = [issuer, asker]
+  const others = asked.filter((audience) => !own.includes(audience))
+  if (others.length === 0) return asked
   // PostgreSQL takes no NUL, not even to look for it.
-  if (others.some((audience) => audience.includes('\0'))) return false
-  const known = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), {
+  if (others.some((audience) => audience.includes('\0'))) return null
+  const spellings = others.flatMap(spellingsOf)
+  const found = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, spellings), {
     signal: turn.signal,
   })
-  return others.every((audience) => known.includes(audience))
+  return spelledAs(asked, [...found, ...own])
 }

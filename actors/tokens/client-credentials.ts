@@ -4,7 +4,7 @@ import type { Random } from '../../runtime/kernel/random.js'
 import type { OutboxEvent } from '../../storage/outbox.js'
 import type { Database } from '../../storage/sql.js'
 import type { AccessGrant } from './access-token.js'
-import { areKnownAudiences, readAskedAudience, tokenAudience } from './audience.js'
+import { knownAudience, readAskedAudience, tokenAudience } from './audience.js'
 import type { Client } from './clients.js'
 import { type OAuthForm, readScope } from './form.js'
 import { issuedEvent } from './issued-event.js'
@@ -56,14 +56,11 @@ export async function grantClientCredentials(
   const scopes = askedScopes(scope, row.scopes)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
-  const asked = readAskedAudience(form)
-  if ('fault' in asked) return refuse('invalid_target', asked.fault)
+  const read = readAskedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
-  if (
-    asked.asked.length > 0 &&
-    !(await areKnownAudiences(database, issuer, row, asked.asked, turn))
-  )
-    return refuse('invalid_target', 'the audience is not one of this tenant')
+  const asked = isPlain ? read.asked : await knownAudience(database, issuer, row, read.asked, turn)
+  if (asked === null) return refuse('invalid_target', 'the audience is not one of this tenant')
 
   const grant: AccessGrant = {
     subject: row.id,
@@ -72,7 +69,7 @@ export async function grantClientCredentials(
     organizationId: null,
     clientId: row.id,
     scopes,
-    audience: tokenAudience(asked.asked, { own: row.audience, issuer, scopes }),
+    audience: tokenAudience(asked, { own: row.audience, issuer, scopes }),
     sessionId: null,
     grantId: null,
     level: null,

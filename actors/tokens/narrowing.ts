@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AuthorizationDetails } from '../../storage/authorization-codes.js'
-import { readAskedAudience, tokenAudience } from './audience.js'
+import { readAskedAudience, spelledAs, tokenAudience } from './audience.js'
 import type { OAuthForm } from './form.js'
 import type { OAuthRefused } from './protocol.js'
 import { refuse } from './refusals.js'
@@ -30,9 +30,8 @@ export function narrowed(
 ): Breadth | OAuthRefused {
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const { asked } = read
-  if (!asked.every((audience) => granted.audience.includes(audience)))
-    return refuse('invalid_target', 'the grant was not for this audience')
+  const asked = spelledAs(read.asked, granted.audience)
+  if (asked === null) return refuse('invalid_target', 'the grant was not for this audience')
   const authorizationDetails = narrowedDetails(
     form.get('authorization_details'),
     granted.authorizationDetails,

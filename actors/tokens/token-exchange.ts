@@ -8,14 +8,13 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { knownAudiences } from '../../storage/applications.js'
 import { activeDelegations, type DelegationRow } from '../../storage/delegations.js'
 import type { Database } from '../../storage/sql.js'
 import { agentBelongs } from '../../storage/vault-grants.js'
 import { isUuid } from '../domain/ids.js'
 import type { VaultExports } from '../vault/exports.js'
 import type { AccessGrant, ReadToken } from './access-token.js'
-import { readAskedAudience, tokenAudience } from './audience.js'
+import { knownAudience, readAskedAudience, tokenAudience } from './audience.js'
 import type { Bearer } from './bearer.js'
 import type { Client } from './clients.js'
 import {
@@ -235,21 +234,16 @@ async function audienceOf(
   { principal }: ReadToken,
   form: OAuthForm,
   scopes: readonly string[],
-  { signal }: Turn,
+  turn: Turn,
 ): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const { asked } = read
-  if (asked.length === 0) return { audience: principal.audience }
-  const { tenantId } = principal
-  const others = asked.filter((one) => one !== issuer)
-  const known =
-    others.length === 0
-      ? []
-      : await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, others), { signal })
-  return others.every((one) => known.includes(one))
-    ? { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
-    : refuse('invalid_target', 'the audience is not one of this tenant')
+  if (read.asked.length === 0) return { audience: principal.audience }
+  const asker = { tenantId: principal.tenantId, audience: issuer }
+  const asked = await knownAudience(database, issuer, asker, read.asked, turn)
+  return asked === null
+    ? refuse('invalid_target', 'the audience is not one of this tenant')
+    : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
 }
 
 /** Who acts in the new token, what lets them, and how surely its person is known. */

@@ -201,3 +201,47 @@ test.serial(
     t.is(answer.body['error'], 'invalid_target')
   },
 )
+
+test.serial('an origin is one resource, with its slash and without', async (t) => {
+  // URL parsers write the slash, people do not; the token names it as its application does.
+  const [bare, rooted] = ['https://bare.example', 'https://rooted.example/']
+  for (const audience of [bare, rooted, 'https://both.example', 'https://both.example/'])
+    await relyingParty(running, person, { name: audience, audience })
+  const whom: readonly [asked: string, named: string][] = [
+    [`${bare}/`, bare],
+    [bare, bare],
+    ['https://rooted.example', rooted],
+    [rooted, rooted],
+    ['https://both.example', 'https://both.example'],
+    ['https://both.example/', 'https://both.example/'],
+    [`${running.baseUrl}/`, running.baseUrl],
+  ]
+  const plain = await token({ grant_type: 'client_credentials' })
+  const exchange = {
+    grant_type: EXCHANGE,
+    subject_token: String(plain.body['access_token']),
+    subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    scope: 'openid',
+  }
+  const named = ({ body }: Answer) => [audienceOf({ body } as Answer)].flat()[0]
+  for (const [asked, name] of whom) {
+    const code = await (await allowed({ scope: 'openid offline_access', resource: asked }))()
+    t.is(named(code), name, asked)
+    for (const resource of [asked, name])
+      t.is(named(await refresh(code, { resource })), name, asked)
+    const fields = { scope: 'openid', resource: asked }
+    const service = await token({ grant_type: 'client_credentials', ...fields, audience: name })
+    t.is(named(service), name, asked)
+    t.is(named(await token({ ...exchange, resource: asked })), name, asked)
+    const { url } = await journey(party, fields)
+    t.is((await ask('/oauth/par', Object.fromEntries(url.searchParams))).status, 201, asked)
+    t.is((await ask('/oauth/device/code', fields)).status, 200, asked)
+  }
+  // A path is a path, and what is asked for twice is one.
+  for (const resource of [`${bare}//`, `${bare}/x`, 'https://bare.example:8443', `${bare}/?`]) {
+    const answer = await token({ grant_type: 'client_credentials', resource })
+    t.is(answer.body['error'], 'invalid_target', resource)
+  }
+  const twice = await (await allowed({ scope: 'openid' }, [bare, `${bare}/`]))()
+  t.is(audienceOf(twice), bare)
+})
