@@ -124,6 +124,14 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   t.false('refresh_token' in won[0]!.body, 'the application does not have that grant')
   const others = answers.filter(({ status }) => status !== 200)
   t.true(others.every(({ status, body }) => status === 400 && body['error'] === 'invalid_grant'))
+
+  // Within a process the polls of one request take turns: that the row decides shows between two.
+  for (let round = 0; round < 15; round += 1) {
+    const { auth_req_id: next } = (await start({ login_hint: other.email })).body
+    await answer(own, 'approve')
+    const both = await Promise.all([poll(next), there.poll(next)])
+    t.deepEqual(both.map(({ status }) => status).toSorted(), [200, 400])
+  }
 })
 
 test('the API: a program of the person lists and answers with a token of theirs', async (t) => {

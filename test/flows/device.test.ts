@@ -166,6 +166,25 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   t.is((await poll(body['device_code'])).body['error'], 'invalid_grant')
 })
 
+// Within a process the polls of one code take turns: that the row decides shows between two.
+test.serial('of two processes that redeem at the same moment one succeeds', async (t) => {
+  t.timeout(120_000)
+  const beside = await testService({ beside: running, environment })
+  t.teardown(() => beside.end())
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await browser.follow(await signIn(browser, person))
+  for (let round = 0; round < 20; round += 1) {
+    const { body } = await start()
+    const asked = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
+    await browser.submit(asked, { action: 'approve' })
+    const answers = await Promise.all(
+      [running, beside].map(({ baseUrl }) => poll(body['device_code'], party.clientId, baseUrl)),
+    )
+    t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
+  }
+})
+
 test('an answer counts once, whoever gives it and however often', async (t) => {
   const { body } = await start()
   const browser = openBrowser(running)

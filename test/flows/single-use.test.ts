@@ -210,6 +210,24 @@ test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async
   t.true(answers.every(({ status }) => [200, 400, 503].includes(status)))
 })
 
+// Within a process the uses of one token take turns: that the row decides shows between two.
+test.serial('two processes that refresh at the same moment give one successor', async (t) => {
+  t.timeout(120_000)
+  const { browser, tokens } = await signedIn(running, party, person)
+  await browser.close()
+  const headers = { authorization: basicOf(party) }
+  let refresh_token = tokens.refresh_token!
+  for (let round = 0; round < 25; round += 1) {
+    const form = { grant_type: 'refresh_token', refresh_token }
+    const [here, there] = await Promise.all(
+      [running, beside].map(({ baseUrl }) => callerOf(baseUrl).form('/oauth/token', form, headers)),
+    )
+    t.deepEqual([here?.status, there?.status], [200, 200])
+    t.deepEqual(here?.body, there?.body)
+    refresh_token = String(here?.body['refresh_token'])
+  }
+})
+
 test.serial(`an operator's invite is used once of ${RACERS} times at once`, async (t) => {
   t.timeout(120_000)
   const { inviteUrl, tenantSlug } = await bootstrapped(running)
