@@ -2,7 +2,9 @@
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../support/browser.js'
+import { sql } from '../support/identity.js'
 import { bootstrapped, type Workspace } from '../support/person.js'
+import { type ProofKey, proofKey } from '../support/proof.js'
 import {
   authorized,
   CALLBACK,
@@ -55,11 +57,12 @@ const errorOf = async (parameters: Parameters, of = browser) => {
   const { url } = await journey(party, parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
 }
-const tokenForm = (fields: Parameters, at = running) =>
+const tokenForm = (fields: Parameters, at = running, more: Parameters = {}) =>
   fetch(`${at.baseUrl}/oauth/token`, {
     method: 'POST',
     headers: {
       authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,
+      ...more,
     },
     body: new URLSearchParams(fields),
   })
@@ -179,6 +182,80 @@ test('a verifier without a challenge is refused: PKCE cannot be taken out of the
   const form = { grant_type: 'authorization_code', code, redirect_uri: CALLBACK }
   t.is((await tokenForm({ ...form, code_verifier: verifier })).status, 400)
   t.is((await tokenForm(form)).status, 200)
+})
+
+const asked = async (requestUri: unknown, { clientId }: RelyingParty) => {
+  const query = new URLSearchParams({ client_id: clientId, request_uri: String(requestUri) })
+  const headers = { accept: 'application/json', cookie: cookies() }
+  const init = { headers, redirect: 'manual' } as const
+  const answer = await fetch(`${running.baseUrl}/oauth/authorize?${query.toString()}`, init)
+  const { error } = answer.status === 302 ? {} : ((await answer.json()) as { error?: string })
+  return { status: answer.status, error }
+}
+const cookies = () => [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+
+test('a pushed request is for the client that pushed it, and for its addresses of now', async (t) => {
+  const mine = await relyingParty(running, person, { redirectUris: [CALLBACK, `${CALLBACK}/old`] })
+  const thief = await relyingParty(running, person)
+  const push = async (redirect_uri: string) => {
+    const { url } = await journey(mine, { redirect_uri })
+    const authorization = `Basic ${Buffer.from(`${mine.clientId}:${mine.secret}`).toString('base64')}`
+    const init = { method: 'POST', headers: { authorization }, body: url.searchParams }
+    const answer = await fetch(`${running.baseUrl}/oauth/par`, init)
+    return ((await answer.json()) as { request_uri: string }).request_uri
+  }
+  const [pushed, old] = [await push(CALLBACK), await push(`${CALLBACK}/old`)]
+  t.deepEqual(await asked(pushed, thief), { status: 400, error: 'invalid_request_uri' })
+  t.is(await isAsked(pushed, mine), true, 'and it is not used up by that')
+  await sql(
+    running.db.database,
+    'update applications set redirect_uris = array[$2] where id = $1',
+    [mine.clientId, CALLBACK],
+  )
+  t.deepEqual(await asked(old, mine), { status: 400, error: 'invalid_redirect_uri' })
+  t.is(await isAsked(pushed, mine), true)
+})
+/** Whether the person is asked for consent. */
+async function isAsked(requestUri: string, { clientId }: RelyingParty): Promise<boolean> {
+  const query = new URLSearchParams({ client_id: clientId, request_uri: requestUri })
+  return isConsent(await browser.get(`/oauth/authorize?${query.toString()}`))
+}
+
+test('a code that is bound to a key is redeemed with a proof of it alone', async (t) => {
+  const own = await proofKey()
+  const begun = await silently({ dpop_jkt: own.jkt })
+  const form = {
+    grant_type: 'authorization_code',
+    code: begun.callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: begun.verifier,
+  }
+  const proof = (key: ProofKey) => key.proof('POST', `${running.issuer}/oauth/token`)
+  const refused = async (dpop?: string) => {
+    const answer = await tokenForm(form, running, dpop === undefined ? {} : { dpop })
+    return { status: answer.status, error: ((await answer.json()) as { error: string }).error }
+  }
+  t.deepEqual(await refused(), { status: 401, error: 'invalid_dpop_proof' })
+  const stolen = await refused(await proof(await proofKey()))
+  t.deepEqual(stolen, { status: 400, error: 'invalid_grant' })
+  const given = await tokenForm(form, running, { dpop: await proof(own) })
+  t.is(((await given.json()) as { token_type: string }).token_type, 'DPoP')
+})
+
+test('a token without openid tells nothing of its person', async (t) => {
+  const { url, verifier } = await journey(party, { scope: 'profile email vault:list' })
+  const callback = callbackOf(await authorized(browser, person, url))
+  const given = await tokenForm({
+    grant_type: 'authorization_code',
+    code: callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: verifier,
+  })
+  const { access_token } = (await given.json()) as { access_token: string }
+  const answer = await userinfo({ headers: { authorization: `Bearer ${access_token}` } })
+  t.is(answer.status, 403)
+  t.is(((await answer.json()) as { error: string }).error, 'insufficient_scope')
+  t.regex(answer.headers.get('www-authenticate') ?? '', /^Bearer error="insufficient_scope"/)
 })
 
 test('another client does not redeem the code, nor end what it gave', async (t) => {
