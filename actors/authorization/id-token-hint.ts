@@ -1,6 +1,7 @@
 /** An ID token of ours that comes back as a hint: expired ones count, forged ones do not. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
+import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import type { KeysProtocol } from '../keys/protocol.js'
 import { ID_TOKEN_TYPE } from '../tokens/id-token.js'
 import { decodeJwt, hasType, verifySignature } from '../tokens/jwt.js'
@@ -24,7 +25,8 @@ export async function readIdTokenHint(
   const { header, claims } = decoded.jwt
   if (header.kid === undefined || !hasType(header, ID_TOKEN_TYPE)) return null
   const found = await keys.ask('verificationKey', { kid: header.kid }, turn)
-  if (found.tag === 'keys_unavailable') throw new Error('no verification keys are available')
+  if (found.tag === 'keys_unavailable')
+    throw new DependencyUnavailable('no verification keys are available')
   if (found.tag === 'unknown') return null
   const publicKey = createPublicKey({ key: { ...found.jwk } as JsonWebKey, format: 'jwk' })
   if (!verifySignature(decoded.jwt, { algorithm: found.algorithm, publicKey })) return null

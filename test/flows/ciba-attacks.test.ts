@@ -181,6 +181,21 @@ test('nobody can tell by the answers who exists', async (t) => {
   }
 })
 
+test('an auth_req_id is no device code, and a device code no auth_req_id', async (t) => {
+  const grantTypes = [CIBA_GRANT, 'urn:ietf:params:oauth:grant-type:device_code']
+  const both = await bank({ grantTypes })
+  const { post, start, poll } = ciba(running, both)
+  const client = { client_id: both.clientId, client_secret: both.secret }
+  const { auth_req_id } = (await start(hint())).body
+  const { device_code } = (await post('/oauth/device/code', { ...client, scope: 'openid' })).body
+  const byDevice = (code: unknown) =>
+    post('/oauth/token', { ...client, grant_type: grantTypes[1]!, device_code: String(code) })
+  t.is((await byDevice(auth_req_id)).body['error'], 'invalid_grant')
+  t.is((await poll(device_code)).body['error'], 'invalid_grant')
+  t.is((await byDevice(device_code)).body['error'], 'authorization_pending')
+  t.is((await poll(auth_req_id)).body['error'], 'authorization_pending')
+})
+
 test('what one application was given is nothing in the hands of another', async (t) => {
   const other = await bank()
   const { body } = await ask(hint())
@@ -194,14 +209,6 @@ test('what one application was given is nothing in the hands of another', async 
     'authorization_pending',
     'undisturbed',
   )
-  // Nor is it a device code, or a device code it.
-  const asDevice = await ciba(running, party).post('/oauth/token', {
-    client_id: party.clientId,
-    client_secret: party.secret,
-    grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-    device_code: String(code),
-  })
-  t.is(asDevice.body['error'], 'unauthorized_client')
   const missing = await ciba(running, party).poll('')
   t.is(missing.body['error'], 'invalid_request')
   for (const guess of ['x', 'A'.repeat(43), `${String(code)}A`, '\u0000'])

@@ -68,6 +68,24 @@ test('whoever signs in as somebody else is told to the application, not asked fo
   t.true(asked.location?.startsWith(`${CALLBACK}?code=`) === true || isConsent(asked))
 })
 
+test('nobody is asked, and somebody else is signed in: no code of theirs', async (t) => {
+  const bob = await newFixture(api, workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await signIn(browser, bob)
+  const asked = await opened(browser, {})
+  t.truthy(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.get('code'))
+  const none = async (parameters: Readonly<Record<string, string>>) =>
+    callbackOf(await opened(browser, { prompt: 'none', ...parameters })).searchParams
+  t.truthy((await none({})).get('code'), 'Bob is signed in and has allowed it')
+  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  for (const parameters of [{ id_token_hint: hint }, { claims }]) {
+    const answer = await none(parameters)
+    t.is(answer.get('error'), 'login_required', JSON.stringify(parameters))
+    t.is(answer.get('code'), null)
+  }
+})
+
 test('so is somebody else with a second factor, and the person whom the claims name', async (t) => {
   const bob = await newFixture(api, workspace)
   const browser = openBrowser(running)
