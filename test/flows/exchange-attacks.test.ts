@@ -235,3 +235,16 @@ test('an agent that signs takes over with its own token, not with none and not w
   t.is(taken.status, 200, JSON.stringify(taken.body))
   t.like(claimsOf(taken.body['access_token'])['act'], { sub: b.agentId, act: { sub: a.agentId } })
 })
+
+test('a service’s own token is not exchanged by the application that it is for', async (t) => {
+  const scene = t.context
+  const { api, here, party } = scene
+  const scopes = ['vault:list']
+  const machine = await relyingParty(api.at, here, { scopes, grantTypes: ['client_credentials'] })
+  const fields = { grant_type: 'client_credentials', audience: party.audience }
+  const given = await api.form('/oauth/token', fields, { authorization: basicOf(machine) })
+  const token = String(given.body['access_token'])
+  t.true([claimsOf(token)['aud']].flat().includes(party.audience))
+  const taken = await exchange(scene, token, {}, { authorization: basicOf(party) })
+  isRefused(t, taken, 403, 'consent_required', 'it is not the application’s')
+})
