@@ -334,28 +334,6 @@ test('an agent of another tenant neither polls nor sees; a revoked key ends what
   t.is((await api.get('/api/v1/vault/credentials', own.token)).status, 401)
 })
 
-// Within a process the polls of one code take turns: that the row decides shows between two.
-test.serial(
-  'two processes that poll at the same moment after the approval: one token',
-  async (t) => {
-    t.timeout(120_000)
-    const { api, workspace, person } = t.context
-    const beside = apiOf(await testService({ beside: api.at }))
-    t.teardown(async () => {
-      await beside.close()
-      await beside.at.end()
-    })
-    for (let round = 0; round < 15; round += 1) {
-      const asked = await ask(api, workspace.token, { scope: 'openid' })
-      await decide(person, asked)
-      const answers = await Promise.all(
-        [api, beside].map((door) => poll(door, workspace.token, asked)),
-      )
-      t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
-    }
-  },
-)
-
 test.serial('200 polls at once after the approval: one token', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })

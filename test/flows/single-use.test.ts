@@ -7,6 +7,7 @@ import test, { type ExecutionContext } from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { type Api, apiOf } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
+import { ask, decide, fixtureOf, poll, present } from '../support/delegation.js'
 import { BOOTSTRAP, callerOf, REGISTER, start } from '../support/journey.js'
 import { codeIn, type MailServer, openMailServer, pathIn } from '../support/mail.js'
 import { bootstrapped, type Workspace } from '../support/person.js'
@@ -210,7 +211,28 @@ test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async
   t.true(answers.every(({ status }) => [200, 400, 503].includes(status)))
 })
 
-// Within a process the uses of one token take turns: that the row decides shows between two.
+// Within a process the polls of one code take turns: that the row decides shows between two.
+test.serial(
+  'two processes that poll for a delegation at the same moment give one token',
+  async (t) => {
+    t.timeout(120_000)
+    const doors = [apiOf(running), apiOf(beside)] as const
+    const workspace = await doors[0].workspace()
+    const human = await present(doors[0], fixtureOf(workspace))
+    t.teardown(async () => {
+      await human.browser.close()
+      for (const door of doors) await door.close()
+    })
+    for (let round = 0; round < 15; round += 1) {
+      const asked = await ask(doors[0], workspace.token, { scope: 'openid' })
+      await decide(human, asked)
+      const answers = await Promise.all(doors.map((door) => poll(door, workspace.token, asked)))
+      t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
+    }
+  },
+)
+
+// The same of refresh tokens.
 test.serial('two processes that refresh at the same moment give one successor', async (t) => {
   t.timeout(120_000)
   const { browser, tokens } = await signedIn(running, party, person)
