@@ -40,7 +40,7 @@ export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQu
     after:
       cursor_ts === undefined || cursor_id === undefined
         ? null
-        : { createdAt: new Date(cursor_ts), id: cursor_id.toLowerCase() },
+        : { createdAt: new Date(cursor_ts), id: cursor_id },
   }
 }
 

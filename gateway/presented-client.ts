@@ -1,4 +1,5 @@
 /** Whose quota a request of an OAuth endpoint uses: the client it names, whether or not it is one. */
+import { asId } from '../actors/domain/ids.js'
 import type { Credentials, FormFields } from './route.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
@@ -22,7 +23,7 @@ export function presentedClient(
  */
 export function decodedOr(text: string): string {
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
+    return asId(decodeURIComponent(text.replaceAll('+', ' ')))
   } catch {
     return text
   }

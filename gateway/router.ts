@@ -1,5 +1,7 @@
 /** Path and method to a route: a map for literal paths, a small tree for those with parameters. */
 
+import { asId } from '../actors/domain/ids.js'
+
 export type Resource<T> = {
   /** The declared path, `{name}` parameters included: the route label of metrics. */
   readonly path: string
@@ -111,7 +113,7 @@ function allowOf(methods: ReadonlyMap<string, unknown>): string {
   return [...names, 'OPTIONS'].join(', ')
 }
 
-/** Decodes percent escapes once; null where they are broken or hide a control character or slash. */
+/** Decodes percent escapes once, ids in lower case; null where they are broken or hide a control character or slash. */
 export function decodeParams(
   params: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> | null {
@@ -119,7 +121,7 @@ export function decodeParams(
   for (const name in params) {
     const value = decodeSegment(params[name]!)
     if (value === null) return null
-    decoded[name] = value
+    decoded[name] = asId(value)
   }
   return decoded
 }

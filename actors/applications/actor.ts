@@ -16,6 +16,7 @@ import {
 } from '../../storage/applications.js'
 import { idempotently } from '../../storage/idempotency.js'
 import type { Database, Transaction } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
@@ -33,7 +34,6 @@ import {
 } from './protocol.js'
 
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Of the unique constraint in 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
 
@@ -140,7 +140,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       signal: AbortSignal,
       change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
     ): Promise<T | ApplicationUnknown> {
-      if (!UUID.test(applicationId)) return { tag: 'unknown' }
+      if (!isUuid(applicationId)) return { tag: 'unknown' }
       const changed = await database.tenant<T | ApplicationUnknown>(
         tenantId,
         async (tx) => {
@@ -178,7 +178,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       async read({ principal, applicationId }, turn) {
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
-        if (!UUID.test(applicationId)) return { tag: 'unknown' }
+        if (!isUuid(applicationId)) return { tag: 'unknown' }
         const row = await database.tenant(
           tenantId,
           (tx) => findApplication(tx, tenantId, applicationId),
@@ -235,7 +235,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       async remove({ principal, applicationId }, turn) {
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
-        if (!UUID.test(applicationId)) return { tag: 'unknown' }
+        if (!isUuid(applicationId)) return { tag: 'unknown' }
         const removed = await database.tenant(
           tenantId,
           (tx) => deleteApplication(tx, tenantId, applicationId),

@@ -56,7 +56,7 @@ export function createProxy(needs: ProxyNeeds) {
 
 async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
   const { bodyBytes } = request
-  const credentialId = request.credentialId.toLowerCase()
+  const { credentialId } = request
   if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential is named by a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)

@@ -26,6 +26,7 @@ import type { Transaction } from '../../storage/sql.js'
 import { needsSecret, optionalMembers } from '../applications/rows.js'
 import { clientKind } from '../applications/rules.js'
 import type { AuditOnlyType } from '../domain/audit.js'
+import { asId } from '../domain/ids.js'
 import { tenants } from '../tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { admit, type AdmissionNeeds, denied, managed, sha256 } from './admission.js'
@@ -189,7 +190,8 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
         const { tenantId, tenantSlug, scopesMax } = found.row
         const read = await judge(needs, metadata, scopesMax)
         if (read.tag === 'refused') return read
-        if (metadata['client_id'] !== clientId)
+        const named = metadata['client_id']
+        if (typeof named !== 'string' || asId(named) !== clientId)
           return refused('client_id: must be the one of this registration (RFC 7592 section 2.2)')
         const { draft, handedOn } = read
         const kind = clientKind(draft)!

@@ -9,6 +9,7 @@ import type { HandedOn } from '../../storage/registration.js'
 import type { ApplicationDraft, ClientJwks } from '../applications/protocol.js'
 import { isGrantType } from '../applications/rules.js'
 import { RESPONSE_TYPES } from '../authorization/protocol.js'
+import { asId } from '../domain/ids.js'
 import { SHOWN_NAME } from '../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
@@ -128,7 +129,13 @@ function read(metadata: ClientMetadata): ReadMetadata {
       undefined,
   }
   const tenant = text(from('tenant'), 'tenant', TEXT_LENGTH_MAX)
-  return { tag: 'read', draft, handedOn, sectorIdentifierUri, tenant }
+  return {
+    tag: 'read',
+    draft,
+    handedOn,
+    sectorIdentifierUri,
+    tenant: tenant === null ? null : asId(tenant),
+  }
 }
 
 /** What a client is told of itself: every member that is in force. */

@@ -1,4 +1,5 @@
 /** Which client speaks, and how it shows that it does. RFC 6749 section 2.3, RFC 7523 section 2.2. */
+import { asId } from '../domain/ids.js'
 import { detached } from '../../runtime/kernel/detached.js'
 import type { OAuthForm } from './form.js'
 
@@ -66,7 +67,7 @@ function readBasic(authorization: string): { clientId: string; secret: string } 
   if (colon < 1) return null
   const clientId = decodeFormValue(pair.slice(0, colon))
   const secret = decodeFormValue(pair.slice(colon + 1))
-  return clientId === null || secret === null ? null : { clientId, secret }
+  return clientId === null || secret === null ? null : { clientId: asId(clientId), secret }
 }
 
 function decodeFormValue(text: string): string | null {

@@ -11,6 +11,7 @@ import {
 import type { Coordination } from '../../storage/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
+import { isUuid } from '../domain/ids.js'
 import type { Documents } from '../egress/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './assertion.js'
 import type { BriefMemory } from './brief-memory.js'
@@ -19,7 +20,6 @@ import type { PresentedClient } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from './jwt.js'
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Compared against when there is no such client, so that both cases take the same steps. */
 const NO_SECRET = createHash('sha256').update('no such client').digest()
 
@@ -88,7 +88,7 @@ export function createClients({
   }
 
   function lookUp(clientId: string): Known | Promise<Known> {
-    if (!UUID.test(clientId)) return UNKNOWN
+    if (!isUuid(clientId)) return UNKNOWN
     const known = memory.known(clientId)
     if (known !== undefined) return ifActive(known)
     return memory.get(clientId, [clientId], () => read(clientId)).then(ifActive)
@@ -137,7 +137,7 @@ export function createClients({
 
   return {
     async lists(origin, clientId) {
-      if (clientId !== null && !UUID.test(clientId)) return false
+      if (clientId !== null && !isUuid(clientId)) return false
       return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
         database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
       )

@@ -1,4 +1,5 @@
 /** The parts of a request, checked against what the route declares. */
+import { asId } from '../../actors/domain/ids.js'
 import { detached } from '../../runtime/kernel/detached.js'
 import { findLost } from '../../runtime/kernel/lost.js'
 import { createHash } from 'node:crypto'
@@ -104,7 +105,10 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** application/x-www-form-urlencoded, also the query: pairs in order. */
+/**
+ * application/x-www-form-urlencoded, also the query: pairs in order. What is named an id is read as one;
+ * anything else is the client's own text, which it gets back as it sent it (`state`, `nonce`).
+ */
 export function parseFields(text: string): Parsed<FormFields> {
   if (text === '') return good([])
   const fields: [string, string][] = []
@@ -119,7 +123,7 @@ export function parseFields(text: string): Parsed<FormFields> {
     if (name === null || value === null) {
       return bad({ name: 'bad-request', detail: 'A parameter has a broken percent escape.' })
     }
-    fields.push([name, value])
+    fields.push([name, name.endsWith('_id') ? asId(value) : value])
   }
   return good(fields)
 }

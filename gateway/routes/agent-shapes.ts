@@ -12,6 +12,7 @@ import type {
 import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../actors/domain/tenancy.js'
+import { uuid } from '../ids.js'
 import type { ReplyRule } from '../replies.js'
 import { problem, reply } from '../route.js'
 
@@ -26,7 +27,7 @@ export const DisplayName = z.string().regex(SHOWN_NAME).meta({
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 
 const tenantSelector = {
-  tenant_id: z.uuid().optional().meta({ description: 'Excludes tenant_slug' }),
+  tenant_id: uuid().optional().meta({ description: 'Excludes tenant_slug' }),
   tenant_slug: z.string().min(1).max(63).optional(),
 }
 
@@ -89,7 +90,7 @@ export function selectorOf(
 
 export const ChallengeRequest = z
   .object({
-    agent_id: z.uuid().optional(),
+    agent_id: uuid().optional(),
     did: z.string().min(1).max(256).optional(),
     key_id: z.string().min(1).max(128).optional(),
     ...tenantSelector,
@@ -113,7 +114,7 @@ const Nonce = z
   })
 
 export const completion = {
-  challenge_id: z.uuid(),
+  challenge_id: uuid(),
   nonce: Nonce,
   challenge_token: z
     .string()

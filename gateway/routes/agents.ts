@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type AgentRegistered, agents } from '../../actors/agents/protocol.js'
 import { PROOF_ALGORITHMS } from '../../actors/tokens/protocol.js'
+import { uuid } from '../ids.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 import {
   Agent,
@@ -155,7 +156,7 @@ const challenge = route(agents, 'challenge', {
 
 const VerifyRequest = z
   .object({
-    challenge_id: z.uuid(),
+    challenge_id: uuid(),
     signature: z.string().min(1).max(512).meta({ description: 'base64url over payload' }),
     key_id: z.string().min(1).max(128).optional(),
     scope: z.string().max(4096).optional().meta({ description: 'Default: all that is allowed' }),

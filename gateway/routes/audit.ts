@@ -1,6 +1,7 @@
 /** The audit chain. decisions.md 17, 18 and 22. */
 import { z } from 'zod'
 import { audit } from '../../actors/audit/protocol.js'
+import { asId } from '../../actors/domain/ids.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { bytes, type ReplyContext, type Route, reply, route } from '../route.js'
 
@@ -87,7 +88,9 @@ export const auditRoutes: readonly Route[] = [
     security,
     query: PageQuery.safeExtend({
       type: Term.optional(),
-      actor: Term.optional().meta({ description: 'sub of the subject or of an actor' }),
+      actor: Term.overwrite(asId)
+        .optional()
+        .meta({ description: 'sub of the subject or of an actor' }),
       since: z.iso.datetime().optional(),
       until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
     }),

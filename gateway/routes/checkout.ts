@@ -7,6 +7,7 @@ import {
   type SubscriptionOpened,
 } from '../../actors/checkout/protocol.js'
 import type { IdempotencyClaim } from '../../actors/domain/idempotency.js'
+import { idText } from '../ids.js'
 import { linkPage, payEndedPage, payPage, payUnknownPage } from '../pages/pay.js'
 import type { ReplyContext } from '../replies.js'
 import {
@@ -36,7 +37,7 @@ const details = {
   metadata: Metadata.nullish(),
 }
 const quantity = z.int().min(1).max(QUANTITY_MAX)
-const priceId = z.string().max(64)
+const priceId = idText()
 
 const CheckoutBody = z
   .object({ price_id: priceId, quantity: quantity.default(1), ...details })
@@ -141,7 +142,7 @@ export const checkoutRoutes: readonly Route[] = [
     idempotent: true,
     body: json(CheckoutBody),
     message: ({ body, idempotency }) => ({
-      priceId: body.price_id.toLowerCase(),
+      priceId: body.price_id,
       quantity: body.quantity,
       ...detailsOf(body, idempotency),
     }),
@@ -158,7 +159,7 @@ export const checkoutRoutes: readonly Route[] = [
     idempotent: true,
     body: json(SubscribeBody),
     message: ({ body, idempotency }) => ({
-      priceId: body.price_id.toLowerCase(),
+      priceId: body.price_id,
       ...detailsOf(body, idempotency),
     }),
     replies: {
@@ -204,7 +205,7 @@ export const checkoutRoutes: readonly Route[] = [
     params: z.object({ charge_id: z.string().max(64) }),
     headers: z.object({ 'x-svc-fulfillment-secret': z.string().max(512).optional() }),
     message: ({ params, headers }) => ({
-      chargeId: params.charge_id.toLowerCase(),
+      chargeId: params.charge_id,
       secret: headers['x-svc-fulfillment-secret'] ?? null,
     }),
     replies: {

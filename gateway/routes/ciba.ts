@@ -178,7 +178,7 @@ type OneRequest = RouteRequest<z.output<typeof One>, unknown, unknown, unknown, 
 
 const answer = (request: OneRequest, approve: boolean) => ({
   person: personOf(request),
-  requestId: request.params.id.toLowerCase(),
+  requestId: request.params.id,
   approve,
   address: request.clientAddress,
 })
@@ -269,7 +269,7 @@ const send = route(backchannel, 'answerInbox', {
   message: ({ session, browser, params, body, clientAddress }) => ({
     session,
     sessionToken: browser.sessionToken ?? '',
-    requestId: params.id.toLowerCase(),
+    requestId: params.id,
     approve: body.action === 'approve',
     shown: body.scope,
     address: clientAddress,

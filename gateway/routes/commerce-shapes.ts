@@ -8,10 +8,10 @@ import type {
   Subscription,
 } from '../../actors/commerce/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
+import { idText } from '../ids.js'
 
 export const QUANTITY_MAX = 999
 
-const id = () => z.string().max(64)
 const currency = () =>
   z
     .string()
@@ -45,7 +45,7 @@ export const CreateProductBody = z
   .meta({ id: 'CreateProduct' })
 export const CreatePriceBody = z
   .object({
-    product_id: id(),
+    product_id: idText(),
     amount_minor: amount(),
     currency: currency(),
     recurring: RecurringTerms.nullish(),
@@ -53,7 +53,7 @@ export const CreatePriceBody = z
   .meta({ id: 'CreatePrice' })
 export const CreatePaymentLinkBody = z
   .object({
-    price_id: id(),
+    price_id: idText(),
     quantity: quantity().default(1),
     metadata: Metadata.default({}),
     x402: LinkTerms.nullish(),

@@ -153,7 +153,7 @@ export const commerceRoutes: readonly Route[] = [
     message: (request) => ({
       caller: callerOf(request),
       idempotency: request.idempotency,
-      productId: request.body.product_id.toLowerCase(),
+      productId: request.body.product_id,
       amountMinor: request.body.amount_minor,
       currency: request.body.currency,
       recurring:
@@ -225,7 +225,7 @@ export const commerceRoutes: readonly Route[] = [
     message: (request) => ({
       caller: callerOf(request),
       idempotency: request.idempotency,
-      priceId: request.body.price_id.toLowerCase(),
+      priceId: request.body.price_id,
       quantity: request.body.quantity,
       metadata: request.body.metadata,
       x402: request.body.x402 ?? null,

@@ -320,7 +320,7 @@ const recordRoutes: readonly Route[] = [
     params: OneParams,
     message: ({ params, principal, clientAddress: address }) => ({
       caller: { principal, address },
-      delegationId: params.delegation_id.toLowerCase(),
+      delegationId: params.delegation_id,
     }),
     replies: {
       found: reply(200, Delegation, (found) => delegationJson(found.delegation)),
@@ -348,7 +348,7 @@ const recordRoutes: readonly Route[] = [
     params: OneParams,
     message: ({ params, principal, clientAddress: address }) => ({
       caller: { principal, address },
-      delegationId: params.delegation_id.toLowerCase(),
+      delegationId: params.delegation_id,
     }),
     replies: {
       revoked: reply(200, RevokedDelegation, ({ id, revokedAt }) => ({

@@ -5,6 +5,7 @@ import { granteeOf } from '../../actors/domain/grantee.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { PROXY_NAME } from '../answers.js'
+import { uuid } from '../ids.js'
 import type { Problem } from '../problems.js'
 import { json, problem, relayed, type Route, route, streamed } from '../route.js'
 
@@ -25,7 +26,7 @@ const headerPairs = z.array(z.tuple([z.string().max(256), z.string().max(16_384)
 
 const EgressRequest = z
   .strictObject({
-    credential_id: z.uuid().meta({ description: 'Active, granted to the caller.' }),
+    credential_id: uuid().meta({ description: 'Active, granted to the caller.' }),
     method: method.default('GET'),
     url: z.string().min(1).max(8_192).meta({ example: 'https://api.example.com/v1/models' }),
     headers: headerPairs.default([]),
@@ -44,7 +45,7 @@ const EgressRequest = z
   .meta({ id: 'EgressRequest' })
 
 const BodyHeaders = z.looseObject({
-  'x-svc-credential-id': z.uuid(),
+  'x-svc-credential-id': uuid(),
   'x-svc-url': z
     .string()
     .min(1)

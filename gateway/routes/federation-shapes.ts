@@ -6,6 +6,7 @@ import type {
   ProviderRecord,
 } from '../../actors/federation/protocol.js'
 import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
+import { idText } from '../ids.js'
 
 const Name = z.string().trim().min(1).max(120).regex(SHOWN_NAME)
 const Url = z.string().min(1).max(2048)
@@ -133,13 +134,13 @@ export const draftOf = (body: z.output<typeof CreateProvider>): ProviderDraft =>
 export const CreateDomain = z
   .object({
     domain: z.string().min(1).max(253),
-    sso_provider_id: z.string().max(64).nullable().default(null),
+    sso_provider_id: idText().nullable().default(null),
     auto_join: z.boolean().default(false),
   })
   .meta({ id: 'CreateDomain' })
 export const UpdateDomain = z
   .object({
-    sso_provider_id: z.string().max(64).nullable().optional(),
+    sso_provider_id: idText().nullable().optional(),
     auto_join: z.boolean().optional(),
   })
   .meta({ id: 'UpdateDomain', description: 'What is left out stays as it is.' })

@@ -1,6 +1,7 @@
 /** SSH certificates. interface.md, SSH signing; decisions.md 6, 18, 22. */
 import { z } from 'zod'
 import { sshca } from '../../actors/sshca/protocol.js'
+import { idText } from '../ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../route.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
@@ -13,7 +14,7 @@ const serial = z
 
 const SshSign = z
   .object({
-    credential_id: z.string().max(64).meta({ description: 'An ssh_ca credential.' }),
+    credential_id: idText().meta({ description: 'An ssh_ca credential.' }),
     target_host: z.string().min(1).max(255).meta({ example: 'db1.internal.example' }),
     principals: z
       .array(z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/))
@@ -69,7 +70,7 @@ export const sshcaRoutes: readonly Route[] = [
     body: json(SshSign),
     message: ({ body, principal, clientAddress }) => ({
       caller: { principal, address: clientAddress },
-      credentialId: body.credential_id.toLowerCase(),
+      credentialId: body.credential_id,
       targetHost: body.target_host,
       principals: body.principals,
       validitySecs: body.validity_seconds ?? null,

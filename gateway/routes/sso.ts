@@ -1,6 +1,7 @@
 /** Sign-in through other providers: pages, and check-sso. decisions.md 7.3 and 20. */
 import { z } from 'zod'
 import { type SsoFailed, type SsoFault, sso } from '../../actors/sso/protocol.js'
+import { idText } from '../ids.js'
 import { accountPartGonePage } from '../pages/account.js'
 import { awayPage, backPage, lastWayInPage, ssoFailedPage } from '../pages/sso.js'
 import {
@@ -143,7 +144,7 @@ const unlink = route(sso, 'unlink', {
 const CheckSso = z
   .object({
     email: z.string().min(3).max(320),
-    tenant_id: z.string().max(64).optional(),
+    tenant_id: idText().optional(),
     tenant_slug: z.string().max(64).optional(),
   })
   .meta({ id: 'CheckSso' })

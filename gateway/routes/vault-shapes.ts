@@ -1,5 +1,6 @@
 /** What the vault's routes take and give. interface.md, Vault credential; decisions.md 4, 5, 17. */
 import { z } from 'zod'
+import { idText } from '../ids.js'
 import type { Credential, Grant, Lease } from '../../actors/vault/protocol.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -70,9 +71,7 @@ export const CreateCredential = z
     secret: secret
       .optional()
       .meta({ description: 'An ssh_ca without one gets a new ed25519 key.', writeOnly: true }),
-    token_of: z
-      .string()
-      .max(64)
+    token_of: idText()
       .optional()
       .meta({
         description:
@@ -104,7 +103,7 @@ export const CredentialSecret = z
 export const CreateGrant = z
   .object({
     grantee_type: z.enum(['agent', 'delegation']),
-    grantee_id: z.string().max(64),
+    grantee_id: idText(),
     capabilities: z.array(capability).max(3).optional(),
     methods: z.array(z.enum(METHODS)).max(METHODS.length).optional(),
     path_prefixes: z.array(z.string().max(512)).max(32).optional(),
@@ -134,7 +133,7 @@ export const VaultGrant = z
 
 export const CreateLease = z
   .object({
-    recipient_id: z.string().max(64).meta({ description: 'An agent.' }),
+    recipient_id: idText().meta({ description: 'An agent.' }),
     byte_budget: z.int().min(1).max(LIMIT_MAX).meta({
       description: 'Shared by the bytes of requests and of answers.',
     }),
