@@ -1,12 +1,11 @@
 /** Which URLs may be asked for at all, before any name is resolved (decisions.md section 5). */
+import { isHostname } from '../domain/hostnames.js'
 import type { UrlFault } from './protocol.js'
 
 const URL_CHARS_MAX = 8192
-const NAME_CHARS_MAX = 253
 const STANDARD_PORT = 443
 /** The parser would silently delete, fold or reinterpret these; what is meant is unclear. */
 const UNCLEAR = /[^!-~\u0080-\uffff]|\\/
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** Names that never mean a host of the public internet (RFC 6761, RFC 6762, RFC 9476). */
 const LOCAL_SUFFIXES = [
   'localhost',
@@ -65,11 +64,7 @@ export const URL_FAULTS: Readonly<Record<UrlFault, string>> = {
 
 /** A fully qualified name of the public name space; never an address. */
 export function isPublicName(hostname: string): boolean {
-  if (hostname.length === 0 || hostname.length > NAME_CHARS_MAX) return false
-  const labels = hostname.split('.')
-  if (labels.length < 2 || !labels.every((label) => LABEL.test(label))) return false
-  // The URL parser has turned every spelling of an IPv4 address into four numbers.
-  if (/^[0-9]+$/.test(labels.at(-1)!)) return false
+  if (!hostname.includes('.') || !isHostname(hostname)) return false
   return !LOCAL_SUFFIXES.some((suffix) => hostname.endsWith(`.${suffix}`))
 }
 
