@@ -5,9 +5,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { holdingLock } from './file-lock.js'
 
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
@@ -15,8 +15,6 @@ const OTHERS = 0o077
 const OTHERS_WRITE = 0o022
 const STICKY = 0o1000
 const VERSION = 1
-const LOCK_POLL_MS = 50
-const LOCK_WAIT_MS = 60_000
 
 export type StoredToken = {
   /** UUID of the tenant. */
@@ -110,40 +108,8 @@ export async function writeIdentity(path: string, identity: StoredIdentity): Pro
  * @throws when it stays held for a minute.
  */
 export async function holdingIdentity<T>(path: string, work: () => Promise<T>): Promise<T> {
-  const lock = `${path}.lock`
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
-  for (let waitedMs = 0; ; waitedMs += LOCK_POLL_MS) {
-    try {
-      const file = await open(lock, 'wx', FILE_MODE)
-      await file.writeFile(String(process.pid))
-      await file.close()
-      break
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
-      if (waitedMs >= LOCK_WAIT_MS) {
-        throw new Error(`${lock} is held; remove it if nobody uses it`, { cause: error })
-      }
-      if (await holderDied(lock)) await rm(lock, { force: true })
-      else await sleep(LOCK_POLL_MS)
-    }
-  }
-  try {
-    return await work()
-  } finally {
-    await rm(lock, { force: true })
-  }
-}
-
-async function holderDied(lock: string): Promise<boolean> {
-  const text = await readFile(lock, 'utf8').catch(() => '')
-  // Made, and its holder not yet named in it.
-  if (!/^\d+$/.test(text)) return false
-  try {
-    process.kill(Number(text), 0)
-    return false
-  } catch (error) {
-    return codeOf(error) === 'ESRCH'
-  }
+  return holdingLock(`${path}.lock`, work)
 }
 
 /** Nobody else may put another file in the place of this one. */

@@ -1,0 +1,22 @@
+/** A process that wants the lock whenever it is told so, and says whether it was alone with it. */
+import { open, rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { holdingIdentity } from '../../../runtime/client/identity-file.js'
+
+const path = process.argv[2]!
+
+async function alone(): Promise<boolean> {
+  const inside = `${path}.inside`
+  try {
+    await (await open(inside, 'wx')).close()
+  } catch {
+    return false
+  }
+  await sleep(4)
+  await rm(inside)
+  return true
+}
+
+process.on('message', () => {
+  void holdingIdentity(path, alone).then((was) => process.send!(was))
+})
