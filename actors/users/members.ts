@@ -39,10 +39,11 @@ import type {
   UsersProtocol,
 } from './protocol.js'
 import { invitationLetters, type PreparedInvitation } from './invitations.js'
-import { holdsLess, rolesBeyond } from './rules.js'
+import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
+const ABOVE = { tag: 'owner_above_caller' } as const
 const EXISTS = { tag: 'user_exists' } as const
 /** Of the unique constraint in 0003_identity.sql. */
 const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
@@ -59,6 +60,13 @@ export function members(needs: UsersNeeds) {
       ? await findTenantUser(tx, caller.principal.tenantId, userId)
       : undefined
     return user?.status === 'removed' ? undefined : user
+  }
+
+  /** The same, with what is judged of it kept as it is until the transaction ends. */
+  async function hold(tx: Transaction, message: OneUser) {
+    const { caller, userId } = message
+    if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
+    return find(tx, message)
   }
 
   async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
@@ -231,13 +239,13 @@ export function members(needs: UsersNeeds) {
     },
 
     async update(message: UpdateUser, turn: Turn): Outcome<'update'> {
-      const { caller, roles, displayName, metadata, userId } = message
+      const { caller, roles, displayName, metadata } = message
       return database.system(
         async (tx) => {
           // What is judged are the roles that are replaced, not those of a moment before.
-          if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
-          const user = await find(tx, message)
+          const user = await hold(tx, message)
           if (user === undefined) return UNKNOWN_USER
+          if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
           const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
           const now = clock.now()
@@ -273,8 +281,9 @@ export function members(needs: UsersNeeds) {
     // Not cancelled with the request: it must not depend on whether the one who asked stays.
     suspend: (message: OneUser, turn: Turn): Outcome<'suspend'> =>
       database.system(async (tx) => {
-        const user = await find(tx, message)
+        const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
+        if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
         const lent = await endAll(tx, message.caller, user, 'user_suspended', now, turn)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
@@ -291,8 +300,9 @@ export function members(needs: UsersNeeds) {
       try {
         return await database.system(
           async (tx) => {
-            const user = await find(tx, message)
+            const user = await hold(tx, message)
             if (user === undefined) return UNKNOWN_USER
+            if (isAbove(user, message.caller)) return ABOVE
             const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
             const presented = await present(tx, user)
             if (changed) {
@@ -311,8 +321,9 @@ export function members(needs: UsersNeeds) {
 
     remove: (message: OneUser, turn: Turn): Outcome<'remove'> =>
       database.system(async (tx) => {
-        const user = await find(tx, message)
+        const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
+        if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
         const lent = await endAll(tx, message.caller, user, 'user_removed', now, turn)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
@@ -326,6 +337,10 @@ export function members(needs: UsersNeeds) {
         return { tag: 'removed' }
       }),
   }
+}
+
+function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
+  return standsAbove(roles, principal.scopes)
 }
 
 function recordOf({ accountId: _account, ...user }: TenantUserRow): UserRecord {

@@ -26,11 +26,11 @@ export type UsersProtocol = {
   >
   /** Sends the invitation of a user who is still invited once more. */
   invite: Ask<OneUser, UserFound | UnknownUser | { tag: 'not_invited' } | { tag: 'absent' }>
-  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller>
+  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
   /** Ends what the human has open in the tenant, at once. */
-  suspend: Ask<OneUser, UserFound | UnknownUser>
-  reactivate: Ask<OneUser, UserFound | UnknownUser | FixtureLimit>
-  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser>
+  suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
+  reactivate: Ask<OneUser, UserFound | UnknownUser | FixtureLimit | OwnerAbove>
+  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
 }
 
 export type FixturePrepared = {
@@ -145,6 +145,9 @@ export type RolesBeyondCaller = {
   readonly tag: 'roles_beyond_caller'
   readonly roles: readonly string[]
 }
+
+/** The user is an owner, and the caller is not let do what owners do. */
+export type OwnerAbove = { readonly tag: 'owner_above_caller' }
 
 /** Under a `.test` domain (RFC 6761 section 6.2): mail to it goes nowhere. */
 export function fixtureEmail(mailbox: string, tenantSlug: string): string {

@@ -1,5 +1,5 @@
 /** What may be given to whom, decided from scopes and roles alone. */
-import { HUMAN_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { HUMAN_SCOPES, type Scope, TENANT_SCOPES } from '../domain/scopes.js'
 
 const SCOPES_OF_ROLES: Readonly<Record<string, readonly string[]>> = HUMAN_SCOPES
 const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES)
@@ -22,6 +22,17 @@ export function rolesBeyond(
         scopes.some((scope) => SCOPES_IN_TENANT.has(scope) && !callerScopes.includes(scope))
       )
     })
+}
+
+/** What an owner of a tenant has and nobody below. */
+const OWNER_SCOPE: Scope = 'tenant:manage'
+
+/**
+ * Whether whoever only manages users is to leave this one as it is: an owner stands above them. Owners are
+ * made by nobody who holds less than they do, and unmade by nobody either.
+ */
+export function standsAbove(roles: readonly string[], callerScopes: readonly string[]): boolean {
+  return roles.includes('owner') && !callerScopes.includes(OWNER_SCOPE)
 }
 
 /** Whether a human may be given less with these roles than with those of before. */

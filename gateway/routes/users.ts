@@ -115,6 +115,10 @@ const fixtureBeyond = problem<{ roles: readonly string[] }, 'insufficient-scope'
     detail: `The user has roles that hold more than the token: ${roles.join(' ')}.`,
   }),
 )
+
+const owner_above_caller = problem(403, 'forbidden', {
+  detail: 'The user is an owner of the tenant: only a token with tenant:manage changes that.',
+})
 const rotated = reply(
   200,
   RotatedPassword,
@@ -319,7 +323,7 @@ export const userRoutes: readonly Route[] = [
       roles: body.roles,
       metadata: body.metadata,
     }),
-    replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond },
+    replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond, owner_above_caller },
   }),
   route(users, 'remove', {
     method: 'DELETE',
@@ -335,7 +339,7 @@ export const userRoutes: readonly Route[] = [
       caller: { principal, address },
       userId: params.user_id,
     }),
-    replies: { removed: empty(204), unknown_user: unknownUser },
+    replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller },
   }),
   route(users, 'suspend', {
     method: 'POST',
@@ -351,7 +355,7 @@ export const userRoutes: readonly Route[] = [
       caller: { principal, address },
       userId: params.user_id,
     }),
-    replies: { found, unknown_user: unknownUser },
+    replies: { found, unknown_user: unknownUser, owner_above_caller },
   }),
   route(users, 'reactivate', {
     method: 'POST',
@@ -367,7 +371,12 @@ export const userRoutes: readonly Route[] = [
       caller: { principal, address },
       userId: params.user_id,
     }),
-    replies: { found, unknown_user: unknownUser, fixture_user_limit: fixtureLimit },
+    replies: {
+      found,
+      unknown_user: unknownUser,
+      fixture_user_limit: fixtureLimit,
+      owner_above_caller,
+    },
   }),
 ]
 
