@@ -1,4 +1,5 @@
 /** What a buyer may say of themselves. decisions.md section 10, checkout-sessions request. */
+import { isEmail } from './email.js'
 
 /** ISO 3166-1 alpha-2, officially assigned. */
 const COUNTRIES: ReadonlySet<string> = new Set(
@@ -15,9 +16,6 @@ const COUNTRIES: ReadonlySet<string> = new Set(
 )
 /** The part of an ISO 3166-2 code behind the country. */
 const REGION = /^[A-Z0-9]{1,3}$/
-const EMAIL_CHARS_MAX = 254
-const EMAIL =
-  /^[^\s@<>"(),;:\\[\]\p{Cc}]{1,64}@[^\s@<>"(),;:\\[\]\p{Cc}]+\.[^\s@.<>"(),;:\\[\]\p{Cc}]+$/u
 
 export type BuyerFacts = {
   readonly customerEmail: string | null
@@ -49,8 +47,4 @@ export function buyerFault(facts: BuyerFacts): BuyerFault | null {
     return { member: 'buyer_region', detail: 'A region needs its country.' }
   }
   return null
-}
-
-export function isEmail(text: string): boolean {
-  return text.length <= EMAIL_CHARS_MAX && EMAIL.test(text)
 }

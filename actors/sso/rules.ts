@@ -3,6 +3,7 @@
  * subject; an address only ever leads to an account that nobody else can have a key to.
  */
 import { domainToASCII } from 'node:url'
+import { isEmail } from '../domain/email.js'
 import { isPublicName } from '../egress/targets.js'
 import type { SsoFault } from './protocol.js'
 
@@ -82,15 +83,10 @@ export function admission(
 
 const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })
 
-const EMAIL_LENGTH_MAX = 254
-
-/** An address that an account may have; undefined for anything else. */
+/** An address that an account may have, at a domain of the public names; undefined for anything else. */
 export function readEmail(value: unknown): string | undefined {
-  if (typeof value !== 'string' || value.length > EMAIL_LENGTH_MAX) return undefined
-  return /^[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]{1,64}@[^\s@\u0130\u212a]+$/u.test(value) &&
-    domainOf(value) !== undefined
-    ? value
-    : undefined
+  if (typeof value !== 'string' || !isEmail(value)) return undefined
+  return domainOf(value) === undefined ? undefined : value
 }
 
 /** The domain of an address as domains are kept; undefined when it has none of the public names. */

@@ -1,0 +1,31 @@
+/** One rule for e-mail addresses, whoever takes one in: an account, a provider's word, a buyer. */
+import test from 'ava'
+import { buyerFault } from '../../../actors/domain/buyers.js'
+import { isEmail } from '../../../actors/domain/email.js'
+import { readEmail } from '../../../actors/sso/rules.js'
+
+const ofBuyer = (customerEmail: string) =>
+  buyerFault({ customerEmail, buyerCountry: null, buyerRegion: null }) === null
+
+for (const address of ['ada@example.org', 'Ada+x@Example.org', 'bücher@bücher.example']) {
+  test(`${address} is an address everywhere`, (t) => {
+    t.deepEqual([isEmail(address), ofBuyer(address), readEmail(address)], [true, true, address])
+  })
+}
+
+for (const text of [
+  'ada@example.org.',
+  'ada\u202e@example.org',
+  'ada@example\u200b.org',
+  'ada@\u212aelvin.example',
+  'ad\u0130@example.org',
+  'ada@localhost',
+  'ada@a@example.org',
+  '"ada"@example.org',
+  `${'a'.repeat(65)}@example.org`,
+  `ada@${'a.'.repeat(130)}org`,
+]) {
+  test(`${JSON.stringify(text).slice(0, 40)} is one nowhere`, (t) => {
+    t.deepEqual([isEmail(text), ofBuyer(text), readEmail(text)], [false, false, undefined])
+  })
+}
