@@ -16,6 +16,9 @@ export type ListenNeeds = {
   readonly pins?: Readonly<Record<string, string>> | undefined
 }
 
+/** A renewed certificate is served within this. */
+const RENEWAL_EVERY_MS = 60_000
+
 type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'tls'>
 
 /** @throws {ListenFailed} */
@@ -28,7 +31,8 @@ export async function listen(
     if (tls === undefined) throw new ListenFailed('tls_h2_only needs [server.tls]')
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
-    return openHttp2({ host, port, handler, tls: files, monotonicMs })
+    const renewal = { log, everyMs: RENEWAL_EVERY_MS }
+    return openHttp2({ host, port, handler, tls: files, monotonicMs, renewal })
   }
   const native = loadNative(pins)
   if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler })

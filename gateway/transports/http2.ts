@@ -6,6 +6,7 @@ import {
   constants,
   createSecureServer,
   createServer,
+  type Http2SecureServer,
   type Http2Server,
   type IncomingHttpHeaders,
   type OutgoingHttpHeaders,
@@ -29,7 +30,7 @@ import type {
 } from '../exchange.js'
 import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../guard.js'
 import { plainAddress } from './addresses.js'
-import { type CertificateFiles, certified } from './certificate.js'
+import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
 import { relayTo } from '../relay.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
@@ -42,6 +43,7 @@ const LAST_ANSWERS_MS = 2_000
 /** A client that names no protocol in its TLS hello is cut after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
+const TLS = { minVersion: 'TLSv1.2' } as const
 /** Streams that a client cancels; more within the window ends the session (CVE-2023-44487). */
 const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
@@ -53,6 +55,8 @@ const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 export type Http2Options = ListenOptions & {
   /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
   readonly tls: CertificateFiles | null
+  /** How a renewed certificate is looked for; left out, it is not. */
+  readonly renewal?: Renewal | undefined
   readonly monotonicMs: () => number
 }
 
@@ -214,7 +218,7 @@ function fieldsOf(
 type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
-  const { host, port, handler, tls, monotonicMs } = options
+  const { host, port, handler, tls, monotonicMs, renewal } = options
   const shared: Shared = { draining: false, open: new OpenExchanges(), secure: tls !== null }
   const sessions = new Set<ServerHttp2Session>()
   const connected = new OpenExchanges()
@@ -232,17 +236,13 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     maxSessionRejectedStreams: 100,
     unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
   }
-  const server: Http2Server =
-    tls === null
-      ? createServer(limits)
-      : createSecureServer({
-          ...limits,
-          allowHTTP1: false,
-          ALPNProtocols: ['h2'],
-          minVersion: 'TLSv1.2',
-          handshakeTimeout: HANDSHAKE_MS,
-          ...certified(tls),
-        })
+  const offer = { ...limits, allowHTTP1: false, ALPNProtocols: ['h2'] }
+  const pair = tls === null ? null : certified(tls)
+  const secured =
+    pair === null
+      ? null
+      : createSecureServer({ ...offer, ...TLS, handshakeTimeout: HANDSHAKE_MS, ...pair })
+  const server: Http2Server | Http2SecureServer = secured ?? createServer(limits)
   server.maxConnections = SESSIONS_MAX
 
   server.on('session', (session) => {
@@ -294,6 +294,12 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     )
     server.listen({ host, port, exclusive: true }, resolve)
   })
+  const unwatch =
+    tls === null || pair === null || renewal === undefined
+      ? ignore
+      : watchCertificate(tls, pair, renewal, (next) =>
+          secured?.setSecureContext({ ...TLS, ...next }),
+        )
   const bound = (server.address() as AddressInfo).port
 
   return {
@@ -301,6 +307,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     port: bound,
     transport: 'http2',
     async drain(deadlineMs) {
+      unwatch()
       if (!shared.draining) server.close()
       shared.draining = true
       for (const session of sessions) session.close()
@@ -312,6 +319,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       return true
     },
     async close() {
+      unwatch()
       shared.draining = true
       server.close()
       for (const session of sessions) endNow(session, true)
