@@ -70,21 +70,25 @@ export async function offerTotp(
   return findOfferedTotp(tx, accountId, since)
 }
 
-/** The first code of an offered secret makes it the account's factor; true for the one that did. */
+/**
+ * The first code makes the secret that it is of, which was drawn from the one on offer, the account's factor;
+ * true for the one that did.
+ */
 export async function confirmTotp(
   tx: Transaction,
   accountId: string,
-  id: string,
+  { id, secretSealed }: Pick<TotpFactorRow, 'id' | 'secretSealed'>,
   step: number,
   now: Date,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'totp_factor.confirm',
-    text: `update totp_factors set confirmed_at = $4, last_step = $3, last_used_at = $4
+    text: `update totp_factors
+           set secret_sealed = $5, confirmed_at = $4, last_step = $3, last_used_at = $4
            where account_id = $1 and id = $2 and confirmed_at is null
              and not exists (select from totp_factors o
                where o.account_id = $1 and o.confirmed_at is not null)`,
-    values: [accountId, id, step, now],
+    values: [accountId, id, step, now, Buffer.from(secretSealed)],
   })
   return rowCount === 1
 }

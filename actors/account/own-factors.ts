@@ -32,7 +32,7 @@ type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply'
 
 export function ownFactors(needs: AccountNeeds) {
   const { database, clock, random, browserSessions } = needs
-  const { offered } = totpOffers(needs)
+  const { offered, kept } = totpOffers(needs)
 
   return {
     async totpPage(own: OwnAccount, turn: Turn): Reply<'totpPage'> {
@@ -58,10 +58,11 @@ export function ownFactors(needs: AccountNeeds) {
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
       if (step === null) return wrong
+      const factor = await kept(secret)
       const now = clock.now()
       const { requestId } = turn
       const codes = await database.system(async (tx) => {
-        if (!(await confirmTotp(tx, accountId, secret.id, step, now))) return null
+        if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
         const fields = { outcome: 'success', method: 'totp', enrolled: true }
         const type = 'auth.mfa.verify'
         const done = { tenantId, type, sub, sessionId, requestId, fields } as const

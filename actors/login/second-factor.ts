@@ -42,7 +42,7 @@ type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
 
 export function secondFactorStep(tools: LoginTools) {
   const { database, clock, random, passkeys } = tools
-  const { offered, opened } = totpOffers(tools)
+  const { offered, kept, opened } = totpOffers(tools)
 
   return {
     async challenge(
@@ -106,6 +106,7 @@ export function secondFactorStep(tools: LoginTools) {
       const secret = await offered(session, turn)
       const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
       const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+      const factor = timeStep === null ? null : await kept(secret)
       return attempted(tools, progress, session, visitor, turn, {
         shown,
         proof: {
@@ -114,9 +115,9 @@ export function secondFactorStep(tools: LoginTools) {
           authTime: authTimeOf(session, clock.now()),
         },
         async succeed(tx, raised, now) {
-          if (timeStep === null) return null
+          if (timeStep === null || factor === null) return null
           const { accountId } = session
-          if (!(await confirmTotp(tx, accountId, secret.id, timeStep, now))) return null
+          if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
           const recoveryCodes = newRecoveryCodes(random)
           const hashes = recoveryCodes.map((one) => recoveryCodeSha256(accountId, one)!)
           await replaceRecoveryCodes(tx, accountId, hashes, now)

@@ -71,6 +71,39 @@ test('who has only a passkey adds an authenticator app: by the passkey, freshly 
   t.is((await useKey(fourth, once, key, {}, SECOND_FACTOR)).status, 303)
 })
 
+test('each session is offered a secret of its own: another one of the account says nothing of it', async (t) => {
+  const of = await house()
+  async function offeredTo(browser: ReturnType<typeof browserOf>) {
+    const account = await browser.follow(await signIn(browser, of.workspace))
+    const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
+    const [secret = ''] = dataIn(page.html, 'totp-secret')
+    return { page, secret }
+  }
+  const [own, foreign] = [browserOf(t, running), browserOf(t, running)]
+  const theirs = await offeredTo(foreign)
+  const mine = await offeredTo(own)
+  t.regex(mine.secret, /^[A-Z2-7]{32}$/)
+  t.not(mine.secret, theirs.secret)
+  t.deepEqual(dataIn((await own.get(mine.page.path)).html, 'totp-secret'), [mine.secret])
+  const enrol = (browser: typeof own, { page }: typeof mine, code: string) =>
+    browser.submit(page, { code }, '/auth/mfa/enroll')
+
+  const crossed = await enrol(own, mine, loginCodes(theirs.secret).next())
+  t.regex(crossed.html, /role="alert"/)
+  t.deepEqual(dataIn(crossed.html, 'totp-secret'), [mine.secret])
+  const codes = loginCodes(mine.secret)
+  t.is(dataIn((await enrol(own, mine, codes.next())).html, 'recovery-code').length, 10)
+
+  // Whoever saw the other secret has no second step, neither there nor at a sign-in.
+  const late = await enrol(foreign, theirs, loginCodes(theirs.secret).next())
+  t.deepEqual(dataIn(late.html, 'recovery-code'), [])
+  const third = browserOf(t, running)
+  const owed = await third.follow(await signIn(third, of.workspace))
+  const guessed = await third.submit(owed, { code: loginCodes(theirs.secret).next() }, '/auth/mfa')
+  t.regex(guessed.html, /role="alert"/)
+  t.is((await third.submit(guessed, { code: codes.next() }, '/auth/mfa')).location, '/auth/account')
+})
+
 test('a sign-in of more than five minutes ago adds nothing', async (t) => {
   const { workspace, key } = await withPasskey(t, await house())
   const browser = browserOf(t, running)
