@@ -1463,9 +1463,13 @@ create table registration_tokens (
   uses integer default 0 not null,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  maker_type text,
+  maker_id text,
   constraint registration_tokens_pkey PRIMARY KEY (tenant_id, id),
   constraint registration_tokens_token_sha256_key UNIQUE (token_sha256),
   constraint registration_tokens_check CHECK (((uses >= 0) AND (uses <= max_uses))),
+  constraint registration_tokens_check1 CHECK (((maker_type IS NULL) = (maker_id IS NULL))),
+  constraint registration_tokens_maker_type_check CHECK ((maker_type = ANY (ARRAY['human'::text, 'agent'::text, 'service'::text]))),
   constraint registration_tokens_max_uses_check CHECK ((max_uses > 0)),
   constraint registration_tokens_token_sha256_check CHECK ((length(token_sha256) = 32)),
   constraint registration_tokens_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE

@@ -2,11 +2,15 @@
 import type { ApplicationRow } from './applications.js'
 import type { Transaction } from './sql.js'
 
+/** Who made a token; a person by their `sub` in the tenant. */
+export type TokenMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+
 export type NewRegistrationToken = {
   readonly tenantId: string
   readonly id: string
   readonly tokenSha256: Uint8Array
   readonly scopes: readonly string[]
+  readonly maker: TokenMaker
   readonly maxUses: number
   readonly createdAt: Date
   readonly expiresAt: Date
@@ -16,13 +20,23 @@ export async function insertRegistrationToken(
   tx: Transaction,
   token: NewRegistrationToken,
 ): Promise<void> {
-  const { tenantId, id, tokenSha256, scopes, maxUses, createdAt, expiresAt } = token
+  const { tenantId, id, tokenSha256, scopes, maker, maxUses, createdAt, expiresAt } = token
   await tx.query({
     name: 'registration_token.insert',
     text: `insert into registration_tokens
-             (tenant_id, id, token_sha256, scopes, max_uses, created_at, expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7)`,
-    values: [tenantId, id, Buffer.from(tokenSha256), scopes, maxUses, createdAt, expiresAt],
+             (tenant_id, id, token_sha256, scopes, max_uses, created_at, expires_at, maker_type, maker_id)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      tenantId,
+      id,
+      Buffer.from(tokenSha256),
+      scopes,
+      maxUses,
+      createdAt,
+      expiresAt,
+      maker.type,
+      maker.id,
+    ],
   })
 }
 
@@ -30,7 +44,10 @@ export type RegistrationTokenRow = {
   readonly tenantId: string
   readonly tenantSlug: string
   readonly id: string
+  /** What its maker held then. */
   readonly scopes: readonly string[]
+  /** Null: made before it was kept. */
+  readonly maker: TokenMaker | null
 }
 
 /** A token that may still be used. Its tenant is not known before: the transaction crosses tenants. */
@@ -41,11 +58,35 @@ export async function findRegistrationToken(
 ): Promise<RegistrationTokenRow | undefined> {
   const { rows } = await tx.query<RegistrationTokenRow>({
     name: 'registration_token.find',
-    text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id, r.scopes
+    text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id, r.scopes,
+             case when r.maker_type is not null
+               then jsonb_build_object('type', r.maker_type, 'id', r.maker_id) end as maker
            from registration_tokens r join tenants t on t.id = r.tenant_id and t.status = 'active'
            where r.token_sha256 = $1 and r.uses < r.max_uses and r.expires_at > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
+  return rows[0]
+}
+
+/** An agent that may work in the tenant at present. Its home may be elsewhere: it crosses tenants. */
+export async function findAgentMaker(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+): Promise<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] } | undefined> {
+  const { rows } = await tx.query<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] }>(
+    {
+      name: 'registration_token.agent_maker',
+      text: `select m.role, a.scopes as granted
+             from agents a join tenants t on t.id = $1
+             left join organization_members m on m.organization_id = t.organization_id
+               and m.member_type = 'agent' and m.member_id = a.id
+             where a.id = $2 and a.status = 'active' and (a.tenant_id = $1 or m.member_id is not null)
+               and not exists (select from agent_suspensions x
+                 where x.tenant_id = $1 and x.agent_id = a.id)`,
+      values: [tenantId, agentId],
+    },
+  )
   return rows[0]
 }
 

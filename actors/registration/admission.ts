@@ -13,9 +13,12 @@ import {
 import type { Database } from '../../storage/sql.js'
 import { isUuid } from '../domain/ids.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import { heldNow } from './makers.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'
 
+/** Of the route that makes initial access tokens. */
+const MAKER_SCOPE = 'applications:manage'
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type AdmissionNeeds = {
@@ -46,12 +49,21 @@ export async function admit(
   const token = bearerOf(authorization)
   if (token !== null) {
     // The tenant of a token is not known before the token is: the look-up crosses tenants.
-    const row = await database.system(
-      (tx) => findRegistrationToken(tx, sha256(token), clock.now()),
+    const found = await database.system(
+      async (tx) => {
+        const row = await findRegistrationToken(tx, sha256(token), clock.now())
+        if (row === undefined) return undefined
+        const { maker, tenantId } = row
+        return { ...row, held: maker === null ? null : await heldNow(tx, tenantId, maker) }
+      },
       { signal: turn.signal },
     )
-    if (row === undefined) return denied('the initial access token is unknown, expired or used up')
-    const { tenantId, tenantSlug, scopes, id: tokenId } = row
+    if (found === undefined)
+      return denied('the initial access token is unknown, expired or used up')
+    const { tenantId, tenantSlug, held, id: tokenId } = found
+    if (held?.includes(MAKER_SCOPE) === false)
+      return denied('whoever made the initial access token may not manage applications any more')
+    const scopes = found.scopes.filter((scope) => held?.includes(scope) ?? true)
     return { tag: 'admitted', tenantId, tenantSlug, scopes, tokenId }
   }
   if (tokenRequired || authorization !== null)

@@ -25,7 +25,7 @@ export async function createToken(
   { principal, address, expiresInSecs, maxUses, idempotency }: CreateToken,
   turn: Turn,
 ): Promise<TokenCreated | NotATenantToken | IdempotencyRefused> {
-  const { tenantId, subjectType, scopes } = principal
+  const { tenantId, subject, subjectType, scopes } = principal
   if (subjectType === 'agent') {
     const resolved = await tenants.ask('resolve', { tenantId }, turn)
     if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane)
@@ -47,6 +47,7 @@ export async function createToken(
             id,
             tokenSha256: sha256(token),
             scopes,
+            maker: { type: subjectType, id: subject },
             maxUses,
             createdAt: now,
             expiresAt,
