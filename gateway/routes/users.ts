@@ -3,10 +3,18 @@ import { z } from 'zod'
 import { type UserRecord, users } from '../../actors/users/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { empty, json, problem, type Route, reply, route } from '../route.js'
-import { DisplayName } from './agent-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
+import {
+  ChangeTenantUser,
+  CreateTenantUser,
+  Email,
+  FixtureUser,
+  RotatedPassword,
+  TenantUser,
+  UserStatus,
+  userJson,
+} from './user-shapes.js'
 
-const METADATA_BYTES_MAX = 8 * 1024
 const USERS = '/api/v1/tenant-users'
 const USER = `${USERS}/{user_id}`
 
@@ -14,80 +22,6 @@ const tags = ['Tenant users'] as const
 const sandboxTags = ['Sandbox'] as const
 const readers = { scheme: 'bearer', scopes: ['users:read', 'users:manage'] } as const
 const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
-
-const UserStatus = z.enum(['invited', 'pre_provisioned', 'active', 'suspended', 'removed'])
-const Email = z.email().max(254)
-
-const TenantUser = z
-  .object({
-    id: z.uuid(),
-    tenant_id: z.uuid(),
-    sub: z.string().meta({ description: 'Pairwise: the sub of tokens for this tenant' }),
-    email: z.string(),
-    email_verified: z.boolean().meta({ description: 'False as long as the user is invited' }),
-    display_name: z.string().meta({
-      description: 'The tenant’s own, else that of the account; of an invited user only the former',
-    }),
-    status: UserStatus,
-    roles: z.array(z.string()),
-    organization_ids: z.array(z.uuid()),
-    fixture: z.boolean(),
-    metadata: z.record(z.string(), z.unknown()),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-    last_login_at: z.iso.datetime().optional(),
-  })
-  .meta({ id: 'TenantUser' })
-
-const FixtureUser = z
-  .object({
-    id: z.uuid(),
-    email: z.string().meta({ description: 'Under a .test domain: mail to it goes nowhere' }),
-    password: z.string().optional().meta({ description: 'Shown once; left out of a replay' }),
-    status: z.literal('active'),
-    created_at: z.iso.datetime(),
-  })
-  .meta({ id: 'FixtureUser' })
-
-const RotatedPassword = z
-  .object({
-    id: z.uuid(),
-    email: z.string(),
-    password: z.string().meta({ description: 'Shown once' }),
-    rotated_at: z.iso.datetime(),
-  })
-  .meta({ id: 'RotatedFixturePassword' })
-
-const CreateTenantUser = z
-  .object({
-    email: Email,
-    display_name: DisplayName.optional(),
-    password: z.string().min(8).max(1024).optional(),
-  })
-  .meta({ id: 'CreateTenantUser' })
-
-const ChangeTenantUser = z
-  .object({
-    display_name: DisplayName.nullable()
-      .optional()
-      .meta({ description: 'The name in this tenant; null shows that of the account again' }),
-    roles: z
-      .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))
-      .max(32)
-      .optional()
-      .meta({
-        description:
-          'owner, admin and member decide what the human may be given here; others are of the ' +
-          "tenant's own making",
-      }),
-    metadata: z
-      .record(z.string(), z.unknown())
-      .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= METADATA_BYTES_MAX, {
-        message: 'must be at most 8 KiB of JSON',
-      })
-      .optional(),
-  })
-  .meta({ id: 'ChangeTenantUser' })
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 
@@ -379,24 +313,3 @@ export const userRoutes: readonly Route[] = [
     },
   }),
 ]
-
-/** decisions.md 2.3; absent optional members are omitted. */
-function userJson(user: UserRecord): z.input<typeof TenantUser> {
-  const { lastLoginAt } = user
-  return {
-    id: user.id,
-    tenant_id: user.tenantId,
-    sub: user.sub,
-    email: user.email,
-    email_verified: user.emailVerified,
-    display_name: user.displayName,
-    status: user.status,
-    roles: [...user.roles],
-    organization_ids: [...user.organizationIds],
-    fixture: user.fixture,
-    metadata: { ...user.metadata },
-    created_at: user.createdAt.toISOString(),
-    updated_at: user.updatedAt.toISOString(),
-    ...(lastLoginAt === null ? {} : { last_login_at: lastLoginAt.toISOString() }),
-  }
-}

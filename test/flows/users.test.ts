@@ -301,42 +301,6 @@ test('suspension ends what a human has open in the tenant', async (t) => {
   t.deepEqual(rows, [{ reason: 'user_suspended' }])
 })
 
-test('nobody who only manages users takes an owner down', async (t) => {
-  const owner = await api.workspace()
-  const manager = await narrow(owner, 'users:manage')
-  const { body } = await api.post(USERS, owner.token, {
-    email: `owner.${owner.tenantId}@example.com`,
-    password: 'a password of an owner',
-  })
-  const { id } = body
-  const to = (what: string, token: string) => api.post(`${USERS}/${String(id)}/${what}`, token)
-  t.is((await patch(id, owner.token, { roles: ['owner', 'admin'] })).status, 200)
-
-  const refused = async (answer: Promise<Answer>) => {
-    const { status, body: why } = await answer
-    t.is(status, 403)
-    t.is(why['error'], 'forbidden')
-    t.regex(String(why['detail']), /is an owner .* tenant:manage/)
-  }
-  await refused(patch(id, manager, { roles: ['admin'] }))
-  await refused(patch(id, manager, { roles: [], display_name: 'Gone' }))
-  await refused(to('suspend', manager))
-  await refused(remove(id, manager))
-  const still = (await api.get(`${USERS}/${String(id)}`, manager)).body
-  t.is(still['status'], 'pre_provisioned')
-  t.deepEqual(still['roles'], ['owner', 'admin'])
-  t.not(still['display_name'], 'Gone')
-  // What does not touch the owner in them is a matter of managing users.
-  t.is((await patch(id, manager, { display_name: 'Olga', roles: ['owner'] })).status, 200)
-
-  t.is((await to('suspend', owner.token)).status, 200)
-  await refused(to('reactivate', manager))
-  t.is((await to('reactivate', owner.token)).status, 200)
-  t.is((await patch(id, owner.token, { roles: ['admin'] })).status, 200)
-  t.is((await to('suspend', manager)).status, 200)
-  t.is((await remove(id, manager)).status, 204)
-})
-
 test('name, roles and metadata are changed, and nobody gives roles above its own scopes', async (t) => {
   const owner = await api.workspace()
   const { body } = await api.post(USERS, owner.token, {
