@@ -142,7 +142,15 @@ export async function startService(options: StartOptions): Promise<Service> {
   }
   return serviceOf(
     site,
-    once(() => takeBack(deadlineMs)),
+    once(async () => {
+      log.info({ plane: loaded.plane }, 'stopping')
+      const began = clock.monotonicMs()
+      const clean = await takeBack(deadlineMs)
+      const ended = { plane: loaded.plane, ms: Math.round(clock.monotonicMs() - began) }
+      if (clean) log.info(ended, 'stopped')
+      else log.warn(ended, 'stopped, not cleanly: the deadline was too short, or a step failed')
+      return clean
+    }),
   )
 }
 

@@ -58,6 +58,7 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   const published = await jwks(url)
   first.child.kill('SIGTERM')
   t.is(await first.ended(), 0)
+  t.regex(first.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}/)
   t.deepEqual(await gone(folder), [], 'nothing is left running')
 
   const second = svc(t, { environment })
