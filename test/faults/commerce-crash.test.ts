@@ -13,6 +13,7 @@ import { auditBooks } from '../support/till.js'
 const LONG = process.env['TEST_LONG'] !== undefined
 const SUBSCRIPTIONS = LONG ? 200 : 30
 const KILLS = LONG ? 20 : 4
+const STOPS_MAX = 10
 
 test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kills`, async (t) => {
   t.timeout(LONG ? 1_200_000 : 240_000)
@@ -50,9 +51,18 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kil
     await one.ready()
     return one
   }
-  /** Time passes: what is to come is due, and leases of the dead have run out. */
+  /** Time passes: what is to come is due. */
   const makeDue = async () => {
     await sql(db.database, `update subscriptions set due_at = now() where due_at is not null`)
+    await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
+  }
+  /** The leases of the dead on what they had begun have run out. */
+  const endLeases = async () => {
+    await sql(
+      db.database,
+      `update subscriptions s set due_at = now() where due_at is not null and exists (
+         select from charges c where c.subscription_id = s.id and c.status = 'pending')`,
+    )
     await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
   }
   const periods = async () => {
@@ -81,13 +91,20 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kil
     const [row] = await sql<{ open: number }>(
       db.database,
       `select ((select count(*) from charges where status = 'pending')
-        + (select count(*) from settlements where status <> 'released'))::int as open`,
+        + (select count(*) from settlements where status <> 'released')
+        + (select count(*) from subscriptions where due_at <= now()))::int as open`,
     )
     return row!.open
   }
-  for (let turn = 0; turn < 2_000 && (await rest()) > 0; turn += 1) {
-    if (turn % 200 === 199) await makeDue()
-    await sleep(20)
+  // Books and rail are compared while nobody works: of a renewal that is under way one is ahead.
+  for (let stop = 0; stop === 0 || (stop < STOPS_MAX && (await rest()) > 0); stop += 1) {
+    if (stop > 0) workers = await Promise.all([start(), start()])
+    for (let turn = 0; turn < 2_000 && (await rest()) > 0; turn += 1) {
+      if (turn % 200 === 0) await endLeases()
+      await sleep(20)
+    }
+    for (const { child } of workers) child.kill('SIGTERM')
+    for (const worker of workers) t.is(await worker.ended(), 0)
   }
   t.is(await rest(), 0, 'everything comes to its end')
   const wrong = await sql(
