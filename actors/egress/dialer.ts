@@ -11,6 +11,7 @@ import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
 import { LENT_READS } from './lent-reads.js'
 import { isOwnAddress, isOwnName } from './ourselves.js'
+import { keepEnds } from './paused-ends.js'
 
 /** How a connection to an origin is made. The egress engine is given one. */
 export type Connector = buildConnector.connector
@@ -92,7 +93,10 @@ export function createDialer(options: DialerOptions): Connector {
     }
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
-      if (isAllowed(peerOf(socket))) return callback(null, socket)
+      if (isAllowed(peerOf(socket))) {
+        keepEnds(socket)
+        return callback(null, socket)
+      }
       socket.destroy()
       callback(new AddressRefused(target.hostname), null)
     })

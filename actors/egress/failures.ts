@@ -1,4 +1,5 @@
 /** What went wrong on the way to an upstream, as an error type of RFC 9209 section 2.3. */
+import { CONNECTION_RESET } from './paused-ends.js'
 
 const BY_CODE: Readonly<Record<string, string>> = {
   SVC_ADDRESS_REFUSED: 'destination_ip_prohibited',
@@ -11,6 +12,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'connection_timeout',
   UND_ERR_CONNECT_TIMEOUT: 'connection_timeout',
   ECONNRESET: 'connection_terminated',
+  [CONNECTION_RESET]: 'connection_terminated',
   EPIPE: 'connection_terminated',
   UND_ERR_SOCKET: 'connection_terminated',
   UND_ERR_HEADERS_OVERFLOW: 'http_response_header_section_size',
