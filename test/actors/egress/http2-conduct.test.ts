@@ -8,7 +8,7 @@ import { createDialer } from '../../../actors/egress/dialer.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
-import { run, type SignalledJob } from './running.js'
+import { getting, run, type SignalledJob } from './running.js'
 
 /** A little more than the relay takes before it waits for its reader. */
 const BYTES = 300_000
@@ -47,15 +47,7 @@ async function setUp(
   const { port } = server.address() as AddressInfo
   const call = async (path: string, more: Partial<SignalledJob> = {}) => {
     const { started, ended } = run(upstreams.of(`https://${UPSTREAM_NAME}:${port}`), {
-      method: 'GET',
-      path,
-      headers: [],
-      body: null,
-      bodyBytes: null,
-      limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
-      purse: null,
-      redactor: null,
-      signal: new AbortController().signal,
+      ...getting(path),
       ...more,
     })
     const start = await started

@@ -12,7 +12,7 @@ import test, { type ExecutionContext } from 'ava'
 import { createDialer } from '../../../actors/egress/dialer.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
-import { run } from './running.js'
+import { getting, run } from './running.js'
 
 const FRAMINGS = ['length', 'chunked', 'trailers', 'gzip', 'close'] as const
 type Framing = (typeof FRAMINGS)[number]
@@ -103,17 +103,10 @@ async function setUp(t: ExecutionContext) {
   t.teardown(() => upstreams.destroy())
   /** Reads an answer, pausing before each chunk, and says whether it is what was asked for. */
   return async (framing: Framing, seed: number, length: number, cut: number, pauseMs: number) => {
-    const { started, ended } = run(upstreams.of(`https://${UPSTREAM_NAME}:${port}`), {
-      method: 'GET',
-      path: `/${framing}/${seed}/${length}/${cut}`,
-      headers: [],
-      body: null,
-      bodyBytes: null,
-      limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
-      purse: null,
-      redactor: null,
-      signal: new AbortController().signal,
-    })
+    const { started, ended } = run(
+      upstreams.of(`https://${UPSTREAM_NAME}:${port}`),
+      getting(`/${framing}/${seed}/${length}/${cut}`),
+    )
     const start = await started
     if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
     const hash = createHash('sha256')

@@ -10,7 +10,7 @@ import { proxyErrorOf } from '../../../actors/egress/failures.js'
 import { CONNECTION_RESET, keepEnds } from '../../../actors/egress/paused-ends.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
-import { run } from './running.js'
+import { getting, run } from './running.js'
 
 const RECORD_BYTES = 16_384
 
@@ -36,17 +36,10 @@ test('an answer ends with its connection while its reader has not begun', async 
   const upstreams = createUpstreams(dialer)
   t.teardown(() => upstreams.destroy())
   const call = async (records: number) => {
-    const { started, ended } = run(upstreams.of(`https://${UPSTREAM_NAME}:${port}`), {
-      method: 'GET',
-      path: `/${records}`,
-      headers: [],
-      body: null,
-      bodyBytes: null,
-      limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
-      purse: null,
-      redactor: null,
-      signal: new AbortController().signal,
-    })
+    const { started, ended } = run(
+      upstreams.of(`https://${UPSTREAM_NAME}:${port}`),
+      getting(`/${records}`),
+    )
     const start = await started
     if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
     // The end comes meanwhile; at one of these lengths the last record is the one that fills the room.

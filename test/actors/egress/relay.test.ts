@@ -9,7 +9,7 @@ import { Purse } from '../../../actors/egress/purse.js'
 import { createUpstreams } from '../../../actors/egress/upstreams.js'
 import { bytePipe, ByteStream } from '../../../runtime/kernel/stream.js'
 import type { MemoryReport } from './memory-probe.js'
-import { run as runOn, type Running, type SignalledJob } from './running.js'
+import { getting, run as runOn, type Running, type SignalledJob } from './running.js'
 import { digestOf, startUpstream } from './upstream.js'
 
 const MIB = 2 ** 20
@@ -25,18 +25,7 @@ async function setUp(t: ExecutionContext, origin?: string) {
     await upstream.close()
   })
   const run = (path: string, changed: Partial<SignalledJob> = {}) =>
-    runOn(upstreams.of(origin ?? upstream.origin), {
-      method: 'GET',
-      path,
-      headers: [],
-      body: null,
-      bodyBytes: null,
-      limits: LIMITS,
-      purse: null,
-      redactor: null,
-      signal: new AbortController().signal,
-      ...changed,
-    })
+    runOn(upstreams.of(origin ?? upstream.origin), { ...getting(path), limits: LIMITS, ...changed })
   return { upstream, run, upstreams }
 }
 

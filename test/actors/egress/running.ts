@@ -20,6 +20,21 @@ export type Running = { readonly started: Promise<Start>; readonly ended: Promis
 export type SignalledJob = Omit<RelayJob, 'turn' | 'answerBytesMax'> &
   Partial<Pick<RelayJob, 'answerBytesMax'>> & { readonly signal: AbortSignal }
 
+/** A GET that is given all the time it needs. */
+export function getting(path: string): SignalledJob {
+  return {
+    method: 'GET',
+    path,
+    headers: [],
+    body: null,
+    bodyBytes: null,
+    limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
+    purse: null,
+    redactor: null,
+    signal: new AbortController().signal,
+  }
+}
+
 export function run(upstream: Dispatcher, { signal, ...job }: SignalledJob): Running {
   let onStart: ((start: Start) => void) | undefined
   let onEnd: ((report: RelayReport) => void) | undefined
