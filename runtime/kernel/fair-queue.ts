@@ -84,7 +84,7 @@ export interface FairQueueOptions {
 }
 
 /**
- * What became of a push. `full`: the whole queue is full, and this key holds as much as any other.
+ * What became of a push. `full`: the whole queue is full, and no key holds more than this one.
  * `displaced`: the item is in, and the named one, the newest of the largest key, is out for it.
  */
 export type Pushed<Item> =

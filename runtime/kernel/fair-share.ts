@@ -5,7 +5,7 @@
  * take turns (fair-queue.ts).
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
-import type { MetricFamily } from './plain-metrics.js'
+import type { PlainFamily } from './plain-metrics.js'
 
 /** Gives the units back. Calling it again changes nothing. */
 export type Release = () => void
@@ -208,16 +208,10 @@ export class ShareCounts {
     return this.#refused.get(resource) ?? 0
   }
 
-  /** For `KernelMetrics.include`: counts of several threads add up. */
-  families(): MetricFamily[] {
-    const values = [...this.#refused].map(([resource, value]) => ({ labels: { resource }, value }))
-    return [
-      {
-        name: 'svc_share_refused_total',
-        help: 'Refusals because a tenant, an agent or all together hold their share of a resource.',
-        type: 'counter',
-        values,
-      },
-    ]
+  readonly family: PlainFamily = {
+    name: 'svc_share_refused_total',
+    help: 'Refusals because a tenant, an agent or all together hold their share of a resource.',
+    type: 'counter',
+    read: () => [...this.#refused].map(([resource, value]) => ({ labels: { resource }, value })),
   }
 }

@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { FairQueue, QueueItem } from '../../../runtime/kernel/fair-queue.js'
 
 class Item extends QueueItem {

@@ -27,7 +27,7 @@ test('an agent, its tenant and all together are each bound', (t) => {
   t.deepEqual(share.tryAcquire(['t3', 'c1']), { refused: 'total' })
   t.is(share.inUse, 6)
   t.is(counts.refusedOf('calls'), 3)
-  t.deepEqual(counts.families()[0]?.values, [{ labels: { resource: 'calls' }, value: 3 }])
+  t.deepEqual(counts.family.read(), [{ labels: { resource: 'calls' }, value: 3 }])
   releases[0]!()
   releases[0]!()
   t.is(share.inUse, 5)
