@@ -58,6 +58,10 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   const tenant = shown(first.output(), 'control-plane tenant')
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
+  const signIn = await (await fetch(`${url}/auth/login`)).text()
+  for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
+    t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
+  }
   first.child.kill('SIGTERM')
   t.is(await first.ended(), 0)
   t.regex(first.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}/)
