@@ -32,6 +32,7 @@ import {
   openKeyManagement,
   openPools,
   provideDatabase,
+  requirePort,
   requireSchema,
 } from './open-storage.js'
 import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
@@ -79,6 +80,7 @@ const MENDABLE = new Set([
 ])
 
 const steps: readonly Step[] = [
+  ['port', requirePort],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],

@@ -59,6 +59,11 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
   const signIn = await (await fetch(`${url}/auth/login`)).text()
+  t.regex(
+    first.output(),
+    new RegExp(`npm run tour -- --base-url ${url}\\b`),
+    'it works off 8080 too',
+  )
   for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
     t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
   }
@@ -102,7 +107,8 @@ test('a port that is taken is named, and nothing is left running', async (t) => 
   const refused = svc(t, { environment })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), new RegExp(`${port}`))
-  t.regex(refused.output(), /in use|taken/)
+  t.regex(refused.output(), /in use/)
+  t.notRegex(refused.output(), /migrated/, 'before anything is made')
   t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
   t.deepEqual(await gone(folder), [])
 })
@@ -247,7 +253,7 @@ test('a database that cannot be reached is told with what the driver says', asyn
   t.is(await refused.ended(), 1)
   t.regex(
     refused.output(),
-    /^svc: no connection for the \w+ pool: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1\/svc, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
   )
   t.notRegex(refused.output(), /canary-of/)
 })
