@@ -7,8 +7,8 @@ import { appendEvents } from '../../storage/outbox.js'
 import { insertTenantUser } from '../../storage/tenant-users.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
+import { choosePassword } from '../credentials/choosing.js'
 import { isEmail } from '../domain/email.js'
-import { isStrong } from '../domain/password-rules.js'
 import { shownName } from '../domain/shown-names.js'
 import { eventData } from '../domain/events.js'
 import type { LoginTools } from './flow.js'
@@ -38,11 +38,9 @@ export function inviteStep(tools: LoginTools) {
       displayName,
     }
     if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
-    if (!isStrong(message.password, email)) return { tag: 'weak_password', ...shown }
-    const hashed = await passwords.ask('choose', { password: message.password }, turn)
-    if (hashed.tag === 'busy' || hashed.tag === 'unchecked') return { tag: 'busy' }
-    if (hashed.tag === 'breached') return { tag: 'breached_password', ...shown }
-    if (hashed.tag === 'unacceptable') return { tag: 'weak_password', ...shown }
+    const hashed = await choosePassword(passwords, message.password, email, turn)
+    if (hashed.tag === 'busy') return hashed
+    if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
 
     try {
       // The invite names its tenant; the account belongs to none.

@@ -249,7 +249,12 @@ export type InviteAccepted = Omit<SignedIn, 'tag'> & { readonly tag: 'accepted' 
 export type InviteRefused = { readonly tag: 'unknown_invite' } | { readonly tag: 'spent' }
 /** Something to correct in the form; the invite is as it was. */
 export type InviteFault = {
-  readonly tag: 'invalid_email' | 'weak_password' | 'breached_password' | 'email_taken'
+  readonly tag:
+    | 'invalid_email'
+    | 'weak_password'
+    | 'common_password'
+    | 'breached_password'
+    | 'email_taken'
   readonly organizationName: string
   readonly expiresAt: Date
   readonly email: string

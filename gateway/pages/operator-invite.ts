@@ -14,6 +14,7 @@ export function invitePage(invite: InviteValid, context: ReplyContext): PageAnsw
 const FAULTS: Readonly<Record<InviteFault['tag'], { key: MessageKey; field: string }>> = {
   invalid_email: { key: 'invite.email.invalid', field: 'email' },
   weak_password: { key: 'invite.weak', field: 'password' },
+  common_password: { key: 'password.common', field: 'password' },
   breached_password: { key: 'password.breached', field: 'password' },
   email_taken: { key: 'invite.taken', field: 'email' },
 }

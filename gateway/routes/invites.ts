@@ -59,6 +59,7 @@ const accept = route(login, 'acceptInvite', {
     accepted: seeOther(({ location, token }) => ({ location, session: token })),
     invalid_email: fault,
     weak_password: fault,
+    common_password: fault,
     breached_password: fault,
     email_taken: fault,
     unknown_invite: unknown,

@@ -84,6 +84,7 @@ export const de: Catalogue = {
   'password.done.title': 'Passwort gespeichert',
   'password.done':
     'Ihr neues Passwort gilt ab jetzt. Sie wurden überall abgemeldet; melden Sie sich damit an.',
+  'password.common': 'Dieses Passwort ist eines der häufigsten. Wählen Sie ein anderes.',
   'password.breached': 'Dieses Passwort ist aus Datendiebstählen bekannt. Wählen Sie ein anderes.',
   'password.change.title': 'Passwort ändern',
   'password.change.lead': 'Überall sonst werden Sie abgemeldet.',
@@ -99,12 +100,22 @@ export const de: Catalogue = {
   'email.submit': 'Adresse bestätigen',
   'email.done.title': 'Adresse bestätigt',
   'email.done': 'Danke. Ihre E-Mail-Adresse ist bestätigt.',
-  'email.sent': 'Eine E-Mail mit einem Link ist unterwegs zu Ihrer Adresse.',
+  'email.sent':
+    'Eine E-Mail mit einem Link ist unterwegs zu Ihrer Adresse. Öffnen Sie ihn in diesem Browser, solange Sie angemeldet sind.',
+  'email.elsewhere.title': 'Melden Sie sich zuerst an',
+  'email.elsewhere':
+    'Öffnen Sie diesen Link in dem Browser, in dem Sie ihn angefordert haben, solange Sie dort angemeldet sind. Haben Sie ihn nicht angefordert, dann ignorieren Sie die E-Mail: Es wurde nichts geändert.',
   'login.upstreams': 'Ein anderer Weg',
   'login.upstream': 'Weiter mit {name}',
 
   'sso.away.title': 'Einen Augenblick',
   'sso.away': 'Zur Anmeldung geht es weiter zu {name}.',
+  'sso.confirm.title': 'Bei einem anderen Anbieter anmelden?',
+  'sso.confirm': 'Weiter zu {provider}, um sich bei {tenant} anzumelden?',
+  'sso.confirm.leaves':
+    'Sie sind bei {tenant} als {email} angemeldet. Wenn Sie fortfahren, werden Sie dort abgemeldet.',
+  'sso.confirm.hint': 'Wollten Sie sich nicht anmelden, dann schließen Sie diese Seite.',
+  'sso.confirm.submit': 'Weiter zu {provider}',
   'sso.back.title': 'Einen Augenblick',
   'sso.back': 'Das hat geklappt. Es geht zurück dorthin, wo Sie herkamen.',
   'sso.unknown_state':
