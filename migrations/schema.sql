@@ -1129,6 +1129,7 @@ create table operator_invites (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
+  letters jsonb default '{}'::jsonb not null,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),

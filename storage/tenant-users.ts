@@ -390,3 +390,26 @@ export async function findTenantUserOfAccountSub(
   })
   return rows[0]?.sub
 }
+
+/**
+ * Makes a user active with one more role, from whatever they were. Undefined when the tenant does not know the
+ * account, or has suspended it.
+ */
+export async function activateWithRole(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  role: string,
+  now: Date,
+): Promise<{ readonly id: string; readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ id: string; sub: string }>({
+    name: 'tenant_user.activate_with_role',
+    text: `update tenant_users set status = 'active', updated_at = $4,
+             roles = array(select distinct r from unnest(
+               case when status = 'removed' then array[$3] else roles || $3 end) r order by r)
+           where tenant_id = $1 and account_id = $2 and status <> 'suspended'
+           returning id, sub`,
+    values: [tenantId, accountId, role, now],
+  })
+  return rows[0]
+}

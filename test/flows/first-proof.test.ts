@@ -11,7 +11,7 @@ import { hostileProvider } from '../support/hostile-provider.js'
 import { sql } from '../support/identity.js'
 import { codeIn, openMailServer, pathIn } from '../support/mail.js'
 import { optionsOf } from '../support/passkeys.js'
-import { signIn } from '../support/person.js'
+import { bootstrapped, signIn } from '../support/person.js'
 import { testService } from '../support/service.js'
 import {
   arrive,
@@ -398,6 +398,42 @@ const preProvisioned: Attack = async (t) => {
   await session(t, browser)
 }
 
+/** The agent that holds an invite gives it an address that is squatted: its owner becomes operator by the letter. */
+const operatorInvite: Attack = async (t) => {
+  const squatted = await squat(t, api, mailbox(), DEPLOYMENT)
+  const { email } = squatted
+  const made = await bootstrapped(running)
+  const holder = browserOf(t)
+  const form = await holder.get(new URL(made.inviteUrl).pathname)
+  const chosen = { name: 'Ada', email, password: 'the password of who held the invite' }
+  t.is((await holder.submit(form, chosen)).status, 200)
+  const path = pathIn(await mail.letterTo(email), '/auth/invites/letters/')
+  const owner = browserOf(t)
+  const page = await owner.get(path)
+  t.true(page.html.includes('type="password"'), 'not the password of another browser')
+  t.is((await owner.submit(page, { password: NEW })).location, '/auth/account')
+  await session(t, owner)
+  t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
+  await nothingIsLeft(t, api, squatted)
+  for (const password of [SQUATTERS, chosen.password])
+    t.is((await signIn(browserOf(t), { ...made, email, password })).status, 200)
+}
+
+/** Under a reserved name an account is made at once; that of a squatter is not touched. */
+const operatorInviteAtOnce: Attack = async (t) => {
+  const email = `ada-${(count += 1)}@harbour.test`
+  const { token } = await api.workspace()
+  const json = { email, password: SQUATTERS }
+  t.is((await api.call('POST', USERS, { token, json })).body['status'], 'pre_provisioned')
+  const made = await bootstrapped(running)
+  const holder = browserOf(t)
+  const form = await holder.get(new URL(made.inviteUrl).pathname)
+  const answer = await holder.submit(form, { email, password: NEW })
+  t.is(answer.status, 200)
+  t.true(answer.html.includes('An email is on its way'))
+  t.is((await holder.get('/auth/account')).status, 303)
+}
+
 const ATTACKS: Readonly<Record<string, Attack>> = {
   ...Object.fromEntries(
     Object.entries(PROOFS).map(([how, prove]): [string, Attack] => [
@@ -415,6 +451,8 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'a password after the proof': latePassword,
   'a link to a provider after the proof': lateLink,
   'a password for a fixture user': ownMailbox,
+  'an operator invite': operatorInvite,
+  'an operator invite at once': operatorInviteAtOnce,
 }
 
 /** Each place of the code, and the attacks on it. */
@@ -429,6 +467,9 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/credentials/reset.ts proveMailbox': ['reset'],
   'actors/credentials/reset.ts setAccountPassword': ['reset'],
   'actors/login/by-mail.ts proveMailbox': ['code', 'link'],
+  'actors/login/invite.ts insertAccount': ['an operator invite', 'an operator invite at once'],
+  'actors/login/invite.ts proveMailbox': ['an operator invite'],
+  'actors/login/invite.ts setFirstPassword': ['an operator invite'],
   'actors/login/second-factor.ts confirmTotp': ['a passkey after the proof'],
   'actors/login/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/passkeys/own.ts storePasskey': ['a passkey after the proof'],

@@ -170,7 +170,9 @@ export const de: Catalogue = {
   'invite.password.hint': 'Mindestens 12 Zeichen. Ein Satz merkt sich leichter als ein Rätsel.',
   'invite.submit': 'Konto anlegen',
   'invite.weak': 'Das Passwort braucht 12 bis 256 Zeichen und darf nicht Ihre E-Mail-Adresse sein.',
-  'invite.taken': 'Zu dieser E-Mail-Adresse gibt es schon ein Konto. Nehmen Sie eine andere.',
+  'invite.sent':
+    'Eine E-Mail ist unterwegs an {email}. Öffnen Sie den Link darin in diesem Browser, um die Einladung zu {organization} anzunehmen.',
+  'invite.letter.lead': 'Sie sind eingeladen, {organization} als {email} zu betreiben.',
   'invite.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'invite.unknown.title': 'Keine solche Einladung',
   'invite.unknown':

@@ -160,7 +160,9 @@ export const en = {
   'invite.password.hint': 'At least 12 characters. A sentence is easier to remember than a riddle.',
   'invite.submit': 'Create account',
   'invite.weak': 'The password needs 12 to 256 characters and must not be your email address.',
-  'invite.taken': 'This email address has an account already. Use another one.',
+  'invite.sent':
+    'An email is on its way to {email}. Open the link in it in this browser to accept the invite to {organization}.',
+  'invite.letter.lead': 'You are invited to operate {organization} as {email}.',
   'invite.email.invalid': 'This is not an email address.',
   'invite.unknown.title': 'No such invite',
   'invite.unknown': 'There is no invite at this address. Check that it is complete.',
