@@ -139,7 +139,7 @@ export async function markMailboxProved(
 
 /**
  * Locks an account and checks that a session of it is still open. Call this first in a transaction that adds a
- * way to sign in: a session that another transaction ends meanwhile must not leave a key behind.
+ * way to sign in: a session that another transaction is ending must not leave a key behind.
  */
 export async function holdOpenSession(
   tx: Transaction,

@@ -66,7 +66,7 @@ export type TenantUserRow = {
 
 /**
  * True if the human came in. Until then a tenant learns nothing of the account, not even how its owner writes
- * the address: anybody can invite any address.
+ * the address: a tenant can invite any address.
  */
 const CAME_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'

@@ -1,5 +1,5 @@
 /**
- * The first proof of a mailbox. Anybody can make an account for an address, so what an account has before its
+ * The first proof of a mailbox. Strangers can make an account for an address, so what an account has before its
  * address is proved may belong to a stranger. Every place that turns an address from unproved to proved calls
  * `proveMailbox`; a test forbids the statement elsewhere.
  */
@@ -67,7 +67,7 @@ export async function proveMailbox(
 }
 
 /**
- * The owner of a domain takes over an account of that domain whose address nobody proved: what it had is
+ * The owner of a domain takes over an account of that domain whose address is not proved: what it had is
  * dropped, and the address stays unproved. False when the address is proved, or when a tenant that owns the
  * domain knows the account, whose user it then is. The transaction crosses tenants.
  */

@@ -20,7 +20,7 @@ export type OpenSession = {
   readonly amr: readonly string[]
   /** What another provider showed. Default: one factor, now. */
   readonly elsewhere?: Elsewhere | undefined
-  /** A session of another tenant that the browser has stays open: nobody asked the person. Default: it ends. */
+  /** A session of another tenant that the browser has stays open: the person was not asked. Default: it ends. */
   readonly leavesOtherTenants?: boolean | undefined
 }
 

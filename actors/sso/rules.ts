@@ -53,7 +53,7 @@ export type Decision =
   | { readonly tag: 'refuse'; readonly fault: SsoFault }
 
 /**
- * Evidence beats squatting: an account whose address nobody proved keeps nobody out, because a provider that is
+ * Evidence beats squatting: an account with an unproved address blocks no sign-in, because a provider that is
  * believed about the address proves it. `proveMailbox` then drops what the account had.
  */
 export function decide(arrival: Arrival): Decision {

@@ -103,7 +103,7 @@ export function signInSteps(tools: SsoTools) {
       const isAgain = session !== undefined && !session.pending && progress.step === 'login'
       const fresh = flow.maxAgeSecs !== null || flow.since !== null || isAgain
       const hint = message.loginHint ?? flow.loginHint
-      // Any site can lead a browser here: the provider would then sign it in as somebody whom that site chose.
+      // Any site can lead a browser here: the provider would then sign it in to an account that this site chose.
       const other = session !== undefined && session.tenantId !== tenantId ? session : null
       const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
       if (!isAsked && (message.from !== 'page' || other !== null)) {

@@ -145,7 +145,7 @@ export function members(needs: UsersNeeds) {
     if (accountId === undefined) throw new Error('an account that is in the way is there')
     const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
     if (known !== undefined && known.status !== 'removed') return EXISTS
-    // An account of an address that nobody proved does not shut out the owner of the domain.
+    // An account with an unproved address does not shut out the owner of the domain.
     const isOurs =
       fresh ||
       (standing === 'owner' &&
@@ -185,7 +185,7 @@ export function members(needs: UsersNeeds) {
 
   /**
    * What gives a tenant the right to set the password of a new account: `owner`, the address lies in a domain
-   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so that it is no mailbox of anybody.
+   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so no mailbox exists.
    */
   async function standingOver(
     tx: Transaction,

@@ -361,7 +361,7 @@ const letterElsewhere: Attack = async (t) => {
   ])
   t.deepEqual(row, { proved: false })
 
-  // The invitation of a tenant then finds an account that nobody proved, and the squatter stays outside.
+  // The invitation of a tenant then finds an account with an unproved address, and the squatter stays outside.
   const corp = await tenant()
   await api.call('POST', USERS, { token: corp.token, json: { email } })
   const invitation = await mail.letterTo(email, /invited/i)

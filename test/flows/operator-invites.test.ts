@@ -120,7 +120,7 @@ test.serial(
   },
 )
 
-test.serial('a link that nobody wrote opens nothing', async (t) => {
+test.serial('a forged link opens nothing', async (t) => {
   const at = await invited(t)
   await at.give('link@harbour.works')
   const path = await at.letter('link@harbour.works')

@@ -1,4 +1,4 @@
-/** Another site leads a browser to a provider: nobody is signed in, or out, without being asked. */
+/** Another site leads a browser to a provider: the person is asked before a session begins or ends. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../support/api.js'
 import { dataIn, openBrowser, type Page, type TestBrowser } from '../support/browser.js'
@@ -145,7 +145,7 @@ test.serial('a page that named no session ends none', async (t) => {
   const page = await browser.get(evil.start)
   asks(t, page)
   t.false(page.html.includes('You are signed in to'))
-  // Signed in meanwhile, in another tab.
+  // Signed in since then, in another tab.
   const cookie = [...victim.browser.cookies].find(([name]) => name.endsWith('svc_session'))!
   browser.cookies.set(...cookie)
   const again = await browser.submit(page, {}, START)

@@ -1,4 +1,4 @@
-/** Accounts that a stranger made for an address whose mailbox nobody proved. */
+/** Accounts that a stranger made for an address that is not proved. */
 import type { ExecutionContext } from 'ava'
 import type { Api } from './api.js'
 import { type SoftAuthenticator, softAuthenticator } from './authenticator.js'
@@ -53,8 +53,8 @@ export type Squatted = {
 
 /**
  * Makes an account for an address, signs in to it and gives it everything that an account can have: a password,
- * an authenticator app with recovery codes, a passkey, and a linked identity where a provider is named. Its own
- * API lets nobody do that for the address of a stranger, so the tenant owns the domain while it makes the account.
+ * an authenticator app with recovery codes, a passkey, and a linked identity where a provider is named. The API
+ * refuses that for the address of a stranger, so the tenant owns the domain while it makes the account.
  */
 export async function squat(
   t: ExecutionContext,

@@ -61,7 +61,7 @@ test('an address leads to an account only if the provider is believed about it a
   t.true(links > 0)
 })
 
-test('an account that nobody proved the address of shuts nobody out', (t) => {
+test('an account with an unproved address keeps no one out', (t) => {
   fc.assert(
     fc.property(arrival, candidate, (one, squatted) => {
       const at = { ...one, linked: undefined, mayLink: true }
