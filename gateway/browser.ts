@@ -26,6 +26,8 @@ export type Browser = {
   readonly csrfToken: string
   /** It asks for HTML: a person looks at what comes back. */
   readonly wantsPage: boolean
+  /** It says that a page of ours led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
+  readonly fromOwnPage: boolean
   /** It brought no cookie of ours: it is new here, or keeps none. */
   readonly isNew: boolean
 }
@@ -38,6 +40,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   id: '',
   csrfToken: '',
   wantsPage: false,
+  fromOwnPage: false,
   isNew: true,
 })
 
@@ -84,6 +87,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: wantsPage(headers),
+        fromOwnPage: headers.get('sec-fetch-site') === 'same-origin',
         isNew: known === null,
       }
       const setCookie =

@@ -232,6 +232,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       clock,
       random,
       passwords: ref(passwords),
+      tenants: ref(tenants),
       settings: auth,
       cookies: settings.session_cookie,
       gate,

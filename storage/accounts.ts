@@ -58,35 +58,51 @@ export async function findAccountEmail(
   return rows[0]?.email
 }
 
-/** The person reads what is sent to their address. */
-export async function setEmailVerified(
-  tx: Transaction,
-  accountId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
-    name: 'account.set_email_verified',
-    text: `update accounts set email_verified = true, updated_at = $2
-           where id = $1 and not email_verified`,
-    values: [accountId, now],
-  })
+/** An account whose mailbox is being proved, locked until the transaction ends. */
+export type HeldMailbox = {
+  readonly isProved: boolean
+  /** The account has a password, a factor, a passkey or a linked identity. */
+  readonly hasWayIn: boolean
 }
 
 /**
- * Takes away every way in that was set before anybody proved to read the mailbox of an account: password,
- * passkeys, authenticator app, recovery codes, and other providers that know the person by another address. False
- * when the address is confirmed.
+ * Locks an account before its mailbox is proved. Everything that adds a way to sign in takes the same lock
+ * (`holdOpenSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
  */
-export async function forgetUnproved(
+export async function holdMailbox(
   tx: Transaction,
   accountId: string,
+): Promise<HeldMailbox | undefined> {
+  await lockAccount(tx, accountId)
+  const { rows } = await tx.query<HeldMailbox>({
+    name: 'account.held_mailbox',
+    text: `select a.email_verified as "isProved",
+             a.password_hash is not null
+               or exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from totp_factors f
+                 where f.account_id = a.id and f.confirmed_at is not null)
+               or exists (select from upstream_identities i where i.account_id = a.id)
+               as "hasWayIn"
+           from accounts a where a.id = $1`,
+    values: [accountId],
+  })
+  return rows[0]
+}
+
+/** Deletes every way to sign in of an account whose address is not proved, except the identity `but`. */
+export async function emptyUnproved(
+  tx: Transaction,
+  accountId: string,
+  but: IdentityOf | undefined,
   now: Date,
-): Promise<boolean> {
-  const { rows } = await tx.query({
-    name: 'account.forget_unproved',
+): Promise<void> {
+  await tx.query({
+    name: 'account.empty_unproved',
     text: `with unproved as (
-             update accounts set password_hash = null, updated_at = $2
-             where id = $1 and not email_verified returning id, email_key),
+             update accounts set password_hash = null, updated_at = $2,
+               password_changed_at = case when password_hash is null
+                 then password_changed_at else $2 end
+             where id = $1 and not email_verified returning id),
            passkeys_gone as (
              delete from passkeys where account_id in (select id from unproved)),
            apps_gone as (
@@ -94,12 +110,62 @@ export async function forgetUnproved(
            codes_gone as (
              delete from recovery_codes where account_id in (select id from unproved)),
            identities_gone as (
-             delete from upstream_identities i using unproved u
-             where i.account_id = u.id and (i.email is null or lower(i.email) <> u.email_key))
+             delete from upstream_identities
+             where account_id in (select id from unproved)
+               and not coalesce(provider = $3 and issuer = $4 and subject = $5, false))
            select from unproved`,
+    values: [accountId, now, but?.provider ?? null, but?.issuer ?? null, but?.subject ?? null],
+  })
+}
+
+type IdentityOf = { readonly provider: string; readonly issuer: string; readonly subject: string }
+
+/**
+ * Marks the address of an account as proved. Only `proveMailbox` of actors/credentials/mailbox.ts may call this:
+ * it first drops what a stranger may have set.
+ */
+export async function markMailboxProved(
+  tx: Transaction,
+  accountId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.mark_mailbox_proved',
+    text: `update accounts set email_verified = true, updated_at = $2
+           where id = $1 and not email_verified`,
     values: [accountId, now],
   })
+}
+
+/**
+ * Locks an account and checks that a session of it is still open. Call this first in a transaction that adds a
+ * way to sign in: a session that another transaction is ending must not leave a key behind.
+ */
+export async function holdOpenSession(
+  tx: Transaction,
+  {
+    tenantId,
+    id,
+    accountId,
+  }: { readonly tenantId: string; readonly id: string; readonly accountId: string },
+): Promise<boolean> {
+  await lockAccount(tx, accountId)
+  // A statement of its own: its snapshot is younger than the lock.
+  const { rows } = await tx.query({
+    name: 'browser_session.is_open',
+    text: `select from browser_sessions
+           where tenant_id = $1 and id = $2 and account_id = $3 and ended_at is null`,
+    values: [tenantId, id, accountId],
+  })
   return rows.length === 1
+}
+
+async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
+  await tx.query({
+    name: 'account.lock',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
 }
 
 /** Replaces the password of an account. */

@@ -217,21 +217,33 @@ export async function endOtherBrowserSessions(
 }
 
 /**
- * Ends whatever session a cookie opened, of whichever tenant, for the one that takes its place. That of
- * the same person is linked to it: its tokens live on, and end with the new one.
+ * Ends whatever session a cookie opened, of whichever tenant unless `leavesOtherTenants`, for the one that takes
+ * its place. That of the same person is linked to it: its tokens live on, and end with the new one.
  */
 export async function replaceBrowserSession(
   tx: Transaction,
   tokenSha256: Uint8Array,
-  by: { readonly tenantId: string; readonly id: string; readonly accountId: string },
+  by: {
+    readonly tenantId: string
+    readonly id: string
+    readonly accountId: string
+    readonly leavesOtherTenants: boolean
+  },
   now: Date,
 ): Promise<void> {
   await tx.query({
     name: 'browser_session.replace',
     text: `update browser_sessions set ended_at = $2, ended_reason = 'replaced',
              replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
-           where token_sha256 = $1 and ended_at is null`,
-    values: [Buffer.from(tokenSha256), now, by.tenantId, by.id, by.accountId],
+           where token_sha256 = $1 and ended_at is null and (tenant_id = $3 or not $6)`,
+    values: [
+      Buffer.from(tokenSha256),
+      now,
+      by.tenantId,
+      by.id,
+      by.accountId,
+      by.leavesOtherTenants,
+    ],
   })
 }
 

@@ -182,3 +182,24 @@ export async function insertOrganizationMember(
     ],
   })
 }
+
+/** Gives an account a role in an organization, whether or not it is a member. An owner stays one. */
+export async function grantOrganizationRole(
+  tx: Transaction,
+  member: OrganizationMemberRow,
+): Promise<void> {
+  await tx.query({
+    name: 'organization_member.grant_role',
+    text: `insert into organization_members as m (organization_id, member_type, member_id, role, created_at)
+           values ($1, $2, $3, $4, $5)
+           on conflict (organization_id, member_type, member_id) do update
+             set role = case when m.role = 'owner' then m.role else excluded.role end`,
+    values: [
+      member.organizationId,
+      member.memberType,
+      member.memberId,
+      member.role,
+      member.createdAt,
+    ],
+  })
+}

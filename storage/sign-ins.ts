@@ -53,6 +53,24 @@ export async function findAccountSignIn(
   return rows[0]
 }
 
+/** What the account of an address, if there is one, can prove itself with, in whatever tenant. */
+export async function findSignInKeys(
+  tx: Transaction,
+  email: string,
+): Promise<{ readonly emailVerified: boolean; readonly hasKey: boolean }> {
+  const { rows } = await tx.query<{ emailVerified: boolean; hasKey: boolean }>({
+    name: 'sign_in.keys',
+    text: `select a.email_verified as "emailVerified",
+             a.password_hash is not null
+               or exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from totp_factors f
+                 where f.account_id = a.id and f.confirmed_at is not null) as "hasKey"
+           from accounts a where a.email_key = lower($1)`,
+    values: [lookedUp(email)],
+  })
+  return rows[0] ?? { emailVerified: false, hasKey: false }
+}
+
 /** Notes a sign-in; a user who was provisioned beforehand becomes active, and the answer says so. */
 export async function recordSignIn(
   tx: Transaction,

@@ -20,14 +20,16 @@ export type NewTenantUser = {
   createdAt: Date
   /** The tenant's own name for the human; without one the account's is shown. */
   displayName?: string | null
+  /** The address as the tenant wrote it; shown until the human comes in. */
+  invitedAs?: string | null
 }
 
 export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Promise<void> {
   await tx.query({
     name: 'tenant_user.insert',
     text: `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture,
-             created_at, updated_at, display_name)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)`,
+             created_at, updated_at, display_name, invited_as)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`,
     values: [
       user.tenantId,
       user.id,
@@ -38,6 +40,7 @@ export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Pr
       user.fixture,
       user.createdAt,
       user.displayName ?? null,
+      user.invitedAs ?? null,
     ],
   })
 }
@@ -62,14 +65,15 @@ export type TenantUserRow = {
 }
 
 /**
- * Whether the human came in: until then the account is none of the tenant's business, which may have
- * invited whoever it likes.
+ * True if the human came in. Until then a tenant learns nothing of the account, not even how its owner writes
+ * the address: a tenant can invite any address.
  */
 const CAME_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'
     when 'removed' then u.last_login_at is not null else true end`
 
-const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub, a.email,
+const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
+    case when ${CAME_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
     a.email_verified and ${CAME_IN} as "emailVerified",
     coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
     u.status, u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
@@ -155,14 +159,22 @@ export async function findTenantUserOfAccount(
 /** removed -> invited or pre_provisioned: the same subject comes back. */
 export async function reviveTenantUser(
   tx: Transaction,
-  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName'>,
+  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs'>,
   now: Date,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'tenant_user.revive',
-    text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5
+    text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5,
+             invited_as = $6
            where tenant_id = $1 and id = $2 and status = 'removed'`,
-    values: [user.tenantId, user.id, user.status, user.displayName ?? null, now],
+    values: [
+      user.tenantId,
+      user.id,
+      user.status,
+      user.displayName ?? null,
+      now,
+      user.invitedAs ?? null,
+    ],
   })
   return rowCount === 1
 }
@@ -377,4 +389,27 @@ export async function findTenantUserOfAccountSub(
     values: [tenantId, accountId],
   })
   return rows[0]?.sub
+}
+
+/**
+ * Makes a user active with one more role, from whatever they were. Undefined when the tenant does not know the
+ * account, or has suspended it.
+ */
+export async function activateWithRole(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  role: string,
+  now: Date,
+): Promise<{ readonly id: string; readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ id: string; sub: string }>({
+    name: 'tenant_user.activate_with_role',
+    text: `update tenant_users set status = 'active', updated_at = $4,
+             roles = array(select distinct r from unnest(
+               case when status = 'removed' then array[$3] else roles || $3 end) r order by r)
+           where tenant_id = $1 and account_id = $2 and status <> 'suspended'
+           returning id, sub`,
+    values: [tenantId, accountId, role, now],
+  })
+  return rows[0]
 }

@@ -18,6 +18,17 @@ export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<v
   })
 }
 
+/** The account of an identity, without noting its use. */
+export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<string | undefined> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'upstream_identity.find',
+    text: `select account_id as "accountId" from upstream_identities
+           where provider = $1 and issuer = $2 and subject = $3`,
+    values: [key.provider, key.issuer, key.subject],
+  })
+  return rows[0]?.accountId
+}
+
 /** The account of an identity; its use is noted, with the address that is vouched for this time. */
 export async function useIdentity(
   tx: Transaction,
@@ -73,8 +84,6 @@ export type LinkCandidate = {
   readonly id: string
   readonly active: boolean
   readonly emailVerified: boolean
-  /** It has a way to sign in already that somebody may know who does not own the address. */
-  readonly hasCredentials: boolean
   /** The provider has vouched for somebody of this account before. */
   readonly knownToProvider: boolean
 }
@@ -88,10 +97,6 @@ export async function findLinkCandidate(
   const { rows } = await tx.query<LinkCandidate>({
     name: 'upstream_identity.candidate',
     text: `select a.id, a.status = 'active' as active, a.email_verified as "emailVerified",
-             a.password_hash is not null
-               or exists (select from upstream_identities i where i.account_id = a.id)
-               or exists (select from passkeys p where p.account_id = a.id)
-               as "hasCredentials",
              exists (select from upstream_identities i
                where i.account_id = a.id and i.provider = $2 and i.issuer = $3)
                as "knownToProvider"
@@ -107,6 +112,8 @@ export type ReturningRow = {
   readonly hasFactor: boolean
   /** There is a way to sign in besides this provider. */
   readonly hasOtherKeys: boolean
+  /** The address of the account was proved before. */
+  readonly emailVerified: boolean
   /** The address of the account is confirmed, or is the one that the provider vouches for. */
   readonly addressProved: boolean
   /** Null: the tenant does not know the account. */
@@ -133,6 +140,7 @@ export async function findReturning(
                or exists (select from passkeys p where p.account_id = a.id)
                or exists (select from upstream_identities i
                  where i.account_id = a.id and i.provider <> $3) as "hasOtherKeys",
+             a.email_verified as "emailVerified",
              a.email_verified or coalesce(a.email_key = lower($4), false) as "addressProved",
              u.id as "tenantUserId", u.sub, u.status
            from accounts a
@@ -178,6 +186,8 @@ export async function joinOrganization(
 
 export type IdentityRow = {
   readonly id: string
+  /** Null: of a provider of the deployment. */
+  readonly tenantId: string | null
   readonly provider: string
   readonly issuer: string
   readonly email: string | null
@@ -193,7 +203,7 @@ export async function listIdentities(
 ): Promise<IdentityRow[]> {
   const { rows } = await tx.query<IdentityRow>({
     name: 'upstream_identity.list',
-    text: `select id, provider, issuer, email, created_at as "createdAt",
+    text: `select id, tenant_id as "tenantId", provider, issuer, email, created_at as "createdAt",
              last_used_at as "lastUsedAt"
            from upstream_identities
            where account_id = $1 and (tenant_id is null or tenant_id = $2)

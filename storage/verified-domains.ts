@@ -201,3 +201,35 @@ export async function findDomainRoute(
   })
   return rows[0]
 }
+
+/** True if the tenant verified the domain, wherever its addresses are routed to. */
+export async function hasVerifiedDomain(
+  tx: Transaction,
+  tenantId: string,
+  domain: string,
+): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'verified_domain.is_of_tenant',
+    text: `select from verified_domains
+           where tenant_id = $1 and domain = $2 and verified_at is not null`,
+    values: [tenantId, domain],
+  })
+  return rows.length === 1
+}
+
+/** True if an account is a user of a tenant that verified the domain. An invitation alone makes no user. */
+export async function isUserOfDomainOwner(
+  tx: Transaction,
+  accountId: string,
+  domain: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ is: boolean }>({
+    name: 'verified_domain.is_owners_user',
+    text: `select exists (select from verified_domains d
+             join tenant_users u on u.tenant_id = d.tenant_id and u.account_id = $1
+               and u.status in ('pre_provisioned', 'active', 'suspended')
+             where d.domain = $2 and d.verified_at is not null) as is`,
+    values: [accountId, domain],
+  })
+  return rows[0]?.is === true
+}

@@ -41,7 +41,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     const demanded = (
       session: BrowserSession,
       token: string,
-      demand: { level: 2; maxAgeSecs?: number },
+      demand: { level: 1 | 2; maxAgeSecs?: number },
       turn: Turn,
     ) =>
       browserSessions.ask(
@@ -60,7 +60,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       ...ownFactors(needs),
 
       async read({ session }, turn) {
-        const { tenantId, accountId } = session
+        const { tenantId, accountId, confined } = session
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
         const person = { tenantId, subject: session.sub }
         const { consents } = await authorization.ask('listConsents', person, turn)
@@ -71,8 +71,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
           if (face === undefined) throw new Error('the tenant of an open session is gone')
-          const factor = await findTotpFactor(tx, accountId)
-          const own = await listPasskeys(tx, accountId)
+          // Keys of the account are none of the business of one tenant's provider.
+          const factor = confined ? undefined : await findTotpFactor(tx, accountId)
+          const own = confined ? [] : await listPasskeys(tx, accountId)
           const isProtected = factor !== undefined || own.length > 0
           const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
           return {
@@ -92,8 +93,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                     },
                   ],
             recoveryCodesLeft: left,
-            passkeys: needs.passkeys ? own.map(passkeySeen) : null,
-            hasPassword: (await findAccountPassword(tx, accountId)) !== null,
+            passkeys: needs.passkeys && !confined ? own.map(passkeySeen) : null,
+            hasPassword: !confined && (await findAccountPassword(tx, accountId)) !== null,
             consents,
             delegations,
             selfService,
@@ -143,11 +144,18 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
 
       async addFactor({ session, token }, turn) {
         const { accountId } = session
-        const { totp, passkey } = await database.system((tx) => accountFactors(tx, accountId), turn)
-        if (totp) return { tag: 'present' }
-        // That page asks for the passkey, and the person comes back to it.
-        if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
-        const verdict = await demanded(session, token, { level: 2 }, turn)
+        if (!session.confined) {
+          const { totp, passkey } = await database.system(
+            (tx) => accountFactors(tx, accountId),
+            turn,
+          )
+          if (totp) return { tag: 'present' }
+          // That page asks for the passkey, and the person comes back to it.
+          if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
+        }
+        // From a confined session the sign-in alone is the way to what protects the account.
+        const level = session.confined ? 1 : 2
+        const verdict = await demanded(session, token, { level }, turn)
         return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
       },
     }

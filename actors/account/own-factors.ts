@@ -3,6 +3,7 @@
  * neither factor yet enrols one in a flow of sign-in instead, which raises their session with it.
  */
 import type { Turn } from '../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { accountFactors } from '../../storage/passkeys.js'
@@ -62,6 +63,7 @@ export function ownFactors(needs: AccountNeeds) {
       const now = clock.now()
       const { requestId } = turn
       const codes = await database.system(async (tx) => {
+        if (!(await holdOpenSession(tx, session))) return null
         if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
         const fields = { outcome: 'success', method: 'totp', enrolled: true }
         const type = 'auth.mfa.verify'
@@ -85,12 +87,15 @@ export function ownFactors(needs: AccountNeeds) {
       const now = clock.now()
       const { requestId } = turn
       const recoveryCodes = await database.system(async (tx) => {
+        if (!(await holdOpenSession(tx, session))) return null
         const type = 'account.recovery_codes.replaced'
         const did = { tenantId, type, sub, address, requestId } as const
         appendAudit(tx, [personDid(random, did, now)])
         return newCodes(tx, accountId, now)
       }, turn)
-      return { tag: 'renewed', tenant, recoveryCodes }
+      return recoveryCodes === null
+        ? { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
+        : { tag: 'renewed', tenant, recoveryCodes }
     },
   }
 

@@ -51,12 +51,12 @@ export type CodesShown = { readonly tenant: PageTenant; readonly recoveryCodes: 
 
 export type AccountSeen = {
   readonly tag: 'seen'
-  /** The session that looks. */
+  /** The session that looks. A confined one sees no keys of the account, and identities of its tenant alone. */
   readonly session: BrowserSession
   readonly tenant: PageTenant
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
-  /** Null where the deployment has no passkeys. */
+  /** Null where the deployment has no passkeys, and in a confined session. */
   readonly passkeys: readonly PasskeySeen[] | null
   readonly consents: readonly ConsentSeen[]
   /** Those in force. */

@@ -16,12 +16,21 @@ const FLOW_TOKEN_BYTES = 32
 export const PASSWORD_FRESH_MS = 5 * 60_000
 
 const OWN_PATH_LENGTH_MAX = 2_048
+/** A sign-in at a provider. */
+const BEGINS_ELSEWHERE = /^\/auth\/sso(?:\/|$)/i
 /** One slash, then no second one and no backslash: browsers read both as another host. */
 const OWN_PATH = /^\/(?:[!-.0-[\]-~][!-[\]-~]*)?$/
 
-/** Whether a browser that is sent there stays with us. */
+/**
+ * True if the path is same-origin and ends a sign-in. A path that begins one at a provider would be reached from a
+ * page of ours, and so without the question whether the person wants that.
+ */
 export function isOwnPath(path: string): boolean {
-  return path.length <= OWN_PATH_LENGTH_MAX && OWN_PATH.test(path)
+  if (path.length > OWN_PATH_LENGTH_MAX || !OWN_PATH.test(path)) return false
+  // As a browser reads it: without dot segments, and with its letters unescaped.
+  const { pathname } = new URL(path, 'http://localhost')
+  const plain = pathname.replaceAll(/%[0-7][0-9a-f]/gi, (hex) => decodeURIComponent(hex))
+  return !BEGINS_ELSEWHERE.test(plain)
 }
 
 /** What is kept of the secrets in cookies and addresses. */

@@ -74,6 +74,11 @@ export type BrowserSession = {
    * there is none. `HUMAN_SCOPES[role]` is what the person may be given (decisions.md 21).
    */
   readonly role: OrganizationRole
+  /**
+   * Opened by a provider of the tenant, for an account that has other keys: it neither sees nor changes what
+   * counts in other tenants.
+   */
+  readonly confined: boolean
   readonly level: AssuranceLevel
   /** `aal1`, `aal2`, `aal3`. */
   readonly acr: string

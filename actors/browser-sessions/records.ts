@@ -17,6 +17,7 @@ export function sessionRecord(row: BrowserSessionRow): BrowserSession {
     displayName: row.displayName,
     roles: row.roles,
     role: highestRole(row.roles),
+    confined: row.confined,
     level: row.level,
     acr: acrOf(row.level),
     amr: row.amr,

@@ -3,6 +3,7 @@ import { defineActor } from '../../runtime/kernel/actor.js'
 import { lockout } from '../login/lockout.js'
 import { mailQuota } from '../login/mail-quota.js'
 import { passwords } from '../passwords/protocol.js'
+import { tenants } from '../tenants/protocol.js'
 import { changeSteps } from './change.js'
 import { invitationSteps } from './invitation.js'
 import type { CredentialsNeeds } from './needs.js'
@@ -11,7 +12,7 @@ import { resetSteps } from './reset.js'
 
 export const credentialsActor = defineActor<CredentialsProtocol, CredentialsNeeds>({
   address: credentials,
-  asks: { passwords },
+  asks: { passwords, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
   // In turn, so that racers for one link do not each hash a password to find it used.
   lane: {

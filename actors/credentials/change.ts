@@ -1,25 +1,24 @@
 /** Another password, and a proven address, for somebody who is signed in. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import {
-  findAccountPassword,
-  setAccountPassword,
-  setEmailVerified,
-} from '../../storage/accounts.js'
+import { findAccountPassword, setAccountPassword } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
-import { renewBrowserSession } from '../../storage/browser-sessions.js'
+import { findBrowserSession, renewBrowserSession } from '../../storage/browser-sessions.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
+import type { Transaction } from '../../storage/sql.js'
 import { findTenantUserOfAccountSub } from '../../storage/tenant-users.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
 import { goneLink, readGoneLink } from '../login/gone.js'
+import { addressAt, tenantHostOf } from '../login/tenant-host.js'
 import type { PageTenant } from '../login/protocol.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { SESSION_TOKEN_BYTES } from '../login/session.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
+import { proveMailbox } from './mailbox.js'
 import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { ChangeShown, CredentialsProtocol } from './protocol.js'
 import { personDid } from './records.js'
@@ -32,6 +31,7 @@ type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[
 
 export function changeSteps(tools: CredentialsTools) {
   const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
+  const { tenants } = tools
 
   async function faceOfTenant(tenantId: string, turn: Turn): Promise<PageTenant> {
     const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
@@ -109,10 +109,10 @@ export function changeSteps(tools: CredentialsTools) {
     },
 
     async requestVerification(
-      { session, visitor, languages }: Message<'requestVerification'>,
+      { session, visitor, languages, browserId, host }: Message<'requestVerification'>,
       turn: Turn,
     ): Outcome<'requestVerification'> {
-      if (!selfService.enabled) return ABSENT
+      if (!selfService.enabled || session.confined) return ABSENT
       if (session.emailVerified) return { tag: 'verified' }
       const { tenantId, accountId, email } = session
       try {
@@ -126,13 +126,15 @@ export function changeSteps(tools: CredentialsTools) {
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
+      // The host where the person is signed in: cookies of another host do not reach it.
+      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
       const letter = await mail.seal({
         tenantId,
         to: email,
         known: true,
         occasion: {
           kind: 'email_verification',
-          link: `${issuer}/auth/email/${token}`,
+          link: `${at}/auth/email/${token}`,
           until: expiresAt,
         },
         head: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
@@ -144,6 +146,7 @@ export function changeSteps(tools: CredentialsTools) {
         accountId,
         email,
         linkSha256: sha256(token),
+        browserSha256: sha256(browserId),
         createdAt: now,
         expiresAt,
       } as const
@@ -163,22 +166,41 @@ export function changeSteps(tools: CredentialsTools) {
       return { tag: 'page', tenant, email } as const
     },
 
-    async verify({ token }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
+    // Only in the browser that asked, signed in to this account: somebody else may have made the account and
+    // asked for the letter, and would keep what they sign in with.
+    async verify({ token, browserId, visitor }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
       const now = clock.now()
       const hash = sha256(token)
       return database.system(async (tx) => {
+        const ticket = await findTicket(tx, 'email_verification', hash, now)
+        if (ticket === undefined) return goneLink(tx, 'email_verification', hash)
+        const { tenantId, tenantName, tenantSettings, email, accountId } = ticket
+        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        const isHere =
+          ticket.browserSha256 !== null &&
+          Buffer.compare(ticket.browserSha256, sha256(browserId)) === 0
+        if (!isHere || !(await isSignedIn(tx, visitor.token, accountId, now)))
+          return { tag: 'other_browser', tenant } as const
         const used = await useTicket(tx, 'email_verification', hash, now)
         if (used === undefined) return goneLink(tx, 'email_verification', hash)
-        const { tenantId, tenantName, tenantSettings, email, accountId } = used
-        await setEmailVerified(tx, accountId, now)
-        const sub = await findTenantUserOfAccountSub(tx, tenantId, accountId)
-        if (sub !== undefined) {
-          const type = 'account.email.verified'
-          const did = { tenantId, type, sub, address: null, requestId: turn.requestId } as const
-          appendAudit(tx, [personDid(random, did, now)])
-        }
-        return { tag: 'done', tenant: faceOf(tenantId, tenantName, tenantSettings), email } as const
+        const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
+        const { address } = visitor
+        const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
+        await proveMailbox(tx, tools, { ...proof, address }, turn, now)
+        return { tag: 'done', tenant, email } as const
       }, turn)
     },
   }
+}
+
+/** A confined session does not count: the account has keys that its tenant's provider knows nothing of. */
+async function isSignedIn(
+  tx: Transaction,
+  token: string | null,
+  accountId: string,
+  now: Date,
+): Promise<boolean> {
+  if (token === null) return false
+  const session = await findBrowserSession(tx, sha256(token), now)
+  return session?.accountId === accountId && !session.pending && !session.confined
 }

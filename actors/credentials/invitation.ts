@@ -1,7 +1,6 @@
 /** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { forgetUnproved, setEmailVerified, setFirstPassword } from '../../storage/accounts.js'
-import { appendAudit } from '../../storage/audit.js'
+import { setFirstPassword } from '../../storage/accounts.js'
 import { findTicket, type TicketFound, useTicket } from '../../storage/mail-tickets.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -13,10 +12,9 @@ import { faceOf } from '../login/face.js'
 import { goneLink, readGoneLink } from '../login/gone.js'
 import { openSession } from '../login/session.js'
 import { choosePassword } from './choosing.js'
-import { endGivenOut } from './ending.js'
+import { proveMailbox } from './mailbox.js'
 import { type CredentialsTools } from './needs.js'
 import type { CredentialsProtocol, InvitationShown } from './protocol.js'
-import { personDid } from './records.js'
 
 type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
 type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
@@ -80,20 +78,14 @@ export function invitationSteps(tools: CredentialsTools) {
         // Before anything else: of an invitation that was taken back meanwhile nothing must come.
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
         if (user === undefined) return goneLink(tx, 'invitation', hash)
-        const unproved = phc !== null && (await forgetUnproved(tx, accountId, now))
-        if (unproved && hasWayIn(used)) {
-          const { address } = visitor
-          const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-          await endGivenOut(tx, tools, ended, turn, now)
-          const { requestId } = turn
-          const type = 'account.password.reset'
-          const { sub } = user
-          appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
-        }
-        await setEmailVerified(tx, accountId, now)
+        const { sub } = user
+        const { address } = visitor
+        const how = 'invitation'
+        const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
+        const proved = await proveMailbox(tx, tools, proof, turn, now)
         const isFirst =
           phc !== null &&
-          (unproved || !isKnown(used)) &&
+          (proved !== 'known' || !isKnown(used)) &&
           (await setFirstPassword(tx, accountId, phc, displayName, now))
         const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }

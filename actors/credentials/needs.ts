@@ -10,7 +10,7 @@ import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type CredentialsNeeds = Pick<
   LoginNeeds,
-  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies'
+  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'tenants'
 > & {
   readonly passwords: ActorRef<PasswordsProtocol>
   readonly mail: MailRoom

@@ -14,6 +14,7 @@ import type {
   FlowUnknown,
   LinkGone,
   Locked,
+  OtherBrowser,
   PageTenant,
   Visitor,
   WayAbsent,
@@ -66,17 +67,31 @@ export type CredentialsProtocol = {
   >
   /** Sends a link to the address of whoever is signed in. */
   requestVerification: Ask<
-    { session: BrowserSession; visitor: Visitor; languages: string },
+    {
+      session: BrowserSession
+      visitor: Visitor
+      languages: string
+      /** What only this browser knows: the link works in this browser alone. */
+      browserId: string
+      /** The Host of the request. */
+      host: string
+    },
     { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | WayAbsent | Busy
   >
   readVerification: Ask<{ token: string }, Page<VerificationShown> | LinkGone>
-  verify: Ask<{ token: string }, ({ tag: 'done' } & VerificationShown) | LinkGone>
+  /** Confirms the address, in the browser that asked for the letter while it is signed in. */
+  verify: Ask<
+    { token: string; browserId: string; visitor: Visitor },
+    ({ tag: 'done' } & VerificationShown) | OtherBrowser | LinkGone
+  >
 }
 
 type Page<Shown> = { readonly tag: 'page' } & Shown
 
 /** Something to correct in the form; nothing was used up. */
-export type PasswordFault = { readonly tag: 'weak_password' | 'breached_password' }
+export type PasswordFault = {
+  readonly tag: 'weak_password' | 'common_password' | 'breached_password'
+}
 
 export type ForgotShown = FlowPage & {
   readonly email: string

@@ -1,6 +1,6 @@
 /** A new password for whoever forgot theirs. */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { setAccountPassword, setEmailVerified } from '../../storage/accounts.js'
+import { setAccountPassword } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../storage/mail-tickets.js'
@@ -13,6 +13,7 @@ import { flowPage, progressIn } from '../login/flow.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
+import { proveMailbox } from './mailbox.js'
 import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { CredentialsProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
@@ -129,12 +130,21 @@ export function resetSteps(tools: CredentialsTools) {
         const person = await findSignIn(tx, tenantId, used.email)
         if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
         const { accountId, sub } = person
+        const { address } = message.visitor
+        // Before the new password: where this is the first proof of the mailbox, the factors of before go too.
+        const proof = {
+          accountId,
+          how: 'reset',
+          inOwnSession: false,
+          tenantId,
+          sub,
+          address,
+        } as const
+        await proveMailbox(tx, tools, proof, turn, now)
         await setAccountPassword(tx, accountId, chosen.phc, now)
-        await setEmailVerified(tx, accountId, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
         const { requestId } = turn
-        const { address } = message.visitor
         const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
         await endGivenOut(tx, tools, ended, turn, now)
         await mail.queue(tx, letter)

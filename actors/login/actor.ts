@@ -13,7 +13,7 @@ import { faceOf } from './face.js'
 import type { LoginNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
-import { inviteStep } from './invite.js'
+import { inviteSteps } from './invite.js'
 import { lockout } from './lockout.js'
 import { signInMetrics, type SignInStep } from './metrics.js'
 import { passwordStep } from './password.js'
@@ -45,6 +45,8 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     enrol: () => undefined,
     // In turn, so that racers for one invite do not each hash a password to find it spent.
     acceptInvite: ({ token }) => token,
+    readInviteLetter: () => undefined,
+    acceptInviteLetter: ({ token }) => token,
     signOut: () => undefined,
   },
   create: (needs) => {
@@ -55,6 +57,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       mailQuota: mailQuota(coordination, needs.email),
     }
     const mailed = byMailStep(tools)
+    const invited = inviteSteps(tools)
     const first = passwordStep(tools)
     const second = secondFactorStep(tools)
     const metrics = signInMetrics(registry)
@@ -82,7 +85,9 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       secondFactor: counted('second_factor', second.secondFactor),
       enrolment: second.enrolment,
       enrol: counted('enrolment', second.enrol),
-      acceptInvite: counted('invite', inviteStep(tools)),
+      acceptInvite: counted('invite', invited.acceptInvite),
+      readInviteLetter: invited.readInviteLetter,
+      acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
       async signOut({ token }, turn) {
         if (token === null) return { tag: 'signed_out', tenant: null }
         // A session that owes its second factor is ended too.

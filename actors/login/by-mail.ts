@@ -5,7 +5,6 @@
  */
 import { createHash } from 'node:crypto'
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { setEmailVerified } from '../../storage/accounts.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { findTicket, type TicketFound, tryCode, useTicket } from '../../storage/mail-tickets.js'
 import { appendEvents } from '../../storage/outbox.js'
@@ -13,13 +12,22 @@ import { findSignIn, type SignInRow } from '../../storage/sign-ins.js'
 import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { sha256 } from '../browser-sessions/flows.js'
+import { proveMailbox } from '../credentials/mailbox.js'
 import { isEmail } from '../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../domain/user-code.js'
 import type { MailRoom } from '../notify/mail-room.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import { faceOf } from './face.js'
 import { goneLink, readGoneLink } from './gone.js'
-import { flowPage, type LoginTools, onward, progressIn, readProgress, upstreamsOf } from './flow.js'
+import {
+  flowPage,
+  type LoginTools,
+  onward,
+  type Progress,
+  progressIn,
+  readProgress,
+  upstreamsOf,
+} from './flow.js'
 import type { MailQuota } from './mail-quota.js'
 import { openAlong } from './opening.js'
 import { addressAt, tenantHostOf } from './tenant-host.js'
@@ -30,6 +38,7 @@ import type {
   RequestMail,
   SignInOffers,
   UseLink,
+  Visitor,
 } from './protocol.js'
 import type { EmailOtpSettings, MagicLinkSettings } from './settings.js'
 
@@ -159,8 +168,8 @@ export function byMailStep(tools: ByMailTools) {
         if (judged.tag === 'locked') return { ...shown, ...judged }
         const found = judged.outcome
         if (found === null) return { tag: 'wrong', ...shown }
-        const also = (tx: Transaction, now: Date) => setEmailVerified(tx, found.accountId, now)
-        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, also }, turn)
+        const proves = proofOf(progress, found, 'code', visitor, turn)
+        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, turn)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -203,15 +212,28 @@ export function byMailStep(tools: ByMailTools) {
       }, turn)
       if (used.tag !== 'found') return used
       const { found } = used
-      const also = (tx: Transaction, at: Date) => setEmailVerified(tx, found.accountId, at)
+      const proves = proofOf(progress, found, 'link', visitor, turn)
       const { flow } = progress
-      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, also }, turn)
+      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, turn)
     },
   } satisfies {
     [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
       message: LoginProtocol[K]['message'],
       turn: Turn,
     ) => Outcome<K>
+  }
+
+  /** What the letter proves, for the transaction that opens the session. */
+  function proofOf(
+    { session, flow: { tenantId } }: Progress,
+    { accountId, sub }: SignInRow,
+    how: 'code' | 'link',
+    { address }: Visitor,
+    turn: Turn,
+  ) {
+    const inOwnSession = session?.accountId === accountId && !session.pending && !session.confined
+    const proof = { accountId, how, inOwnSession, tenantId, sub, address } as const
+    return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, turn, now)
   }
 
   /** Spends a code; whose it was, if they may still sign in. */

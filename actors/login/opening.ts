@@ -6,6 +6,7 @@ import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
 import { recordSignIn, type SignInRow } from '../../storage/sign-ins.js'
 import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
+import type { MailboxProved } from '../credentials/mailbox.js'
 import { nextStep, pathOf } from '../browser-sessions/flows.js'
 import { type LoginTools, readProgress } from './flow.js'
 import type { SignedIn, Visitor } from './protocol.js'
@@ -19,23 +20,27 @@ export type Opening = {
   /** RFC 8176. */
   readonly amr: readonly string[]
   readonly visitor: Visitor
-  /** What else the evidence proves; in the same transaction. */
+  /** What has to hold as well; in the same transaction. */
   readonly also?: ((tx: Transaction, now: Date) => Promise<void>) | undefined
+  /** Where the evidence proves the mailbox: proves it, in the same transaction. */
+  readonly proves?: ((tx: Transaction, now: Date) => Promise<MailboxProved>) | undefined
 }
 
 /** A new session takes the place of whatever the browser had; a second factor may still be owed. */
 export async function openAlong(
   tools: LoginTools,
-  { flow, token: flowToken, found, amr, visitor, also }: Opening,
+  { flow, token: flowToken, found, amr, visitor, also, proves }: Opening,
   turn: Turn,
 ): Promise<SignedIn> {
   const { database, clock, random } = tools
   const now = clock.now()
   const { tenantId, tenantSettings } = flow
-  const { accountId, tenantUserId, sub, hasFactor: pending } = found
+  const { accountId, tenantUserId, sub } = found
   // The session that ends may be one of another tenant.
   const token = await database.system(async (tx) => {
     await also?.(tx, now)
+    // A first proof of the mailbox drops the factors that the account had.
+    const pending = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
     const opened = { tenantId, tenantSettings, accountId, pending, amr }
     const session = await openSession(tx, tools, opened, visitor, now)
     const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }

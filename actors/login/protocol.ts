@@ -74,7 +74,24 @@ export type LoginProtocol = {
     | Busy
   >
   /** Uses an operator invite: creates the account and signs it in. The invite serves once. */
-  acceptInvite: Ask<AcceptInvite, InviteAccepted | InviteRefused | InviteFault | Busy>
+  acceptInvite: Ask<
+    AcceptInvite,
+    InviteAccepted | InviteSent | InviteRefused | InviteFault | Locked | Busy
+  >
+  /** The page of the letter that an operator invite was sent on to. */
+  readInviteLetter: Ask<
+    { token: string; browserId: string },
+    ({ tag: 'page' } & InviteLetterShown) | { tag: 'spent' }
+  >
+  /** Accepts the invite: the letter proves the mailbox. */
+  acceptInviteLetter: Ask<
+    { token: string; password: string; browserId: string; visitor: Visitor },
+    | InviteAccepted
+    | { tag: 'sign_in'; location: string }
+    | (InviteLetterShown & { tag: 'weak_password' | 'common_password' | 'breached_password' })
+    | { tag: 'spent' }
+    | Busy
+  >
   /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
   signOut: Ask<{ token: string | null }, SignedOut>
 }
@@ -243,13 +260,31 @@ export type AcceptInvite = {
   readonly email: string
   readonly displayName: string
   readonly password: string
+  readonly browserId: string
+  /** Accept-Language, as sent. */
+  readonly languages: string
   readonly visitor: Visitor
+}
+/** A letter is on its way, whether or not the address has an account. */
+export type InviteSent = {
+  readonly tag: 'sent'
+  readonly email: string
+  readonly organizationName: string
+}
+export type InviteLetterShown = {
+  readonly organizationName: string
+  readonly expiresAt: Date
+  readonly email: string
+  /** The person has an account and signs in with what it has. */
+  readonly isKnown: boolean
+  /** Another browser than the one where the password was chosen. */
+  readonly needsPassword: boolean
 }
 export type InviteAccepted = Omit<SignedIn, 'tag'> & { readonly tag: 'accepted' }
 export type InviteRefused = { readonly tag: 'unknown_invite' } | { readonly tag: 'spent' }
 /** Something to correct in the form; the invite is as it was. */
 export type InviteFault = {
-  readonly tag: 'invalid_email' | 'weak_password' | 'breached_password' | 'email_taken'
+  readonly tag: 'invalid_email' | 'weak_password' | 'common_password' | 'breached_password'
   readonly organizationName: string
   readonly expiresAt: Date
   readonly email: string

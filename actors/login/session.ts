@@ -20,6 +20,8 @@ export type OpenSession = {
   readonly amr: readonly string[]
   /** What another provider showed. Default: one factor, now. */
   readonly elsewhere?: Elsewhere | undefined
+  /** A session of another tenant that the browser has stays open: the person was not asked. Default: it ends. */
+  readonly leavesOtherTenants?: boolean | undefined
 }
 
 export type Elsewhere = {
@@ -34,15 +36,18 @@ export type Elsewhere = {
 export async function openSession(
   tx: Transaction,
   { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
-  { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere }: OpenSession,
+  opened: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
+  const { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere } = opened
+  const { leavesOtherTenants = false } = opened
   const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
   const token = random.token(SESSION_TOKEN_BYTES)
   const id = random.uuid()
   if (visitor.token !== null) {
-    await replaceBrowserSession(tx, sha256(visitor.token), { tenantId, id, accountId }, now)
+    const by = { tenantId, id, accountId, leavesOtherTenants }
+    await replaceBrowserSession(tx, sha256(visitor.token), by, now)
   }
   await insertBrowserSession(tx, {
     tenantId,

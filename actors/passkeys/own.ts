@@ -1,5 +1,6 @@
 /** Passkeys on the account page: added, renamed, removed. */
 import type { Turn } from '../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../storage/accounts.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { removePasskey, renamePasskey } from '../../storage/passkeys.js'
 import { findTenantFace } from '../../storage/sign-in-flows.js'
@@ -51,6 +52,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       const codes =
         created &&
         (await database.system(async (tx) => {
+          if (!(await holdOpenSession(tx, session))) return null
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }
@@ -63,10 +65,15 @@ export function ownPasskeys(tools: PasskeyTools) {
     },
 
     async rename(
-      { session, passkeyId, name }: PasskeysProtocol['rename']['message'],
+      { session, token, passkeyId, name }: PasskeysProtocol['rename']['message'],
       turn: Turn,
     ): Promise<PasskeysProtocol['rename']['reply']> {
-      const { accountId } = session
+      const { accountId, tenantId, sub } = session
+      // No level and no age: only a confined session is refused.
+      const flow = { returnTo: '/auth/account', reason: { tag: 'sensitive' } } as const
+      const needed = { token, tenantId, sub, demand: { level: 1 }, flow } as const
+      const verdict = await browserSessions.ask('demand', needed, turn)
+      if (verdict.tag === 'sign_in') return verdict
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
       const shown = passkeyName(name)
       const renamed = await database.system(

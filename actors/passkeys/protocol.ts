@@ -56,8 +56,8 @@ export type PasskeysProtocol = {
     | SignInFirst
   >
   rename: Ask<
-    { session: BrowserSession; passkeyId: string; name: string },
-    { tag: 'renamed' } | { tag: 'unknown_passkey' }
+    OwnAccount & { passkeyId: string; name: string },
+    { tag: 'renamed' } | { tag: 'unknown_passkey' } | SignInFirst
   >
   /** Needs AAL2, fresh: nobody takes a factor away from a browser left open. */
   remove: Ask<

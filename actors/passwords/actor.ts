@@ -8,6 +8,7 @@ import type { Compute, PoolOptions } from '../../runtime/kernel/pool.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
 import type { Breaches } from './breaches.js'
+import { type CommonPasswords, loadCommonPasswords } from './commonest.js'
 import { type HashOutcome, passwords, type PasswordsProtocol } from './protocol.js'
 import type { AuthSettings } from './settings.js'
 
@@ -82,6 +83,8 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
     // Belongs to nobody and matches nothing; verifying against it takes as long as a real one.
     const nobody = formatPhc(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES))
 
+    let common: Promise<CommonPasswords> | undefined
+
     async function hash(text: string, turn: Turn): Promise<HashOutcome> {
       const password = acceptable(text)
       if (password === null) return { tag: 'unacceptable' }
@@ -96,6 +99,10 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       async choose({ password: text }, turn) {
         const password = acceptable(text)
         if (password === null) return { tag: 'unacceptable' }
+        if ((await (common ??= loadCommonPasswords())).has(text)) {
+          password.fill(0)
+          return { tag: 'common' }
+        }
         const tell = (reason: string) =>
           turn.log.warn({ reason }, 'a password was not set: breaches could not be asked')
         const verdict = breaches === null ? 'clean' : await breaches.check(password, tell)

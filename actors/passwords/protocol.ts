@@ -2,7 +2,10 @@
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type PasswordsProtocol = {
-  /** For a password that a person chose: checked against breaches where that is configured. */
+  /**
+   * For a password that a person chose: compared with the commonest ones, and checked against breaches where
+   * that is configured.
+   */
   choose: Ask<HashPassword, ChooseOutcome>
   /** For a password that we made, or that was accepted before. */
   hash: Ask<HashPassword, HashOutcome>
@@ -20,6 +23,8 @@ export type HashOutcome =
 
 export type ChooseOutcome =
   | HashOutcome
+  /** Among the commonest passwords. */
+  | { tag: 'common' }
   /** Known from breaches. */
   | { tag: 'breached' }
   /** Breaches could not be asked; the password is not set. */

@@ -55,13 +55,16 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
         const names = new Map(upstreams.map(({ id, name }) => [id, name]))
         return {
           tag: 'listed',
-          identities: rows.map((row) => ({
-            id: row.id,
-            name: names.get(row.provider) ?? row.issuer,
-            email: row.email,
-            linkedAt: row.createdAt,
-            lastUsedAt: row.lastUsedAt,
-          })),
+          // One tenant's provider learns nothing of who the person is at those of the deployment.
+          identities: rows
+            .filter((row) => !session.confined || row.tenantId !== null)
+            .map((row) => ({
+              id: row.id,
+              name: names.get(row.provider) ?? row.issuer,
+              email: row.email,
+              linkedAt: row.createdAt,
+              lastUsedAt: row.lastUsedAt,
+            })),
           upstreams,
         }
       },

@@ -12,8 +12,11 @@ import type { Upstream } from '../domain/upstream.js'
 export type SsoProtocol = {
   /** The providers that people of a tenant may use. */
   offered: Ask<ListOffered, Offered>
-  /** Sends a browser to a provider to sign in. */
-  start: Ask<StartSso, ToUpstream | SsoFailed>
+  /**
+   * Sends a browser to a provider to sign in. Asks the person first where a page of ours did not lead here, or
+   * where the browser has a session of another tenant.
+   */
+  start: Ask<StartSso, ToUpstream | ConfirmStart | SsoFailed>
   /** Sends the browser of a person who is signed in to a provider, to link who they are there. */
   link: Ask<StartLink, ToUpstream | SignInFirst | SsoFailed>
   /** A browser comes back. Its way back is good once. */
@@ -79,9 +82,29 @@ export type StartSso = {
   readonly loginHint: string | null
   /** An own path, for a flow that begins here. */
   readonly returnTo: string | null
+  /**
+   * `elsewhere`: nothing shows that the person wants it. `page`: a link of a sign-in page of ours led here.
+   * `form`: the person pressed the button of the page that asks; `leaves` is the session that it named.
+   */
+  readonly from: 'elsewhere' | 'page' | 'form'
+  readonly leaves: string | null
   readonly visitor: Visitor
   /** What only this browser knows. */
   readonly browserId: string
+}
+/** The question that comes before the provider. */
+export type ConfirmStart = {
+  readonly tag: 'confirm'
+  readonly flow: string
+  readonly provider: { readonly id: string; readonly name: string }
+  readonly tenant: PageTenant
+  readonly loginHint: string | null
+  /** The session of another tenant that the browser has, and that ends if the person goes on. */
+  readonly leaves: {
+    readonly sessionId: string
+    readonly tenantName: string
+    readonly email: string
+  } | null
 }
 export type StartLink = {
   readonly session: BrowserSession

@@ -11,7 +11,6 @@ export type Candidate = {
   readonly id: string
   readonly active: boolean
   readonly emailVerified: boolean
-  readonly hasCredentials: boolean
   readonly knownToProvider: boolean
 }
 
@@ -21,16 +20,30 @@ export type Arrival = {
   /** The account that has the address. */
   readonly candidate: Candidate | undefined
   readonly email: string | null
-  /** `email_verified` is true, nothing less. */
-  readonly emailVerified: boolean
-  /** The provider said outright that the address is not verified. */
-  readonly emailDisowned: boolean
-  /** For a provider of a tenant: the domain is proved and led to it. Else: linking is switched on. */
+  /**
+   * What the provider's word about the address is worth. `none`: nothing. A provider of a tenant is believed
+   * only where the tenant proved the domain and routed it to this provider. `silent`: such a provider did not
+   * say `email_verified`; `verified`: it, or a provider of the deployment, said `email_verified: true`.
+   */
+  readonly vouches: Vouching
+  /** For a provider of a tenant: the domain is proved and routed to it. Else: linking is switched on. */
   readonly mayLink: boolean
-  /** Whether whoever is nobody here yet may become somebody. */
+  /** The tenant takes in people of this provider that it does not know. */
   readonly mayCreate: boolean
-  /** The domain of the address is proved to be the organization's and led to this provider. */
-  readonly ownsDomain: boolean
+  /** The provider belongs to the tenant, and the domain is not proved and routed to it. */
+  readonly isForeign: boolean
+}
+
+export type Vouching = 'none' | 'silent' | 'verified'
+
+/** What the word of a provider about an address is worth. */
+export function vouchingOf(
+  emailVerified: unknown,
+  provider: { readonly ofDeployment: boolean; readonly ownsDomain: boolean },
+): Vouching {
+  if (!provider.ofDeployment && !provider.ownsDomain) return 'none'
+  if (emailVerified === true) return 'verified'
+  return provider.ownsDomain && emailVerified === undefined ? 'silent' : 'none'
 }
 
 export type Decision =
@@ -39,22 +52,24 @@ export type Decision =
   | { readonly tag: 'create'; readonly email: string }
   | { readonly tag: 'refuse'; readonly fault: SsoFault }
 
+/**
+ * Evidence beats squatting: an account with an unproved address blocks no sign-in, because a provider that is
+ * believed about the address proves it. `proveMailbox` then drops what the account had.
+ */
 export function decide(arrival: Arrival): Decision {
-  const { linked, candidate, email, emailVerified, mayLink, mayCreate, ownsDomain } = arrival
+  const { linked, candidate, email, vouches, mayLink, mayCreate, isForeign } = arrival
   if (linked !== undefined) return { tag: 'use', accountId: linked }
   if (email === null) return refuse('unverified_email')
-  if (candidate !== undefined) {
-    if (!emailVerified) return refuse('unverified_email')
-    if (!mayLink) return refuse('link_first')
-    // Another subject of the same provider: an address that was given to somebody else.
-    if (candidate.knownToProvider) return refuse('link_first')
-    // Somebody may have put a password to an address that is not theirs, and waits.
-    if (!candidate.emailVerified && candidate.hasCredentials) return refuse('link_first')
-    return { tag: 'link', accountId: candidate.id }
-  }
-  const believed = emailVerified || (ownsDomain && !arrival.emailDisowned)
-  if (!believed) return refuse('unverified_email')
-  return mayCreate ? { tag: 'create', email } : refuse('not_member')
+  // The same answer whether or not the address has an account: the provider has no say about it.
+  if (isForeign) return refuse('not_member')
+  if (vouches === 'none') return refuse('unverified_email')
+  if (candidate === undefined) return mayCreate ? { tag: 'create', email } : refuse('not_member')
+  if (!candidate.emailVerified)
+    return mayLink || mayCreate ? { tag: 'link', accountId: candidate.id } : refuse('link_first')
+  if (vouches !== 'verified') return refuse('unverified_email')
+  // Another subject of the same provider: an address that was given to somebody else.
+  if (!mayLink || candidate.knownToProvider) return refuse('link_first')
+  return { tag: 'link', accountId: candidate.id }
 }
 
 export type Membership = {

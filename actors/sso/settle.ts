@@ -13,6 +13,7 @@ import type { Transaction } from '../../storage/sql.js'
 import { insertTenantUser } from '../../storage/tenant-users.js'
 import {
   acceptInvitation,
+  findIdentity,
   findLinkCandidate,
   findReturning,
   type IdentityKey,
@@ -23,6 +24,7 @@ import {
 } from '../../storage/upstream-identities.js'
 import { type DomainRoute, findDomainRoute } from '../../storage/verified-domains.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
+import { proveMailbox } from '../credentials/mailbox.js'
 import { type PersonDid, personDid } from '../credentials/records.js'
 import { acrOf } from '../domain/assurance.js'
 import { eventData } from '../domain/events.js'
@@ -34,7 +36,16 @@ import type { SsoTools } from './needs.js'
 import type { Said } from './client.js'
 import type { SsoFault } from './protocol.js'
 import type { Provider } from './providers.js'
-import { admission, type Arrival, decide, domainOf, evidenceOf, readEmail } from './rules.js'
+import {
+  admission,
+  type Arrival,
+  decide,
+  domainOf,
+  evidenceOf,
+  readEmail,
+  type Vouching,
+  vouchingOf,
+} from './rules.js'
 
 const SUBJECT_BYTES = 24
 /** A provider that does not say when it saw the person may have done so long before. */
@@ -80,32 +91,44 @@ async function settleIn(
   const { tenantId } = flow
   const key: IdentityKey = { provider: provider.id, issuer: said.issuer, subject: said.subject }
   await lockIdentity(tx, key)
-  const { email, vouchedEmail, route } = await addressOf(tx, tools, provider, tenantId, said)
+  const address = await addressOf(tx, tools, provider, tenantId, said)
+  const { email, vouchedEmail, vouches, route } = address
   const mayJoin =
     provider.tenantId === null
       ? socialOf(flow.tenantSettings).provision
       : provider.provision && isTrue(route)
-  const linked = await useIdentity(tx, key, vouchedEmail, now)
+  const linked = await findIdentity(tx, key)
   const candidate =
     linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
   const arrival: Arrival = {
     linked,
     candidate,
     email,
-    emailVerified: said.emailVerified === true,
-    emailDisowned: isDisowned(said),
+    vouches,
     mayLink: provider.tenantId === null ? tools.linking : isTrue(route),
     mayCreate: mayJoin,
-    ownsDomain: isTrue(route),
+    isForeign: provider.tenantId !== null && !isTrue(route),
   }
   const decision = decide(arrival)
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
-  const account = await accountOf(tx, tools, decision, said, arrival.emailVerified, now)
+  const account = await accountOf(tx, tools, decision, said, vouchedEmail !== null, now)
 
-  const returning = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
-  if (returning === undefined) throw new Overtaken()
-  const verdict = admission(returning, mayJoin)
+  const found = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
+  if (found === undefined) throw new Overtaken()
+  const verdict = admission(found, mayJoin)
   if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
+  // The account is locked by now, so an identity that was dropped in the meantime is seen to be gone.
+  if (decision.tag === 'use' && (await useIdentity(tx, key, vouchedEmail, now)) !== account)
+    throw new Overtaken()
+  let returning = found
+  if (!found.emailVerified && found.addressProved) {
+    const { sub } = found
+    const how = 'provider'
+    const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
+    const at = { tenantId, sub, address: visitor.address }
+    await proveMailbox(tx, tools, { ...proof, ...at }, turn, now)
+    returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
+  }
   if (decision.tag !== 'use') {
     const id = random.uuid()
     const identity = { ...key, id, accountId: account, email: vouchedEmail, createdAt: now }
@@ -144,7 +167,8 @@ async function settleIn(
   const { tenantSettings } = flow
   const confined = provider.tenantId !== null && returning.hasOtherKeys
   const elsewhere = { provider: provider.id, level, authTime, confined }
-  const opened = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
+  const person = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
+  const opened = { ...person, leavesOtherTenants: true }
   const session = await openSession(tx, tools, opened, visitor, now)
 
   const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
@@ -203,9 +227,6 @@ async function accountOf(
   return id
 }
 
-const isDisowned = ({ emailVerified }: Said): boolean =>
-  emailVerified !== undefined && emailVerified !== true
-
 /**
  * The address that a provider says, and whether it vouches for it. What it does not vouch for is kept
  * nowhere: somebody wrote it there who may read another mailbox.
@@ -219,13 +240,15 @@ export async function addressOf(
 ): Promise<{
   readonly email: string | null
   readonly vouchedEmail: string | null
+  readonly vouches: Vouching
   /** The domain of the address, if it is proved and led to this very provider. */
   readonly route: DomainRoute | undefined
 }> {
   const email = readEmail(said.email) ?? null
   const route = await routeOf(tx, tools, provider, tenantId, email)
-  const isVouched = said.emailVerified === true || (isTrue(route) && !isDisowned(said))
-  return { email, vouchedEmail: isVouched ? email : null, route }
+  const ofDeployment = provider.tenantId === null
+  const vouches = vouchingOf(said.emailVerified, { ofDeployment, ownsDomain: isTrue(route) })
+  return { email, vouchedEmail: vouches === 'none' ? null : email, vouches, route }
 }
 
 /** The domain of the address, if it is proved and led to this very provider. */

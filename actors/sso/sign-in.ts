@@ -5,8 +5,11 @@
  * (RFC 9207, RFC 9700 section 4.4): an answer of one provider is never taken to another.
  */
 import type { Turn } from '../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
+import type { BrowserSessionRow } from '../../storage/browser-sessions.js'
 import { appendEvents } from '../../storage/outbox.js'
+import { lookedUp } from '../../storage/email-keys.js'
 import {
   findSignInFlow,
   findTenantFace,
@@ -21,6 +24,7 @@ import {
   type UpstreamSignInRow,
 } from '../../storage/upstream-sign-ins.js'
 import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../browser-sessions/flows.js'
+import { proveMailbox } from '../credentials/mailbox.js'
 import { eventData } from '../domain/events.js'
 import { faceOf, socialOf } from '../login/face.js'
 import { progressIn, readProgress } from '../login/flow.js'
@@ -30,6 +34,7 @@ import type { SsoTools } from './needs.js'
 import type { Ask, Errand, Said } from './client.js'
 import type {
   BackElsewhere,
+  ConfirmStart,
   Linked,
   SignInFirst,
   SsoCallback,
@@ -84,7 +89,7 @@ export function signInSteps(tools: SsoTools) {
   const { database, sealer, clock, random, tenants, browserSessions, providers, client } = tools
 
   return {
-    async start(message: StartSso, turn: Turn): Promise<ToUpstream | SsoFailed> {
+    async start(message: StartSso, turn: Turn): Promise<ToUpstream | ConfirmStart | SsoFailed> {
       const token = message.flow ?? (await begin(message, turn))
       if (token === null) return failed('unknown_tenant')
       const progress = await progressIn(tools, token, message.visitor.token, turn)
@@ -98,6 +103,19 @@ export function signInSteps(tools: SsoTools) {
       const isAgain = session !== undefined && !session.pending && progress.step === 'login'
       const fresh = flow.maxAgeSecs !== null || flow.since !== null || isAgain
       const hint = message.loginHint ?? flow.loginHint
+      // Any site can lead a browser here: the provider would then sign it in to an account that this site chose.
+      const other = session !== undefined && session.tenantId !== tenantId ? session : null
+      const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
+      if (!isAsked && (message.from !== 'page' || other !== null)) {
+        const { id, name } = provider
+        const leaves = other === null ? null : await leaving(other, turn)
+        const shown = { flow: token, provider: { id, name }, tenant, loginHint: hint, leaves }
+        return { tag: 'confirm', ...shown }
+      }
+      if (other !== null) {
+        const { tenantId: at, accountId, id: sessionId } = other
+        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, turn)
+      }
       return depart(
         {
           tenantId,
@@ -193,6 +211,13 @@ export function signInSteps(tools: SsoTools) {
       const location = pathOf(step, flowToken, place.flow!.returnTo)
       return { tag: 'signed_in', token, location, tenant }
     },
+  }
+
+  async function leaving({ id: sessionId, tenantId, email }: BrowserSessionRow, turn: Turn) {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    const { name: tenantName } = faceOf(tenantId, face.tenantName, face.tenantSettings)
+    return { sessionId, tenantName, email }
   }
 
   /** A flow of its own for a browser that comes from elsewhere, such as by `authorize_url`. */
@@ -329,9 +354,16 @@ export function signInSteps(tools: SsoTools) {
     const now = clock.now()
     return database.system(async (tx) => {
       await lockIdentity(tx, key)
+      if (!(await holdOpenSession(tx, read.session))) return 'session_gone'
       const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, said)
       const owner = await useIdentity(tx, key, email, now)
-      if (owner !== undefined) return owner === accountId ? null : 'identity_taken'
+      if (owner !== undefined && owner !== accountId) return 'identity_taken'
+      if (email !== null && sameMailbox(email, read.session.email)) {
+        const at = { tenantId, sub, address }
+        const proof = { accountId, how: 'provider', inOwnSession: true, ...at } as const
+        await proveMailbox(tx, tools, proof, turn, now)
+      }
+      if (owner !== undefined) return null
       const identity = { ...key, id: random.uuid(), accountId, email, createdAt: now }
       const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
       if (!isNew) return 'identity_taken'
@@ -378,6 +410,9 @@ export function sensitive(
 function isFresh({ authTime }: Said, since: Date): boolean {
   return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
 }
+
+const sameMailbox = (a: string, b: string) =>
+  lookedUp(a).toLowerCase() === lookedUp(b).toLowerCase()
 
 const beginAt = ({ tenant }: FlowUnknown) =>
   tenant === null ? null : `/auth/login?tenant_id=${tenant.id}`

@@ -3,7 +3,7 @@
  * anywhere. The row of a removed user stays; who comes back is the same subject.
  */
 import type { Turn } from '../../runtime/kernel/actor.js'
-import { findAccountByEmail, insertAccount } from '../../storage/accounts.js'
+import { findAccountByEmail, insertAccount, setAccountPassword } from '../../storage/accounts.js'
 import { appendAudit } from '../../storage/audit.js'
 import { endDelegations } from '../../storage/delegations.js'
 import { voidTickets } from '../../storage/mail-tickets.js'
@@ -24,9 +24,15 @@ import {
   type TenantUserRow,
   updateTenantUser,
 } from '../../storage/tenant-users.js'
+import { findTenant } from '../../storage/tenants.js'
+import { hasVerifiedDomain } from '../../storage/verified-domains.js'
+import { reclaimUnproved } from '../credentials/mailbox.js'
 import { actorOf, audited, type Caller, doneBy } from '../domain/audit.js'
 import { delegationRevoked, type EventType, eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
+import { isStrong } from '../domain/password-rules.js'
+import { isReservedDomain } from '../notify/reserved.js'
+import { domainOf } from '../sso/rules.js'
 import type { UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
 import type {
@@ -118,12 +124,14 @@ export function members(needs: UsersNeeds) {
   async function insert(
     tx: Transaction,
     { caller, email, displayName }: CreateUser,
-    passwordHash: string | null,
+    chosenHash: string | null,
     invitation: PreparedInvitation | null,
     turn: Turn,
   ) {
     const now = clock.now()
     const { tenantId } = caller.principal
+    const standing = chosenHash === null ? 'none' : await standingOver(tx, tenantId, email)
+    const passwordHash = standing === 'none' ? null : chosenHash
     let accountId: string | undefined = random.uuid()
     const fresh = await insertAccount(tx, {
       id: accountId,
@@ -135,10 +143,16 @@ export function members(needs: UsersNeeds) {
     })
     if (!fresh) accountId = await findAccountByEmail(tx, email)
     if (accountId === undefined) throw new Error('an account that is in the way is there')
-    // Whoever has an account keeps its password, and has to accept: nobody is signed in here on the
-    // word of whoever made the account elsewhere.
-    const status = fresh && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
+    if (known !== undefined && known.status !== 'removed') return EXISTS
+    // An account with an unproved address does not shut out the owner of the domain.
+    const isOurs =
+      fresh ||
+      (standing === 'owner' &&
+        passwordHash !== null &&
+        (await takeOver(tx, accountId, email, passwordHash, caller, turn, now)))
+    // A person with an account keeps its password, and has to accept the invitation.
+    const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const id = known?.id ?? random.uuid()
     if (known === undefined) {
       await insertTenantUser(tx, {
@@ -151,9 +165,11 @@ export function members(needs: UsersNeeds) {
         fixture: false,
         createdAt: now,
         displayName: displayName ?? null,
+        invitedAs: email,
       })
     } else {
-      const back = { tenantId, id, status, displayName: displayName ?? null } as const
+      const shown = { displayName: displayName ?? null, invitedAs: email }
+      const back = { tenantId, id, status, ...shown } as const
       if (!(await reviveTenantUser(tx, back, now))) return EXISTS
     }
     const user = await findTenantUser(tx, tenantId, id)
@@ -165,6 +181,38 @@ export function members(needs: UsersNeeds) {
       ...(status === 'invited' ? [event(caller, user, 'tenant_user.invited', fields, turn)] : []),
     ])
     return { tag: 'created' as const, user: recordOf(user), replayed: false }
+  }
+
+  /**
+   * What gives a tenant the right to set the password of a new account: `owner`, the address lies in a domain
+   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so no mailbox exists.
+   */
+  async function standingOver(
+    tx: Transaction,
+    tenantId: string,
+    email: string,
+  ): Promise<'owner' | 'sandbox' | 'none'> {
+    const domain = domainOf(email)
+    if (domain !== undefined && (await hasVerifiedDomain(tx, tenantId, domain))) return 'owner'
+    if (!isReservedDomain(email)) return 'none'
+    const tenant = await findTenant(tx, tenantId)
+    return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
+  }
+
+  async function takeOver(
+    tx: Transaction,
+    accountId: string,
+    email: string,
+    passwordHash: string,
+    caller: Caller,
+    turn: Turn,
+    now: Date,
+  ): Promise<boolean> {
+    const domain = domainOf(email)!
+    const taken = { accountId, domain, address: doneBy(caller).ip ?? '' }
+    if (!(await reclaimUnproved(tx, { random }, taken, turn, now))) return false
+    await setAccountPassword(tx, accountId, passwordHash, now)
+    return true
   }
 
   return {
@@ -191,9 +239,11 @@ export function members(needs: UsersNeeds) {
     async create(message: CreateUser, turn: Turn): Outcome<'create'> {
       let passwordHash: string | null = null
       if (message.password !== undefined) {
+        if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
         const hashed = await passwords.ask('choose', { password: message.password }, turn)
         if (hashed.tag === 'busy') return hashed
         if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
+        if (hashed.tag === 'common') return { tag: 'password_common' }
         if (hashed.tag === 'breached') return { tag: 'password_breached' }
         if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
         passwordHash = hashed.phc

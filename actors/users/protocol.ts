@@ -130,6 +130,7 @@ export type UserCreated = {
 export type UserExists = { readonly tag: 'user_exists' }
 /** Known from breaches; or breaches could not be asked. */
 export type PasswordRefused =
+  | { readonly tag: 'password_common' }
   | { readonly tag: 'password_breached' }
   | { readonly tag: 'password_unchecked' }
 export type PasswordUnacceptable = { readonly tag: 'password_unacceptable' }

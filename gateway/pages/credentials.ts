@@ -30,6 +30,7 @@ type Fault = { readonly key: MessageKey; readonly field: string | null }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   weak_password: { key: 'invite.weak', field: 'password' },
+  common_password: { key: 'password.common', field: 'password' },
   breached_password: { key: 'password.breached', field: 'password' },
 }
 
@@ -132,6 +133,11 @@ export function verificationPage(shown: VerificationShown, context: ReplyContext
 
 export function verifiedPage({ tenant }: VerificationShown, context: ReplyContext): PageAnswer {
   return notice('email.done.title', 'email.done', tenant, context, ACCOUNT)
+}
+
+/** The browser is not the one that asked, or is no longer signed in to the account. */
+export function verifyElsewherePage({ tenant }: OtherBrowser, context: ReplyContext): PageAnswer {
+  return notice('email.elsewhere.title', 'email.elsewhere', tenant, context, ACCOUNT)
 }
 
 export function verificationSentPage(

@@ -1,5 +1,5 @@
 /** The page behind an operator invite: whose it is, until when it holds, and the form to accept. */
-import type { InviteFault } from '../../actors/login/protocol.js'
+import type { InviteFault, InviteLetterShown, InviteSent } from '../../actors/login/protocol.js'
 import type { InviteValid } from '../../actors/workspaces/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
@@ -14,8 +14,8 @@ export function invitePage(invite: InviteValid, context: ReplyContext): PageAnsw
 const FAULTS: Readonly<Record<InviteFault['tag'], { key: MessageKey; field: string }>> = {
   invalid_email: { key: 'invite.email.invalid', field: 'email' },
   weak_password: { key: 'invite.weak', field: 'password' },
+  common_password: { key: 'password.common', field: 'password' },
   breached_password: { key: 'password.breached', field: 'password' },
-  email_taken: { key: 'invite.taken', field: 'email' },
 }
 
 /** The same page with what is to be corrected. */
@@ -29,6 +29,40 @@ export function inviteUnknownPage(_outcome: unknown, context: ReplyContext): Pag
 
 export function inviteGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
   return notice('invite.spent.title', 'invite.spent', context)
+}
+
+export function inviteSentPage(
+  { email, organizationName: organization }: InviteSent,
+  { browser }: ReplyContext,
+): PageAnswer {
+  const { languages: acceptLanguage } = browser
+  const frame = { titleKey: 'mail.title', branding: null, acceptLanguage } as const
+  return { html: renderPage('invite-sent', frame, { email, organization }) }
+}
+
+const LETTER_FAULTS: Readonly<Record<string, { key: MessageKey; field: string }>> = FAULTS
+
+/** The page of the letter: with a password where there is none yet. */
+export function inviteLetterPage(
+  shown: InviteLetterShown & { readonly tag: string },
+  { browser, path }: ReplyContext,
+): PageAnswer {
+  const { languages: acceptLanguage, csrfToken: csrf } = browser
+  const { time } = chooseLanguage(null, acceptLanguage)
+  const { organizationName: organization, email, expiresAt, isKnown, needsPassword } = shown
+  const error = LETTER_FAULTS[shown.tag]
+  const frame = { titleKey: 'invite.title', branding: null, acceptLanguage, error } as const
+  const html = renderPage('invite-letter', frame, {
+    organization,
+    until: time(expiresAt),
+    email,
+    isKnown,
+    needsPassword,
+    csrf,
+    action: path,
+    invalid: error?.field ?? null,
+  })
+  return { html }
 }
 
 function formPage(

@@ -1,5 +1,11 @@
 /** The pages on the way to another provider and back, and what to say when it came to nothing. */
-import type { Linked, SsoFailed, SsoSignedIn, ToUpstream } from '../../actors/sso/protocol.js'
+import type {
+  ConfirmStart,
+  Linked,
+  SsoFailed,
+  SsoSignedIn,
+  ToUpstream,
+} from '../../actors/sso/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
@@ -17,6 +23,15 @@ export function awayPage({ url, name, tenant }: ToUpstream, { browser }: ReplyCo
     onward: url,
   } as const
   return { html: renderPage('onward', frame, { lead: 'sso.away', name }) }
+}
+
+/** Asks before the provider: another site may have led the browser here. */
+export function confirmStartPage(shown: ConfirmStart, { browser }: ReplyContext): PageAnswer {
+  const { tenant, flow, provider, loginHint, leaves } = shown
+  const { languages: acceptLanguage, csrfToken: csrf } = browser
+  const frame = { titleKey: 'sso.confirm.title', branding: tenant, acceptLanguage } as const
+  const content = { csrf, flow, provider, loginHint, leaves }
+  return { html: renderPage('sso-confirm', frame, content) }
 }
 
 /** Back, and signed in or linked. A page for the same reason: the provider's forms know not of ours. */

@@ -19,6 +19,7 @@ import {
   verificationPage,
   verificationSentPage,
   verifiedPage,
+  verifyElsewherePage,
 } from '../pages/credentials.js'
 import { busyPage, unknownFlowPage, unknownTenantPage } from '../pages/login.js'
 import { NO_CONTEXT } from '../replies.js'
@@ -109,6 +110,7 @@ const forgotten = [
     replies: {
       done: page(200, passwordDonePage),
       weak_password: page(200, resetPage),
+      common_password: page(200, resetPage),
       breached_password: page(200, resetPage),
       gone,
       busy,
@@ -145,6 +147,7 @@ const invited = [
       accepted: seeOther(({ location, token }) => ({ location, session: token })),
       sign_in: seeOther(({ location }) => ({ location })),
       weak_password: page(200, invitationPage),
+      common_password: page(200, invitationPage),
       breached_password: page(200, invitationPage),
       gone,
       busy,
@@ -192,6 +195,7 @@ const ownAccount = [
       changed: seeOther(({ token }) => ({ location: '/auth/account', session: token })),
       wrong: page(200, changePage),
       weak_password: page(200, changePage),
+      common_password: page(200, changePage),
       breached_password: page(200, changePage),
       locked: page(429, changePage),
       busy,
@@ -208,6 +212,8 @@ const ownAccount = [
       session: request.session,
       languages: request.browser.languages,
       visitor: visitorOf(request),
+      browserId: request.browser.id,
+      host: request.host,
     }),
     replies: {
       requested: page(200, verificationSentPage),
@@ -232,11 +238,19 @@ const ownAccount = [
     method: 'POST',
     path: '/auth/email/{token}',
     operationId: 'verifyEmail',
-    summary: 'Confirm an address',
+    summary: 'Confirm an address, in the browser that asked for the letter',
     params,
     body: pageForm({}),
-    message: (request) => ({ token: request.params.token }),
-    replies: { done: page(200, verifiedPage), gone },
+    message: (request) => ({
+      token: request.params.token,
+      browserId: request.browser.id,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      done: page(200, verifiedPage),
+      other_browser: page(403, verifyElsewherePage),
+      gone,
+    },
   }),
 ]
 

@@ -2,14 +2,18 @@
 import { z } from 'zod'
 import { login } from '../../actors/login/protocol.js'
 import { workspaces } from '../../actors/workspaces/protocol.js'
+import { lockedPage } from '../pages/credentials.js'
 import { busyPage } from '../pages/login.js'
 import {
   inviteFaultPage,
   inviteGonePage,
+  inviteLetterPage,
   invitePage,
+  inviteSentPage,
   inviteUnknownPage,
 } from '../pages/operator-invite.js'
 import { page, pageForm, type Route, route, seeOther } from '../route.js'
+import { visitorOf } from './visitor.js'
 
 const shared = {
   path: '/auth/invites/{token}',
@@ -38,7 +42,10 @@ const accept = route(login, 'acceptInvite', {
   ...shared,
   method: 'POST',
   operationId: 'acceptOperatorInvite',
-  summary: 'Accept an operator invite: create the account and sign in',
+  summary: 'Accept an operator invite with an address, which gets a letter',
+  description:
+    'The answer is the same whether or not the address has an account. An invite takes five addresses at most. ' +
+    'Under a reserved name such as .test a new account is made at once, and signed in.',
   body: pageForm({
     name: z.string().max(120).default(''),
     email: z.string().max(320).default(''),
@@ -49,6 +56,8 @@ const accept = route(login, 'acceptInvite', {
     displayName: body.name,
     email: body.email,
     password: body.password,
+    browserId: browser.id,
+    languages: browser.languages,
     visitor: {
       token: browser.sessionToken,
       address: clientAddress,
@@ -56,15 +65,55 @@ const accept = route(login, 'acceptInvite', {
     },
   }),
   replies: {
+    sent: page(200, inviteSentPage),
+    locked: page(429, lockedPage),
     accepted: seeOther(({ location, token }) => ({ location, session: token })),
     invalid_email: fault,
     weak_password: fault,
+    common_password: fault,
     breached_password: fault,
-    email_taken: fault,
     unknown_invite: unknown,
     spent,
     busy: page(503, busyPage),
   },
 })
 
-export const inviteRoutes: readonly Route[] = [show, accept]
+const letter = {
+  ...shared,
+  path: '/auth/invites/letters/{token}',
+} as const
+const letterPage = page(200, inviteLetterPage)
+
+const showLetter = route(login, 'readInviteLetter', {
+  ...letter,
+  method: 'GET',
+  operationId: 'readOperatorInviteLetter',
+  summary: 'Page of the letter of an operator invite; opening it uses nothing up',
+  message: ({ params, browser }) => ({ token: params.token, browserId: browser.id }),
+  replies: { page: letterPage, spent },
+})
+
+const acceptLetter = route(login, 'acceptInviteLetter', {
+  ...letter,
+  method: 'POST',
+  operationId: 'acceptOperatorInviteLetter',
+  summary: 'Accept an operator invite; the letter proves the address',
+  body: pageForm({ password: z.string().max(1024).default('') }),
+  message: (request) => ({
+    token: request.params.token,
+    password: request.body.password,
+    browserId: request.browser.id,
+    visitor: visitorOf(request),
+  }),
+  replies: {
+    accepted: seeOther(({ location, token }) => ({ location, session: token })),
+    sign_in: seeOther(({ location }) => ({ location })),
+    weak_password: letterPage,
+    common_password: letterPage,
+    breached_password: letterPage,
+    spent,
+    busy: page(503, busyPage),
+  },
+})
+
+export const inviteRoutes: readonly Route[] = [show, accept, showLetter, acceptLetter]

@@ -208,8 +208,13 @@ const rename = route(passkeys, 'rename', {
   summary: 'Rename a passkey',
   params: Id,
   body: pageForm({ name: Name }),
-  message: ({ session, params, body }) => ({ session, passkeyId: params.id, name: body.name }),
-  replies: { renamed: back, unknown_passkey: gone },
+  message: ({ session, browser, params, body }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    passkeyId: params.id,
+    name: body.name,
+  }),
+  replies: { renamed: back, unknown_passkey: gone, sign_in: onward },
 })
 
 const remove = route(passkeys, 'remove', {

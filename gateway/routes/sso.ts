@@ -1,9 +1,10 @@
 /** Sign-in through other providers: pages, and check-sso. decisions.md 7.3 and 20. */
 import { z } from 'zod'
+import { isEmail } from '../../actors/domain/email.js'
 import { type SsoFailed, type SsoFault, sso } from '../../actors/sso/protocol.js'
 import { idText } from '../ids.js'
 import { accountPartGonePage } from '../pages/account.js'
-import { awayPage, backPage, lastWayInPage, ssoFailedPage } from '../pages/sso.js'
+import { awayPage, backPage, confirmStartPage, lastWayInPage, ssoFailedPage } from '../pages/sso.js'
 import {
   choice,
   json,
@@ -41,22 +42,29 @@ const failed = choice<SsoFailed, SsoFault>(({ fault }) => fault, {
 })
 const signIn = seeOther(({ location }: { location: string }) => ({ location }))
 
+const StartFields = {
+  flow: z.string().max(64).optional(),
+  provider: z.string().max(64).default(''),
+  login_hint: z
+    .string()
+    .max(320)
+    .regex(/^\P{Cc}*$/u)
+    .optional(),
+}
+
 const start = route(sso, 'start', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/start',
   operationId: 'startSso',
   summary: 'Go to another provider to sign in',
+  description:
+    'Leads to the provider at once only from the sign-in page of the tenant. Where another site led here, or the ' +
+    'browser has a session of another tenant, a page asks the person first.',
   query: z.object({
-    flow: z.string().max(64).optional(),
-    provider: z.string().max(64).default(''),
+    ...StartFields,
     tenant_id: z.string().max(64).optional(),
     tenant_slug: z.string().max(64).optional(),
-    login_hint: z
-      .string()
-      .max(320)
-      .regex(/^\P{Cc}*$/u)
-      .optional(),
     return_to: z.string().max(2048).optional(),
   }),
   message: ({ query, browser, clientAddress: address, host }) => ({
@@ -65,10 +73,42 @@ const start = route(sso, 'start', {
     tenant: { tenantId: query.tenant_id, tenantSlug: query.tenant_slug, host },
     loginHint: query.login_hint ?? null,
     returnTo: query.return_to ?? null,
+    from:
+      browser.fromOwnPage && query.flow !== undefined ? ('page' as const) : ('elsewhere' as const),
+    leaves: null,
     browserId: browser.id,
     visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
   }),
-  replies: { to_upstream: seeOther(({ url }) => ({ location: url })), failed },
+  replies: {
+    to_upstream: seeOther(({ url }) => ({ location: url })),
+    confirm: page(200, confirmStartPage),
+    failed,
+  },
+})
+
+const confirm = route(sso, 'start', {
+  ...browserPage,
+  method: 'POST',
+  path: '/auth/sso/start',
+  operationId: 'confirmSsoStart',
+  summary: 'Go to another provider after the page that asks; a session of another tenant ends',
+  body: pageForm({ ...StartFields, leaves: z.string().max(64).default('') }),
+  message: ({ body, browser, clientAddress: address, host }) => ({
+    flow: body.flow ?? null,
+    provider: body.provider,
+    tenant: { host },
+    loginHint: body.login_hint ?? null,
+    returnTo: null,
+    from: 'form' as const,
+    leaves: body.leaves === '' ? null : body.leaves,
+    browserId: browser.id,
+    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+  }),
+  replies: {
+    to_upstream: page(200, awayPage),
+    confirm: page(200, confirmStartPage),
+    failed,
+  },
 })
 
 const Callback = z.object({
@@ -143,7 +183,10 @@ const unlink = route(sso, 'unlink', {
 
 const CheckSso = z
   .object({
-    email: z.string().min(3).max(320),
+    email: z
+      .string()
+      .max(320)
+      .refine((text) => isEmail(text), 'is not an email address'),
     tenant_id: idText().optional(),
     tenant_slug: z.string().max(64).optional(),
   })
@@ -192,4 +235,4 @@ const check = route(sso, 'check', {
   },
 })
 
-export const ssoRoutes: readonly Route[] = [start, callback, link, unlink, check]
+export const ssoRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]

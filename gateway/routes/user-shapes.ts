@@ -52,7 +52,12 @@ export const CreateTenantUser = z
   .object({
     email: Email,
     display_name: DisplayName.optional(),
-    password: z.string().min(8).max(1024).optional(),
+    password: z
+      .string()
+      .min(12)
+      .max(1024)
+      .optional()
+      .meta({ description: '12 to 256 characters, not among the most common passwords' }),
   })
   .meta({ id: 'CreateTenantUser' })
 

@@ -164,8 +164,9 @@ export const userRoutes: readonly Route[] = [
     operationId: 'createTenantUser',
     summary: 'Invite a user, or provision one with a password',
     description:
-      'With a password the user is pre-provisioned and may sign in at once. Somebody who has an ' +
-      'account already keeps its password and is invited, whatever was sent.',
+      'With a password the user is pre-provisioned and may sign in at once where the address lies in a domain ' +
+      'that the tenant verified, or, in a sandbox, under a reserved name such as .test. Otherwise the user is ' +
+      'invited and the password is not kept, whether or not the address has an account.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -187,8 +188,12 @@ export const userRoutes: readonly Route[] = [
       ),
       user_exists: problem(409, 'conflict', { detail: 'The tenant has a user of this address.' }),
       password_unacceptable: problem(400, 'bad-request', {
-        detail: 'The password is not well-formed Unicode or longer than 1024 bytes.',
+        detail: 'The password needs 12 to 256 characters and must not be the address.',
         errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
+      }),
+      password_common: problem(400, 'bad-request', {
+        detail: 'The password is among the most common ones.',
+        errors: [{ pointer: '#/password', detail: 'is too common' }],
       }),
       password_breached: problem(400, 'bad-request', {
         detail: 'The password is known from breaches.',

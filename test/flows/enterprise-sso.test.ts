@@ -234,7 +234,11 @@ test.serial('check-sso tells where the addresses of a proved domain are led', as
   t.deepEqual((await ask(person.email)).body['organization_id'], setting.organizationId)
   t.deepEqual((await ask('ada@elsewhere.example')).body, { sso: false })
   t.deepEqual((await ask(`ada@sub.${name}`)).body, { sso: false })
-  t.deepEqual((await ask('no address at all')).body, { sso: false })
+  for (const malformed of ['no address at all', 'ada@', '@b', '', 'a b@c.de']) {
+    const refused = await ask(malformed)
+    t.is(refused.status, 400, malformed)
+    t.is(refused.body['error'], 'bad_request')
+  }
   t.is((await ask(person.email, { tenant_slug: 'no-such-tenant' })).status, 404)
   const both = { tenant_id: setting.tenantId, tenant_slug: setting.tenantSlug }
   t.is((await ask(person.email, both)).status, 400)
@@ -246,10 +250,14 @@ test.serial('check-sso tells where the addresses of a proved domain are led', as
   const browser = openBrowser(running)
   const url = new URL(String(routed.body['authorize_url']))
   url.searchParams.set('login_hint', person.email)
-  const away = await browser.get(ownPathOf(url.href))
-  t.is(new URL(away.location!).origin, house.home.issuer)
-  t.is(new URL(away.location!).searchParams.get('login_hint'), person.email)
-  const back = await throughHome(house, browser, away.location!, person)
+  // The page of another site leads there: the person is asked.
+  const question = await browser.get(ownPathOf(url.href))
+  t.is(question.status, 200)
+  const away = await browser.submit(question, {}, '/auth/sso/start')
+  const onward = new URL(dataIn(away.html, 'onward')[0]!)
+  t.is(onward.origin, house.home.issuer)
+  t.is(onward.searchParams.get('login_hint'), person.email)
+  const back = await throughHome(house, browser, onward.href, person)
   const account = await onwardFrom(browser, back)
   t.true(account.html.includes(person.email))
 

@@ -6,6 +6,7 @@ import { sql } from '../support/identity.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { enrol, signIn } from '../support/person.js'
 import { testService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 
 const USERS = '/api/v1/tenant-users'
 const OLD = 'the old password of ada'
@@ -23,7 +24,9 @@ async function harbour(t: ExecutionContext) {
     await running.end()
     await mail.close()
   })
-  const { token, body } = await api.workspace()
+  const workspace = await api.workspace()
+  const { token, body } = workspace
+  await ownDomain(api, workspace, ADA)
   const tenantSlug = String(body['tenant_slug'])
   return {
     mail,

@@ -5,6 +5,7 @@ import { openBrowser } from '../support/browser.js'
 import { sql } from '../support/identity.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { testService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 
 const USERS = '/api/v1/tenant-users'
 const ADA = 'ada@harbour.works'
@@ -30,6 +31,7 @@ async function inviting(t: ExecutionContext) {
 test('who is invited is a stranger until they accept; then they have a name', async (t) => {
   const { mail, running, api, browser } = await inviting(t)
   const home = await api.workspace()
+  await ownDomain(api, home, ADA)
   const json = { email: ADA, password: 'the password of ada', display_name: 'Ada Lovelace' }
   t.is((await api.call('POST', USERS, { token: home.token, json })).status, 201)
   await sql(running.db.database, 'update accounts set email_verified = true where email = $1', [

@@ -9,6 +9,7 @@ import { hostileProvider } from '../support/hostile-provider.js'
 import { sql } from '../support/identity.js'
 import { openMailServer } from '../support/mail.js'
 import { testService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 import { departed, reachable } from '../support/upstream.js'
 
 const VICTIM = 'ivi@kiosk.works'
@@ -34,7 +35,9 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-const { token, body } = await api.workspace()
+const workspace = await api.workspace()
+const { token, body } = workspace
+await ownDomain(api, workspace, VICTIM)
 const tenantSlug = String(body['tenant_slug'])
 const json = { email: VICTIM, password: PASSWORD }
 const made = await api.call('POST', '/api/v1/tenant-users', { token, json })

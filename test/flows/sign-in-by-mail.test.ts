@@ -5,6 +5,7 @@ import { openBrowser, type Page, type TestBrowser } from '../support/browser.js'
 import { sql } from '../support/identity.js'
 import { codeIn, type MailServer, openMailServer, pathIn } from '../support/mail.js'
 import { testService, type TestService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 
 const PASSWORD = 'a password of the harbour master'
 
@@ -27,7 +28,9 @@ async function harbour(t: ExecutionContext, environment: Record<string, string>)
     await running.end()
     await mail.close()
   })
-  const { token, body, tenantId } = await api.workspace()
+  const workspace = await api.workspace()
+  const { token, body, tenantId } = workspace
+  await ownDomain(api, workspace, 'ada@harbour.works')
   return {
     running,
     mail,

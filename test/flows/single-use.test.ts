@@ -14,6 +14,7 @@ import { bootstrapped, type Workspace } from '../support/person.js'
 import { proofFor } from '../support/proof.js'
 import { journey, type RelyingParty, relyingParty, signedIn } from '../support/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 
 const RACERS = 200
 const SCOPES = ['openid', 'profile', 'email', 'applications:read']
@@ -279,8 +280,10 @@ for (const [artefact, used] of [
     t.timeout(120_000)
     const api = apiOf(running)
     t.teardown(() => api.close())
-    const { token, body } = await api.workspace()
+    const workspace = await api.workspace()
+    const { token, body } = workspace
     const email = `ada-${used}@harbour.works`
+    await ownDomain(api, workspace, email)
     const json = { email, password: 'a password of the harbour master' }
     t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
     const browser = openBrowser(running)
@@ -341,8 +344,10 @@ for (const [n, [artefact, start, won, fields, ask]] of TICKETS.entries()) {
       await api.close()
       for (const browser of browsers) await browser.close()
     })
-    const { token, body } = await api.workspace()
+    const workspace = await api.workspace()
+    const { token, body } = workspace
     const email = `grace-${n}@harbour.works`
+    await ownDomain(api, workspace, email)
     const invited = start === '/auth/invitations/'
     const json = { email, ...(invited ? {} : { password: 'a password of the harbour master' }) }
     const made = await api.call('POST', '/api/v1/tenant-users', { token, json })

@@ -5,7 +5,8 @@ import { openBrowser, type TestBrowser } from '../support/browser.js'
 import { hostileProvider } from '../support/hostile-provider.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { testService } from '../support/service.js'
-import { linkTo, reachable } from '../support/upstream.js'
+import { ownDomain } from '../support/squatting.js'
+import { FROM_OUR_PAGE, linkTo, reachable } from '../support/upstream.js'
 
 const ADA = 'ada@harbour.works'
 const [provider, mail] = [await hostileProvider(), await openMailServer()]
@@ -32,7 +33,9 @@ test.after.always(async () => {
 })
 
 async function tenant() {
-  const { token, body } = await api.workspace()
+  const workspace = await api.workspace()
+  const { token, body } = workspace
+  await ownDomain(api, workspace, ADA)
   const url = new URL(running.issuer)
   url.hostname = `${String(body['tenant_slug'])}.localhost`
   return { token, origin: url.origin, at: { host: url.host } }
@@ -69,7 +72,9 @@ test.serial(
     t.is((await api.call('PATCH', '/api/v1/tenant/settings', { token, json })).status, 200)
     const own = browser(t)
     const page = await own.get('/auth/login', at)
-    const away = new URL((await own.get(linkTo(page, 'oidc'), at)).location!)
+    const away = new URL(
+      (await own.get(linkTo(page, 'oidc'), { ...at, ...FROM_OUR_PAGE })).location!,
+    )
     t.is(away.searchParams.get('redirect_uri'), `${running.issuer}/auth/sso/callback/oidc`)
     provider.nonce = away.searchParams.get('nonce')!
     const state = away.searchParams.get('state')!
@@ -87,7 +92,9 @@ test.serial(
     const elsewhere = browser(t)
     const forged = await elsewhere.get('/auth/login', at)
     const start = linkTo(forged, 'oidc')
-    const sent = new URL((await elsewhere.get(start, { host: 'evil.example' })).location!)
+    const sent = new URL(
+      (await elsewhere.get(start, { host: 'evil.example', ...FROM_OUR_PAGE })).location!,
+    )
     const planted = new URLSearchParams({ code: 'abc', state: sent.searchParams.get('state')! })
     const answer = await browser(t).get(`/auth/sso/callback/oidc?${planted.toString()}`)
     t.is(answer.status, 400, 'a host that is none of the tenant is never led to')

@@ -6,7 +6,7 @@ import { type HostileProvider, hostileProvider, type Mood } from '../support/hos
 import { sql } from '../support/identity.js'
 import { bootstrapped } from '../support/person.js'
 import { testService } from '../support/service.js'
-import { departed, reachable } from '../support/upstream.js'
+import { departed, FROM_OUR_PAGE, reachable } from '../support/upstream.js'
 
 const [evil, good] = [await hostileProvider(), await hostileProvider()]
 const way = await reachable([good.pem])
@@ -215,7 +215,14 @@ test.serial('a password put to an address beforehand opens nothing afterwards', 
        now())`,
     [],
   )
-  t.is((await back(await sent(good))).status, 403)
+  t.is((await back(await sent(good))).status, 200)
+  const [row] = await sql(
+    db,
+    `select email_verified as proved, password_hash as hash from accounts
+     where email = 'mallory@evil.example'`,
+    [],
+  )
+  t.deepEqual(row, { proved: true, hash: null })
 })
 
 test.serial('many returns of one new person at once make one account', async (t) => {
@@ -365,7 +372,7 @@ test.serial('a fresh sign-in has to be confirmed by the provider', async (t) => 
     await sql(db, 'update sign_in_flows set max_age_secs = 60 where tenant_id = $1', [
       workspace.tenantId,
     ])
-    const away = await visitor.get(`/auth/sso/start?flow=${flow}&provider=oidc`)
+    const away = await visitor.get(`/auth/sso/start?flow=${flow}&provider=oidc`, FROM_OUR_PAGE)
     const url = new URL(away.location!)
     t.is(url.searchParams.get('prompt'), 'login')
     t.is(url.searchParams.get('max_age'), '0')

@@ -7,6 +7,7 @@ import { sql } from '../support/identity.js'
 import { openMailServer, pathIn } from '../support/mail.js'
 import { signIn } from '../support/person.js'
 import { testService } from '../support/service.js'
+import { ownDomain } from '../support/squatting.js'
 import { departed, reachable } from '../support/upstream.js'
 
 const USERS = '/api/v1/tenant-users'
@@ -79,6 +80,7 @@ async function arrive(t: ExecutionContext, at: Tenant, claims: Json) {
 /** Makes an account for an address in a tenant of its own, and links it to somebody at the provider. */
 async function squat(t: ExecutionContext, email: string, claims: Json) {
   const own = await tenant()
+  await ownDomain(api, own, email)
   const json = { email, password: OLD }
   t.is((await api.call('POST', USERS, { token: own.token, json })).status, 201)
   const opened = browser(t)

@@ -193,9 +193,12 @@ test('a user is invited, or provisioned with a password, and has the record of t
   t.is((await api.post(USERS, token, { email: email.toLowerCase() })).status, 409)
 
   const other = `bob.${tenantId}@example.com`
-  const provisioned = await api.post(USERS, token, { email: other, password: 'correct horse' })
+  const provisioned = await api.post(USERS, token, {
+    email: other,
+    password: 'correct horse battery',
+  })
   t.is(provisioned.body['status'], 'pre_provisioned')
-  t.true(await verify(await hashOf(other), 'correct horse'))
+  t.true(await verify(await hashOf(other), 'correct horse battery'))
   t.deepEqual(await eventsAbout(provisioned.body['id']), ['admin.user.created'])
   for (const bad of [{}, { email: 'x' }, { email: other, password: 'short' }, { email: 1 }]) {
     t.is((await api.post(USERS, token, bad)).status, 400)

@@ -122,6 +122,9 @@ export async function throughHome(
   }
 }
 
+/** What browsers say of a link that a page of the same host led along. */
+export const FROM_OUR_PAGE = { 'sec-fetch-site': 'same-origin' }
+
 /** The sign-in page of a tenant, and out to a provider; the answer is the redirect. */
 export async function departed(
   browser: TestBrowser,
@@ -131,7 +134,7 @@ export async function departed(
 ): Promise<Page> {
   const query = new URLSearchParams({ tenant_slug: tenantSlug, return_to: returnTo })
   const page = await browser.get(`/auth/login?${query.toString()}`)
-  return browser.get(linkTo(page, provider))
+  return browser.get(linkTo(page, provider), FROM_OUR_PAGE)
 }
 
 /** On from the page that ends the way through a provider. */

@@ -4,6 +4,9 @@ import type { account as english } from './en-account.js'
 export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.password': 'Passwort und Adresse',
   'account.password.none': 'Sie haben kein Passwort: Sie melden sich anders an.',
+  'account.confined':
+    'Sie haben sich mit einem Anbieter von {tenant} angemeldet. Passwort, Passkeys und zweite Faktoren Ihres Kontos werden hier nicht gezeigt. Melden Sie sich mit einem davon an, um sie zu sehen.',
+  'account.confined.leave': 'Mit eigenem Schlüssel anmelden',
   'account.password.choose':
     'Sie haben kein Passwort: Sie melden sich anders an. Um eines zu wählen, melden Sie sich ab und geben Sie dort an, es vergessen zu haben.',
   'account.password.change': 'Passwort ändern',

@@ -94,6 +94,7 @@ export const de: Catalogue = {
   'password.done.title': 'Passwort gespeichert',
   'password.done':
     'Ihr neues Passwort gilt ab jetzt. Sie wurden überall abgemeldet; melden Sie sich damit an.',
+  'password.common': 'Dieses Passwort ist eines der häufigsten. Wählen Sie ein anderes.',
   'password.breached': 'Dieses Passwort ist aus Datendiebstählen bekannt. Wählen Sie ein anderes.',
   'password.change.title': 'Passwort ändern',
   'password.change.lead': 'Überall sonst werden Sie abgemeldet.',
@@ -109,12 +110,22 @@ export const de: Catalogue = {
   'email.submit': 'Adresse bestätigen',
   'email.done.title': 'Adresse bestätigt',
   'email.done': 'Danke. Ihre E-Mail-Adresse ist bestätigt.',
-  'email.sent': 'Eine E-Mail mit einem Link ist unterwegs zu Ihrer Adresse.',
+  'email.sent':
+    'Eine E-Mail mit einem Link ist unterwegs zu Ihrer Adresse. Öffnen Sie ihn in diesem Browser, solange Sie angemeldet sind.',
+  'email.elsewhere.title': 'Melden Sie sich zuerst an',
+  'email.elsewhere':
+    'Öffnen Sie diesen Link in dem Browser, in dem Sie ihn angefordert haben, solange Sie dort angemeldet sind. Haben Sie ihn nicht angefordert, dann ignorieren Sie die E-Mail: Es wurde nichts geändert.',
   'login.upstreams': 'Ein anderer Weg',
   'login.upstream': 'Weiter mit {name}',
 
   'sso.away.title': 'Einen Augenblick',
   'sso.away': 'Zur Anmeldung geht es weiter zu {name}.',
+  'sso.confirm.title': 'Bei einem anderen Anbieter anmelden?',
+  'sso.confirm': 'Weiter zu {provider}, um sich bei {tenant} anzumelden?',
+  'sso.confirm.leaves':
+    'Sie sind bei {tenant} als {email} angemeldet. Wenn Sie fortfahren, werden Sie dort abgemeldet.',
+  'sso.confirm.hint': 'Wollten Sie sich nicht anmelden, dann schließen Sie diese Seite.',
+  'sso.confirm.submit': 'Weiter zu {provider}',
   'sso.back.title': 'Einen Augenblick',
   'sso.back': 'Das hat geklappt. Es geht zurück dorthin, wo Sie herkamen.',
   'sso.unknown_state':
@@ -169,7 +180,9 @@ export const de: Catalogue = {
   'invite.password.hint': 'Mindestens 12 Zeichen. Ein Satz merkt sich leichter als ein Rätsel.',
   'invite.submit': 'Konto anlegen',
   'invite.weak': 'Das Passwort braucht 12 bis 256 Zeichen und darf nicht Ihre E-Mail-Adresse sein.',
-  'invite.taken': 'Zu dieser E-Mail-Adresse gibt es schon ein Konto. Nehmen Sie eine andere.',
+  'invite.sent':
+    'Eine E-Mail ist unterwegs an {email}. Öffnen Sie den Link darin in diesem Browser, um die Einladung zu {organization} anzunehmen.',
+  'invite.letter.lead': 'Sie sind eingeladen, {organization} als {email} zu betreiben.',
   'invite.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'invite.unknown.title': 'Keine solche Einladung',
   'invite.unknown':

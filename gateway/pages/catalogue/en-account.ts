@@ -2,6 +2,9 @@
 export const account = {
   'account.password': 'Password and address',
   'account.password.none': 'You have no password: you sign in another way.',
+  'account.confined':
+    'You signed in by a provider of {tenant}. The password, passkeys and second factors of your account are not shown here. Sign in with one of them to see them.',
+  'account.confined.leave': 'Sign in with your own keys',
   'account.password.choose':
     'You have no password: you sign in another way. To choose one, sign out and say there that you forgot it.',
   'account.password.change': 'Change your password',

@@ -88,6 +88,7 @@ export const en = {
   'password.done.title': 'Password saved',
   'password.done':
     'Your new password holds from now on. You were signed out everywhere; sign in with it.',
+  'password.common': 'This password is one of the most common ones. Choose another one.',
   'password.breached': 'This password is known from data breaches. Choose another one.',
   'password.change.title': 'Change your password',
   'password.change.lead': 'Everywhere else you will be signed out.',
@@ -103,12 +104,22 @@ export const en = {
   'email.submit': 'Confirm the address',
   'email.done.title': 'Address confirmed',
   'email.done': 'Thank you. Your email address is confirmed.',
-  'email.sent': 'An email with a link is on its way to your address.',
+  'email.sent':
+    'An email with a link is on its way to your address. Open it in this browser, while you are signed in.',
+  'email.elsewhere.title': 'Sign in first',
+  'email.elsewhere':
+    'Open this link in the browser where you asked for it, while you are signed in there. If you did not ask for it, ignore the email: nothing was changed.',
   'login.upstreams': 'Another way to sign in',
   'login.upstream': 'Continue with {name}',
 
   'sso.away.title': 'One moment',
   'sso.away': 'You are taken to {name} to sign in there.',
+  'sso.confirm.title': 'Sign in with another provider?',
+  'sso.confirm': 'Continue to {provider} to sign in to {tenant}?',
+  'sso.confirm.leaves':
+    'You are signed in to {tenant} as {email}. If you continue, you are signed out there.',
+  'sso.confirm.hint': 'If you did not want to sign in, close this page.',
+  'sso.confirm.submit': 'Continue to {provider}',
   'sso.back.title': 'One moment',
   'sso.back': 'That worked. You are taken back to where you came from.',
   'sso.unknown_state':
@@ -159,7 +170,9 @@ export const en = {
   'invite.password.hint': 'At least 12 characters. A sentence is easier to remember than a riddle.',
   'invite.submit': 'Create account',
   'invite.weak': 'The password needs 12 to 256 characters and must not be your email address.',
-  'invite.taken': 'This email address has an account already. Use another one.',
+  'invite.sent':
+    'An email is on its way to {email}. Open the link in it in this browser to accept the invite to {organization}.',
+  'invite.letter.lead': 'You are invited to operate {organization} as {email}.',
   'invite.email.invalid': 'This is not an email address.',
   'invite.unknown.title': 'No such invite',
   'invite.unknown': 'There is no invite at this address. Check that it is complete.',

@@ -9,6 +9,7 @@ import {
   evidenceOf,
   readDomain,
   readEmail,
+  vouchingOf,
 } from '../../../actors/sso/rules.js'
 import { authTimeOf } from '../../../actors/sso/settle.js'
 
@@ -16,18 +17,16 @@ const candidate: fc.Arbitrary<Candidate> = fc.record({
   id: fc.constant('candidate'),
   active: fc.boolean(),
   emailVerified: fc.boolean(),
-  hasCredentials: fc.boolean(),
   knownToProvider: fc.boolean(),
 })
 const arrival: fc.Arbitrary<Arrival> = fc.record({
   linked: fc.option(fc.constant('linked'), { nil: undefined }),
   candidate: fc.option(candidate, { nil: undefined }),
   email: fc.option(fc.constant('ada@example.org'), { nil: null }),
-  emailVerified: fc.boolean(),
-  emailDisowned: fc.boolean(),
+  vouches: fc.constantFrom('none', 'silent', 'verified'),
   mayLink: fc.boolean(),
   mayCreate: fc.boolean(),
-  ownsDomain: fc.boolean(),
+  isForeign: fc.boolean(),
 })
 
 test('an identity that is linked is its account, whatever address comes with it', (t) => {
@@ -39,7 +38,7 @@ test('an identity that is linked is its account, whatever address comes with it'
   )
 })
 
-test('an address leads to an account only if vouched for, allowed, and nobody else has a key', (t) => {
+test('an address leads to an account only if the provider is believed about it and may link', (t) => {
   let links = 0
   fc.assert(
     fc.property(arrival, (one) => {
@@ -50,13 +49,54 @@ test('an address leads to an account only if vouched for, allowed, and nobody el
       t.is(decision.accountId, found.id)
       t.is(one.linked, undefined)
       t.not(one.email, null)
-      t.true(one.emailVerified && one.mayLink && !found.knownToProvider)
-      t.true(found.emailVerified || !found.hasCredentials)
+      t.not(one.vouches, 'none')
+      t.false(one.isForeign)
+      t.true(one.mayLink || (!found.emailVerified && one.mayCreate))
+      if (!found.emailVerified) return
+      t.is(one.vouches, 'verified')
+      t.false(found.knownToProvider)
     }),
     { numRuns: 2_000 },
   )
   t.true(links > 0)
 })
+
+test('an account with an unproved address keeps no one out', (t) => {
+  fc.assert(
+    fc.property(arrival, candidate, (one, squatted) => {
+      const at = { ...one, linked: undefined, mayLink: true }
+      const free = decide({ ...at, candidate: undefined, mayCreate: true })
+      const taken = decide({ ...at, candidate: { ...squatted, emailVerified: false } })
+      t.is(taken.tag === 'refuse', free.tag === 'refuse')
+    }),
+  )
+})
+
+test('a provider without a say about an address learns nothing of the account', (t) => {
+  fc.assert(
+    fc.property(arrival, (one) => {
+      const foreign = { ...one, linked: undefined, isForeign: true, email: 'ada@example.org' }
+      t.deepEqual(decide(foreign), { tag: 'refuse', fault: 'not_member' })
+    }),
+  )
+})
+
+for (const [said, ofDeployment, ownsDomain, worth] of [
+  [true, true, false, 'verified'],
+  [undefined, true, false, 'none'],
+  ['true', true, false, 'none'],
+  [true, false, false, 'none'],
+  [undefined, false, false, 'none'],
+  [true, false, true, 'verified'],
+  [undefined, false, true, 'silent'],
+  [false, false, true, 'none'],
+  [false, true, false, 'none'],
+] as const) {
+  const who = ofDeployment ? 'the deployment' : ownsDomain ? 'the owner' : 'a stranger'
+  test(`email_verified ${String(said)} by a provider of ${who} of the domain: ${worth}`, (t) => {
+    t.is(vouchingOf(said, { ofDeployment, ownsDomain }), worth)
+  })
+}
 
 test('an account is made only for an address that is believed, free, and wanted', (t) => {
   let made = 0
@@ -67,7 +107,8 @@ test('an account is made only for an address that is believed, free, and wanted'
       made += 1
       t.is(one.candidate, undefined)
       t.true(one.mayCreate)
-      t.true(one.emailVerified || (one.ownsDomain && !one.emailDisowned))
+      t.not(one.vouches, 'none')
+      t.false(one.isForeign)
     }),
     { numRuns: 2_000 },
   )
