@@ -99,7 +99,14 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       if (signed.tag === 'refused') return result(null, `unsignable_${signed.field}`)
       const startMs = clock.monotonicMs()
       const { tenantId = '' } = outgoing
-      const post = { tenantId, url: target.url, headers: signed.headers, payload, timeoutMs, signal }
+      const post = {
+        tenantId,
+        url: target.url,
+        headers: signed.headers,
+        payload,
+        timeoutMs,
+        signal,
+      }
       const { status, error, retryAfter } = await exchange(upstreams, post)
       return {
         ...result(status, error ?? errorOf(status), startMs),

@@ -6,6 +6,7 @@
 import type { LookupAddress } from 'node:dns'
 import { Resolver as DnsResolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { callbackify } from 'node:util'
 import { FairShare, isRefused, type ShareCounts } from '../../runtime/kernel/fair-share.js'
 import type { Resolver } from './dialer.js'
 import { hostsFile, type HostsFile } from './hosts-file.js'
@@ -75,11 +76,11 @@ export function createNameLookup(options: NameLookupOptions = {}): Resolver {
     }
   }
 
+  const called = callbackify(lookUp)
   return (hostname, done, tenantId = '') => {
-    lookUp(hostname.toLowerCase(), tenantId).then(
-      (addresses) => done(null, addresses),
-      (error: Error) => done(error, []),
-    )
+    called(hostname.toLowerCase(), tenantId, (error, addresses) => {
+      done(error, error === null ? addresses : [])
+    })
   }
 }
 

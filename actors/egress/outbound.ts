@@ -14,9 +14,9 @@ export type EgressSettings = Pick<
   | 'egress_dns_overrides'
 > &
   Partial<Pick<VaultSettings, 'egress_dns_servers' | 'lookups_per_tenant_max'>> & {
-  /** Hosts this service answers on, which nobody's call may come back to. */
-  readonly own_names: readonly string[]
-}
+    /** Hosts this service answers on, which nobody's call may come back to. */
+    readonly own_names: readonly string[]
+  }
 
 export type Outbound = {
   /** Connects to checked addresses only. */

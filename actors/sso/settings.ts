@@ -3,7 +3,16 @@
  * decisions.md 2.3 and 15.
  */
 import { z } from 'zod'
-import { count, flag, list, nameServers, notes, secret, text, url } from '../../runtime/kernel/config/kinds.js'
+import {
+  count,
+  flag,
+  list,
+  nameServers,
+  notes,
+  secret,
+  text,
+  url,
+} from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 const scopes = () =>

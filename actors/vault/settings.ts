@@ -50,9 +50,7 @@ export const vaultSettings = section(
     egress_buffered_bytes_max: count(536_870_912).describe(
       'Bytes held for buffered answers, JSON requests and tables of redaction, in all.',
     ),
-    egress_buffered_bytes_per_tenant_max: count(134_217_728).describe(
-      'The same of one tenant.',
-    ),
+    egress_buffered_bytes_per_tenant_max: count(134_217_728).describe('The same of one tenant.'),
     egress_buffered_timeout_secs: timerSeconds(120).describe(
       'A call whose answer is buffered ends after this long.',
     ),
