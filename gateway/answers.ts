@@ -181,7 +181,13 @@ export class Answers {
     const block = this.needs.blocks.relayed(contentType, cacheControl)
     if (body instanceof Uint8Array) exchange.send({ status, block, headers, body })
     else {
-      const end = await exchange.relay({ status, block, headers, body })
+      const end = await exchange.relay({
+        status,
+        block,
+        headers,
+        body,
+        filler: fillerOf(contentType),
+      })
       if (typeof end === 'object') return this.problem(visit, unsent(end.unsent))
     }
     this.account(visit, status)
@@ -222,6 +228,14 @@ export class Answers {
       'request',
     )
   }
+}
+
+const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
+/** A comment; those who read event streams ignore it (HTML, section 9.2.6). */
+const EVENT_COMMENT = Buffer.from(':\n')
+
+function fillerOf(contentType: string | null): Uint8Array | undefined {
+  return contentType !== null && EVENT_STREAM.test(contentType) ? EVENT_COMMENT : undefined
 }
 
 /** How this server names itself in Proxy-Status (RFC 9209 section 2). */

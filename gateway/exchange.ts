@@ -51,6 +51,11 @@ export interface Answer {
 /** An answer whose body comes over time. */
 export interface StreamedAnswer extends Omit<Answer, 'body' | 'close'> {
   readonly body: ByteStream
+  /**
+   * What may stand in front of the body without a meaning there. A transport that can send no head without
+   * a body sends it where the body lets wait for itself.
+   */
+  readonly filler?: Uint8Array | undefined
 }
 
 /** How a streamed answer came out. */

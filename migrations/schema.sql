@@ -1922,6 +1922,7 @@ create table vault_grants (
   revoked_at timestamp with time zone,
   requests_used bigint default 0 not null,
   bytes_used bigint default 0 not null,
+  allow_range boolean default true not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
   constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),

@@ -46,6 +46,7 @@ serveThread({
       managed,
       clock,
       metrics: egressMetrics(metrics.registry),
+      counts: metrics.shares,
       settings: vault,
     }
     return {

@@ -2,6 +2,8 @@
  * The way in from a fresh clone: brings the packages of the lock file, compiles, hands over.
  * Plain JavaScript, because it runs before there is anything compiled. Needs Node and npm only.
  *
+ * The scripts of package.json put thread-pool.cjs in front of it.
+ *
  *   node runtime/launch.mjs serve | test | tour | svc | migrate | bench   [arguments ...]
  */
 import { spawnSync } from 'node:child_process'

@@ -12,6 +12,10 @@ export function senderSettingsOf(settings: Settings): SenderSettings {
     ...settings.webhooks,
     nonStandardPorts: settings.security.webhook_allow_non_standard_ports,
     ownNames: ownNamesOf(settings),
+    names: {
+      servers: settings.vault.egress_dns_servers,
+      perTenantMax: settings.vault.lookups_per_tenant_max,
+    },
   }
 }
 

@@ -11,6 +11,8 @@ export type AuthorityRow = {
   snapshot: CapabilitySnapshot
   methods: string[] | null
   pathPrefixes: string[] | null
+  /** Whether the caller's Range goes to the upstream. */
+  allowRange: boolean
   maxRequests: number | null
   maxBytes: number | null
   requestsUsed: number
@@ -41,21 +43,21 @@ export async function findEgressAuthorities(
 ): Promise<AuthorityRow[][]> {
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
-    text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."maxRequests",
+    text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a."maxRequests",
              a."maxBytes", a."requestsUsed", a."bytesUsed", a."expiresAt", a."revokedAt"
            from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
              as q (credential_id, agent_id, delegation_id, place)
            cross join lateral (
              select * from (
                select 'lease' as kind, id, snapshot, null::text[] as methods,
-                 null::text[] as "pathPrefixes", null::bigint as "maxRequests",
+                 null::text[] as "pathPrefixes", true as "allowRange", null::bigint as "maxRequests",
                  byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
                  expires_at as "expiresAt", revoked_at as "revokedAt", created_at
                from vault_leases
                where tenant_id = $1 and credential_id = q.credential_id
                  and recipient_id = q.agent_id
                union all
-               select 'grant', id, snapshot, methods, path_prefixes, max_requests, max_bytes,
+               select 'grant', id, snapshot, methods, path_prefixes, allow_range, max_requests, max_bytes,
                  requests_used, bytes_used, expires_at, revoked_at, created_at
                from vault_grants
                where tenant_id = $1 and credential_id = q.credential_id

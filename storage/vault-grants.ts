@@ -20,6 +20,7 @@ export type VaultGrantRow = {
   snapshot: CapabilitySnapshot
   methods: string[] | null
   pathPrefixes: string[] | null
+  allowRange: boolean
   maxRequests: number | null
   maxBytes: number | null
   expiresAt: Date | null
@@ -35,8 +36,8 @@ export async function insertVaultGrant(
     name: 'vault_grant.insert',
     text: `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id,
              capabilities, snapshot, methods, path_prefixes, max_requests, max_bytes, expires_at,
-             created_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+             created_at, allow_range)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
            returning ${COLUMNS}`,
     values: [
       g.tenantId,
@@ -52,6 +53,7 @@ export async function insertVaultGrant(
       g.maxBytes,
       g.expiresAt,
       g.createdAt,
+      g.allowRange,
     ],
   })
   return rows[0]!
@@ -154,5 +156,5 @@ export async function agentBelongs(
 
 const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
   grantee_type as "granteeType", grantee_id as "granteeId", capabilities, snapshot, methods,
-  path_prefixes as "pathPrefixes", max_requests as "maxRequests", max_bytes as "maxBytes",
+  path_prefixes as "pathPrefixes", allow_range as "allowRange", max_requests as "maxRequests", max_bytes as "maxBytes",
   expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

@@ -149,7 +149,7 @@ export class Lane {
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
     const { sender, schedule, outcomes, giveUp } = this.#keeper
     const { id: deliveryId, tenantId, eventType, body } = delivery
-    const result = await sender.send({ deliveryId, eventType, body, ...target }, giveUp)
+    const result = await sender.send({ tenantId, deliveryId, eventType, body, ...target }, giveUp)
     if (result.error === 'cancelled') return
     const rung = delivery.attemptCount - delivery.attemptsBefore + 1
     const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())

@@ -7,6 +7,7 @@ import type { Dispatcher } from 'undici'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { createDialer, type Resolver } from '../egress/dialer.js'
 import { proxyErrorOf } from '../egress/failures.js'
+import { createNameLookup, type NameLookupOptions } from '../egress/name-lookup.js'
 import { judgeTarget } from '../egress/targets.js'
 import { createUpstreams, type Upstreams } from '../egress/upstreams.js'
 import { type AttemptResult, GONE, readRetryAfter } from './ladder.js'
@@ -25,7 +26,12 @@ const ORIGINS_MAX = 2_048
 export type SenderSettings = Pick<
   WebhooksSettings,
   'max_age_secs' | 'timeout_secs' | 'allow_private_networks' | 'ca_pem_path'
-> & { readonly nonStandardPorts: boolean; readonly ownNames: readonly string[] }
+> & {
+  readonly nonStandardPorts: boolean
+  readonly ownNames: readonly string[]
+  /** How the names of receivers are looked up. */
+  readonly names?: NameLookupOptions | undefined
+}
 
 export type SenderOptions = {
   readonly settings: SenderSettings
@@ -35,6 +41,7 @@ export type SenderOptions = {
 }
 
 export type Outgoing = {
+  readonly tenantId?: string | undefined
   readonly url: string
   readonly secret: string
   /** The secret before the last rotation while both are in force, else null. */
@@ -59,7 +66,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       dnsOverrides: {},
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
-      resolve,
+      resolve: resolve ?? createNameLookup(settings.names),
     }),
     ORIGINS_MAX,
   )
@@ -91,7 +98,15 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       })
       if (signed.tag === 'refused') return result(null, `unsignable_${signed.field}`)
       const startMs = clock.monotonicMs()
-      const post = { url: target.url, headers: signed.headers, payload, timeoutMs, signal }
+      const { tenantId = '' } = outgoing
+      const post = {
+        tenantId,
+        url: target.url,
+        headers: signed.headers,
+        payload,
+        timeoutMs,
+        signal,
+      }
       const { status, error, retryAfter } = await exchange(upstreams, post)
       return {
         ...result(status, error ?? errorOf(status), startMs),
@@ -111,6 +126,7 @@ function errorOf(status: number | null): string | null {
 }
 
 type Post = {
+  readonly tenantId: string
   readonly url: URL
   readonly headers: SignatureHeaders
   readonly payload: Buffer
@@ -160,7 +176,7 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
       body: post.payload,
     } as const
     try {
-      upstreams.of(post.url.origin).dispatch(options, {
+      upstreams.of(post.url.origin, post.tenantId, post.tenantId).dispatch(options, {
         onRequestStart(started) {
           controller = started
           if (over) started.abort(new BrokenOff())

@@ -1,6 +1,7 @@
 /** The relay on its own thread: secrets that are injected are seen by no other. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
+import type { ShareCounts } from '../../runtime/kernel/fair-share.js'
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
 import type { ManagedTokens } from '../vault/managed-tokens.js'
@@ -12,6 +13,7 @@ import { createOpenings } from './opened.js'
 import { type EgressSettings, outbound } from './outbound.js'
 import { createProxy } from './proxy.js'
 import { keepSayingLimit } from './settlement.js'
+import { createEgressShares } from './shares.js'
 import { createUpstreams } from './upstreams.js'
 import { createWatch } from './watch.js'
 
@@ -23,6 +25,7 @@ export type EgressNeeds = {
   readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
+  readonly counts: ShareCounts
   readonly settings: VaultSettings & EgressSettings
 }
 
@@ -32,8 +35,9 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   mailbox: { capacity: 1024, inflightMax: 2048 },
   lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
-  create: ({ database, sealer, ledger, managed, clock, metrics, settings }, life) => {
-    const { dialer, rules } = outbound(settings, { http2: true, lends: true })
+  create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, life) => {
+    const { dialer, rules } = outbound(settings, { http2: true, lends: true, counts })
+    const shares = createEgressShares(settings, counts)
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const watch = createWatch({ database, clock, log: life.log })
     const limits = {
@@ -55,12 +59,17 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         ledger,
         watch,
         upstreams,
-        openings: createOpenings(sealer, clock, managed),
+        openings: createOpenings(sealer, clock, managed, shares.bytes),
         managed,
         clock,
         metrics,
         rules,
         limits,
+        bufferedLimits: {
+          ...limits,
+          hopTimeoutMs: Math.min(hopTimeoutMs, settings.egress_buffered_timeout_secs * 1000),
+        },
+        shares,
         bodyBytesMax: settings.egress_body_max_bytes,
         bufferedBytesMax: settings.egress_buffered_response_max_bytes,
       }),

@@ -4,9 +4,11 @@
  */
 import type { Transform } from 'node:stream'
 import { isBomb } from './bomb.js'
+import { NoRoom } from './needle-automaton.js'
 import { Gathering } from './gathering.js'
 import { isLent } from './lent-reads.js'
 import type { Outlet } from './outlet.js'
+import { pace } from './pace.js'
 import type { Purse } from './purse.js'
 import type { Redactor } from './redaction.js'
 import type { UsageReader } from './usage.js'
@@ -21,7 +23,8 @@ export type DeliveryStages = {
   readonly bytesMax: number | null
 }
 
-export type DeliveryFault = 'budget' | 'coding' | 'size'
+/** `room`: the memory to look for a long secret is not there. */
+export type DeliveryFault = 'budget' | 'coding' | 'size' | 'room'
 
 export type DeliveryEvents = {
   /** There is room again after `write` answered false. */
@@ -47,6 +50,8 @@ export class Delivery {
   /** The reader asked to wait; otherwise it is the purse that is waited for. */
   #full = false
   #ending = false
+  /** It has worked enough in this turn of the event loop. */
+  #isPaced = false
   #over = false
 
   constructor(stages: DeliveryStages, events: DeliveryEvents) {
@@ -107,23 +112,26 @@ export class Delivery {
   #meter(chunk: Uint8Array): void {
     if (this.#over) return
     const { purse } = this.#stages
-    if (this.#waiting.length > 0) this.#waiting.push(chunk)
+    if (this.#waiting.length > 0 || this.#isPaced) this.#waiting.push(chunk)
     else if (purse === null || purse.take(chunk.byteLength)) this.#hand(chunk)
     else {
       this.#waiting.push(chunk)
       this.#block()
-      void this.#draw(purse)
+      void this.#draw()
     }
   }
 
-  async #draw(purse: Purse): Promise<void> {
+  /** Hands on what waits, until it has to wait for the next turn. */
+  async #draw(): Promise<void> {
+    const { purse } = this.#stages
     for (let chunk = this.#waiting[0]; chunk !== undefined; chunk = this.#waiting[0]) {
       // A budget that cannot be asked is one that gives nothing.
-      const enough = await purse.draw(chunk.byteLength).catch(() => false)
+      const enough = purse === null || (await purse.draw(chunk.byteLength).catch(() => false))
       if (this.#over) return
       if (!enough) return this.#fail('budget')
       this.#waiting.shift()
       this.#hand(chunk)
+      if (this.#isPaced || this.#over) return
     }
     if (this.#ending) this.#finish()
     else if (!this.#full) this.#unblock()
@@ -137,7 +145,24 @@ export class Delivery {
     this.#events.onProgress()
     usage?.push(chunk)
     if (redactor === null) this.#push(chunk)
-    else for (const part of redactor.push(chunk)) this.#push(part)
+    else this.#redact(redactor, chunk)
+  }
+
+  #redact(redactor: Redactor, chunk: Uint8Array): void {
+    const before = redactor.steps
+    try {
+      for (const part of redactor.push(chunk)) this.#push(part)
+    } catch (error) {
+      if (!(error instanceof NoRoom)) throw error
+      return this.#fail('room')
+    }
+    if (pace.spend(redactor.steps - before)) return
+    this.#isPaced = true
+    this.#block()
+    pace.onTurn(() => {
+      this.#isPaced = false
+      if (!this.#over) void this.#draw()
+    })
   }
 
   #push(part: Uint8Array): void {
@@ -153,7 +178,7 @@ export class Delivery {
 
   #unblock(): void {
     this.#full = false
-    if (!this.#blocked || this.#waiting.length > 0 || this.#over) return
+    if (!this.#blocked || this.#waiting.length > 0 || this.#isPaced || this.#over) return
     this.#blocked = false
     const { decoder } = this.#stages
     if (decoder === null) this.#events.onRoom()

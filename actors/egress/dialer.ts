@@ -14,7 +14,10 @@ import { isOwnAddress, isOwnName } from './ourselves.js'
 import { keepEnds } from './paused-ends.js'
 
 /** How a connection to an origin is made. The egress engine is given one. */
-export type Connector = buildConnector.connector
+export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
+
+/** `tenantId`: for whom the name is looked up; default no tenant. */
+export type DialTarget = buildConnector.Options & { readonly tenantId?: string | undefined }
 
 export type DialerOptions = {
   /** Loopback, private and our own addresses as well; refused in production (decisions.md section 19). */
@@ -30,15 +33,17 @@ export type DialerOptions = {
   readonly http2?: boolean | undefined
   /** Bodies of answers are lent: for whoever reads them through `createUpstreams`. */
   readonly lends?: boolean | undefined
-  /** Resolver, as `dns.lookup` with `all`. Given by tests. */
+  /** Default: that of the system, for names that the operator chose. Others: `createNameLookup`. */
   readonly resolve?: Resolver | undefined
   /** Whether an address is one of this machine's. Given by tests. */
   readonly isOwn?: ((address: string) => boolean) | undefined
 }
 
+/** Finds all addresses of a name, as `dns.lookup` does with `all`. */
 export type Resolver = (
   hostname: string,
   done: (error: Error | null, addresses: readonly LookupAddress[]) => void,
+  tenantId?: string,
 ) => void
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -63,6 +68,8 @@ export function createDialer(options: DialerOptions): Connector {
   const isAllowed = (address: string) =>
     privateNetworks || (isPublicAddress(address) && !isOwn(address))
 
+  // Node looks a name up before `connect` returns, so this is the tenant of the connection that is being made.
+  let tenantId = ''
   const lookup: LookupFunction = (hostname, { all }, done) => {
     const answer = (error: Error | null, addresses: readonly LookupAddress[]) => {
       const failure = error ?? judge(hostname, addresses, isAllowed)
@@ -71,7 +78,7 @@ export function createDialer(options: DialerOptions): Connector {
       done(null, addresses[0]!.address, addresses[0]!.family)
     }
     const override = overrides.get(hostname)
-    if (override === undefined) return resolver(hostname, answer)
+    if (override === undefined) return resolver(hostname, answer, tenantId)
     queueMicrotask(() => answer(null, [{ address: override, family: isIP(override) }]))
   }
 
@@ -91,6 +98,7 @@ export function createDialer(options: DialerOptions): Connector {
     if (isIP(literal) !== 0 && !isAllowed(literal)) {
       return callback(new AddressRefused(literal), null)
     }
+    tenantId = target.tenantId ?? ''
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       if (isAllowed(peerOf(socket))) {
@@ -100,6 +108,7 @@ export function createDialer(options: DialerOptions): Connector {
       socket.destroy()
       callback(new AddressRefused(target.hostname), null)
     })
+    tenantId = ''
   }
 }
 

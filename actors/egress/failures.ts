@@ -1,8 +1,13 @@
 /** What went wrong on the way to an upstream, as an error type of RFC 9209 section 2.3. */
+import { LOOKUPS_IN_USE } from './name-lookup.js'
 import { CONNECTION_RESET } from './paused-ends.js'
+
+/** The tenant, or all of them, hold their share of something that calls need. */
+export const SHARE_IN_USE = 'connection_limit_reached'
 
 const BY_CODE: Readonly<Record<string, string>> = {
   SVC_ADDRESS_REFUSED: 'destination_ip_prohibited',
+  [LOOKUPS_IN_USE]: SHARE_IN_USE,
   ENOTFOUND: 'dns_error',
   EAI_AGAIN: 'dns_timeout',
   EAI_FAIL: 'dns_error',

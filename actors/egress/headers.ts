@@ -21,10 +21,20 @@ const REQUEST_DROPPED = new Set([
   'http2-settings',
   'expect',
   'forwarded',
+  // Frameworks take the method, the path or the client from these, past the limits of a grant.
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+  'x-host',
+  'x-real-ip',
+  'x-client-ip',
+  'true-client-ip',
   'via',
   'cookie',
 ])
-const REQUEST_DROPPED_PREFIXES = ['proxy-', 'x-forwarded-', 'x-svc-'] as const
+const REQUEST_DROPPED_PREFIXES = ['proxy-', 'x-forwarded', 'x-svc-'] as const
 
 const RESPONSE_ALLOWED = new Set([
   'content-type',
@@ -136,7 +146,9 @@ export function responseHeaders(
   return headers
 }
 
-function isDropped(name: string): boolean {
+function isDropped(sent: string): boolean {
+  // Servers that speak CGI read `_` as `-`.
+  const name = sent.replaceAll('_', '-')
   return (
     REQUEST_DROPPED.has(name) || REQUEST_DROPPED_PREFIXES.some((start) => name.startsWith(start))
   )

@@ -49,6 +49,8 @@ export type Admitted = {
   readonly row: HeldCredentialRow
   /** Null: bytes are not limited. */
   readonly budget: { readonly takenBytes: number } | null
+  /** Whether the caller's Range is sent on. */
+  readonly allowRange: boolean
 }
 export type Ending = {
   readonly facts: CallFacts
@@ -302,7 +304,9 @@ class TenantBook {
     if (verdict.tag !== 'allowed') return verdict
     const [first] = verdict.authorities
     if (first!.maxRequests === null && first!.maxBytes === null) {
-      return { tag: 'admitted', facts: this.#factsOf(admission, first!), row: row!, budget: null }
+      const facts = this.#factsOf(admission, first!)
+      const { allowRange } = first!
+      return { tag: 'admitted', facts, row: row!, budget: null, allowRange }
     }
     return this.#judgeLimited(tx, admission, row!, verdict.authorities, now)
   }
@@ -316,16 +320,16 @@ class TenantBook {
   ): Promise<Admitted | Refusal> {
     for (const authority of authorities) {
       const facts = this.#factsOf(admission, authority)
-      const { maxRequests, maxBytes } = authority
+      const { maxRequests, maxBytes, allowRange } = authority
       if (maxRequests === null && maxBytes === null) {
-        return { tag: 'admitted', facts, row, budget: null }
+        return { tag: 'admitted', facts, row, budget: null, allowRange }
       }
       const takenBytes = await this.#take(tx, authority, admission.call.bodyBytes, now)
       if (takenBytes === undefined) continue
       // Those admitted with it take their share of what it leaves.
       authority.bytesUsed += takenBytes
       const budget = maxBytes === null ? null : { takenBytes }
-      return { tag: 'admitted', facts, row, budget }
+      return { tag: 'admitted', facts, row, budget, allowRange }
     }
     return SPENT
   }

@@ -4,11 +4,13 @@
  * than a moment after it was opened, so that under steady load nothing stays open for ever.
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
+import type { FairShare } from '../../runtime/kernel/fair-share.js'
 import type { Sealer } from '../../storage/sealer.js'
 import { credentialSecretContext, type HeldCredentialRow } from '../../storage/vault-credentials.js'
 import type { ManagedOutcome, ManagedTokens } from '../vault/managed-tokens.js'
 import { inject, type Injection } from './injection.js'
 import { Needles } from './redaction.js'
+import { HeldBytes } from './shares.js'
 
 /** How long after it was opened a secret is shared with calls that come. */
 const SHARED_MS = 1_000
@@ -47,15 +49,23 @@ export function createOpenings(
   sealer: Sealer,
   clock: Clock,
   managed: Pick<ManagedTokens, 'get'>,
+  bytes?: FairShare,
 ): Openings {
   const shared = new Map<string, Opening>()
   const held = new Set<Opening>()
+
+  /** Tables for long secrets count as bytes that the tenant holds. */
+  function needlesOf(tenantId: string, secret: Uint8Array, authScheme: string, opening: Opening) {
+    const held = bytes === undefined ? undefined : new HeldBytes(bytes, tenantId)
+    opening.held = held
+    return new Needles(secret, authScheme, (count) => held?.take(count) ?? true)
+  }
 
   async function unseal(tenantId: string, row: HeldCredentialRow, opening: Opening) {
     const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
     try {
       opening.injection = inject(row.authScheme, secret)
-      opening.needles = new Needles(secret, row.authScheme)
+      opening.needles = needlesOf(tenantId, secret, row.authScheme, opening)
     } finally {
       secret.fill(0)
     }
@@ -80,7 +90,7 @@ export function createOpenings(
     const opening = new Opening(row, clock.monotonicMs(), () => void held.delete(opening))
     opening.users = 1
     opening.injection = inject(row.authScheme, secret)
-    opening.needles = new Needles(secret, row.authScheme)
+    opening.needles = needlesOf(tenantId, secret, row.authScheme, opening)
     secret.fill(0)
     held.add(opening)
     return opening
@@ -112,6 +122,7 @@ class Opening implements Opened {
   needles: Needles = Needles.NONE
   ready: Promise<void> = Promise.resolve()
   users = 0
+  held: HeldBytes | undefined = undefined
   readonly openedMs: number
   readonly #sealed: Uint8Array
   readonly #authScheme: string
@@ -133,6 +144,7 @@ class Opening implements Opened {
     this.users -= 1
     if (this.users > 0) return
     this.needles.wipe()
+    this.held?.release()
     this.injection = { header: null, query: null }
     this.#onUnused()
   }

@@ -1,7 +1,9 @@
 /** Where calls to addresses of others may go, as the settings say: one reading of them for every feature. */
 import { readFileSync } from 'node:fs'
 import type { VaultSettings } from '../vault/settings.js'
+import type { ShareCounts } from '../../runtime/kernel/fair-share.js'
 import { createDialer, type DialerOptions } from './dialer.js'
+import { createNameLookup } from './name-lookup.js'
 import type { TargetRules } from './targets.js'
 
 export type EgressSettings = Pick<
@@ -10,10 +12,11 @@ export type EgressSettings = Pick<
   | 'egress_allow_non_standard_ports'
   | 'egress_ca_pem_path'
   | 'egress_dns_overrides'
-> & {
-  /** Hosts this service answers on, which nobody's call may come back to. */
-  readonly own_names: readonly string[]
-}
+> &
+  Partial<Pick<VaultSettings, 'egress_dns_servers' | 'lookups_per_tenant_max'>> & {
+    /** Hosts this service answers on, which nobody's call may come back to. */
+    readonly own_names: readonly string[]
+  }
 
 export type Outbound = {
   /** Connects to checked addresses only. */
@@ -25,17 +28,29 @@ export type Outbound = {
 /** @throws when the file of `egress_ca_pem_path` cannot be read. */
 export function outbound(
   settings: EgressSettings,
-  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'lends' | 'resolve'>,
+  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'lends' | 'resolve'> & {
+    /** The operator names the hosts: the resolver of the system finds them. Default: callers name them. */
+    readonly isOperators?: boolean | undefined
+    readonly counts?: ShareCounts | undefined
+  },
 ): Outbound {
   const caPath = settings.egress_ca_pem_path
   const privateNetworks = settings.egress_allow_private_networks
+  const { isOperators = false, counts, resolve, ...rest } = more
+  const callersNames = () =>
+    createNameLookup({
+      servers: settings.egress_dns_servers,
+      perTenantMax: settings.lookups_per_tenant_max,
+      counts,
+    })
   return {
     dialer: createDialer({
       privateNetworks,
       ownNames: settings.own_names,
       dnsOverrides: settings.egress_dns_overrides,
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
-      ...more,
+      resolve: resolve ?? (isOperators ? undefined : callersNames()),
+      ...rest,
     }),
     rules: { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports },
   }

@@ -27,6 +27,8 @@ export type ProxyRequest = {
   readonly body: ByteStream | Uint8Array | null
   /** Length of the body where it is known. */
   readonly bodyBytes: number | null
+  /** The whole body is in memory until it was sent. */
+  readonly isBodyHeld?: boolean | undefined
   /** What the caller believes the scheme to be; null when it says nothing. */
   readonly authScheme: string | null
   /** False: the whole answer is waited for, and nothing partial is given. */
@@ -51,6 +53,10 @@ export type ProxyOutcome =
   | { readonly tag: 'unknown_credential' }
   /** A limit of the grant or the budget of the lease is used up. */
   | { readonly tag: 'budget_exceeded'; readonly detail: string }
+  /** The agent or the tenant has its share of calls under way. */
+  | { readonly tag: 'too_many_calls' }
+  /** Something that calls share is in use: bytes for buffered answers, look-ups, or all calls. */
+  | { readonly tag: 'busy' }
   /** The body is larger than this deployment relays. */
   | { readonly tag: 'body_too_large' }
   /** The client left, or its body did, before there was an answer. */

@@ -23,9 +23,12 @@ import type {
   UrlFault,
 } from './protocol.js'
 import { Purse } from './purse.js'
+import { SHARE_IN_USE } from './failures.js'
+import { type EgressShares, HeldBytes, keysOf } from './shares.js'
+import { isRefused } from '../../runtime/kernel/fair-share.js'
 import { createRedactor } from './redaction.js'
 import { relay, type RelayJob, type RelayStart } from './relay.js'
-import { denied, invalid, SPENT } from './rules.js'
+import { denied, invalid, SPENT, withPlainUnreserved } from './rules.js'
 import { judgeTarget, type TargetRules } from './targets.js'
 import type { Upstreams } from './upstreams.js'
 import type { Watch } from './watch.js'
@@ -40,13 +43,16 @@ export type ProxyNeeds = {
   readonly metrics: EgressMetrics
   readonly rules: TargetRules
   readonly limits: RelayLimits
+  /** Of calls whose answer is waited for as a whole. */
+  readonly bufferedLimits: RelayLimits
+  readonly shares: EgressShares
   readonly bodyBytesMax: number
   readonly bufferedBytesMax: number
 }
 
 export function createProxy(needs: ProxyNeeds) {
   return async function proxy(request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
-    const outcome = await judged(needs, request, turn)
+    const outcome = await shared(needs, request, turn)
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
     }
@@ -54,12 +60,61 @@ export function createProxy(needs: ProxyNeeds) {
   }
 }
 
-async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
+/** Takes the call's share. It is given back once, when the call has its outcome and its relay has ended. */
+async function shared(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
+  const { principal } = request.caller
+  const call = needs.shares.calls.tryAcquire(keysOf(principal))
+  if (isRefused(call)) return call.refused === 'total' ? BUSY : TOO_MANY
+  const held = new HeldBytes(needs.shares.bytes, principal.tenantId)
+  const share = new Share(held, () => {
+    call()
+    held.release()
+  })
+  share.enter()
+  try {
+    if (request.isBodyHeld === true && !held.take(request.bodyBytes ?? 0)) return BUSY
+    return await judged(needs, request, turn, share)
+  } finally {
+    share.leave()
+  }
+}
+
+/** What a call holds of the shares, for as long as a part of the call goes on. */
+class Share {
+  readonly held: HeldBytes
+  readonly #release: () => void
+  #parts = 0
+
+  constructor(held: HeldBytes, release: () => void) {
+    this.held = held
+    this.#release = release
+  }
+
+  enter(): void {
+    this.#parts += 1
+  }
+
+  leave(): void {
+    this.#parts -= 1
+    if (this.#parts === 0) this.#release()
+  }
+}
+
+const TOO_MANY: ProxyOutcome = { tag: 'too_many_calls' }
+const BUSY: ProxyOutcome = { tag: 'busy' }
+
+async function judged(
+  needs: ProxyNeeds,
+  request: ProxyRequest,
+  turn: Turn,
+  share: Share,
+): Promise<ProxyOutcome> {
   const { bodyBytes } = request
   const { credentialId } = request
   if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential is named by a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
+  target.url.pathname = withPlainUnreserved(target.url.pathname)
   const sanitized = sanitizedHeaders(request.headers)
   if (sanitized.tag === 'refused') return headerRefused(sanitized)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
@@ -76,15 +131,18 @@ async function judged(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
     requestId: turn.requestId,
   })
   if (admitted.tag !== 'admitted') return admitted
-  const judged = { url: target.url, headers: sanitized.headers }
+  const judged = {
+    url: target.url,
+    headers: admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers),
+  }
   let begun: Begun
   try {
-    begun = await begin(needs, request, judged, admitted, turn)
+    begun = await begin(needs, request, judged, admitted, turn, share)
   } catch (error) {
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(request, begun)
+  return answerOf(request, begun, turn, share.held)
 }
 
 /** What goes out, before the secret is put in. */
@@ -99,8 +157,10 @@ async function begin(
   { url, headers }: Judged,
   { facts, row, budget }: Admitted,
   turn: Turn,
+  share: Share,
 ): Promise<Begun> {
-  const { ledger, watch, upstreams, openings, managed, clock, metrics, limits } = needs
+  const { ledger, watch, upstreams, openings, managed, clock, metrics } = needs
+  const limits = request.stream ? needs.limits : needs.bufferedLimits
   const { principal } = facts.caller
   const purse =
     budget === null
@@ -123,7 +183,7 @@ async function begin(
       redactor: createRedactor(opened.needles),
       turn,
     }
-    const upstream = upstreams.of(url.origin, row.id)
+    const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
     const given = opened
     metrics.began()
     return await new Promise<Begun>((resolve) => {
@@ -132,6 +192,7 @@ async function begin(
         start: undefined as never,
       }
       let unwatch: (() => void) | undefined
+      share.enter()
       const running = relay(upstream, job, clock, {
         onStart(start) {
           begun.start = start
@@ -144,6 +205,7 @@ async function begin(
           begun.report = report
           unwatch?.()
           given.release()
+          share.leave()
           metrics.ended(report)
           ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
         },
@@ -158,6 +220,11 @@ async function begin(
     ledger.close({ facts, report: UNSENT, leftBytes: purse?.empty() ?? 0 })
     throw error
   }
+}
+
+/** Slices of an answer that shows the secret hold no whole one, so redaction does not see it. */
+function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
+  return headers.filter(([name]) => name !== 'range' && name !== 'if-range')
 }
 
 function credentialed(
@@ -182,22 +249,34 @@ const UNSENT: RelayReport = {
   proxyError: 'proxy_internal_error',
 }
 
-async function answerOf({ stream, body: sent }: ProxyRequest, begun: Begun): Promise<ProxyOutcome> {
+async function answerOf(
+  { stream, body: sent }: ProxyRequest,
+  begun: Begun,
+  turn: Turn,
+  held: HeldBytes,
+): Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  const collected = await collect(body)
+  // Nobody else reads the body: a client that leaves ends the call here.
+  const unfollow = turn.onAbandoned(() => body.cancel('client_closed'))
+  const collected = await collect(body, held).finally(unfollow)
+  if (collected === 'no_room') return BUSY
   if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
   return { tag: 'relayed', status, headers, body: collected }
 }
 
 /** The whole body; null where it breaks off. */
-async function collect(body: ByteStream): Promise<Uint8Array | null> {
+async function collect(body: ByteStream, held: HeldBytes): Promise<Uint8Array | null | 'no_room'> {
   const chunks: Uint8Array[] = []
   try {
     for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
+      if (!held.take(chunk.byteLength)) {
+        body.cancel('no_room')
+        return 'no_room'
+      }
       chunks.push(chunk)
     }
   } catch {
@@ -220,6 +299,7 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
       return denied('The right to use the credential was withdrawn.')
     default:
       if (proxyError === 'destination_ip_prohibited') return PROHIBITED
+      if (proxyError === SHARE_IN_USE) return BUSY
       return { tag: 'upstream_failed', error: proxyError ?? 'proxy_internal_error' }
   }
 }

@@ -14,10 +14,11 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { decoderOf } from './decoding.js'
 import { Delivery, type DeliveryFault } from './delivery.js'
-import { proxyErrorOf } from './failures.js'
+import { proxyErrorOf, SHARE_IN_USE } from './failures.js'
 import { responseHeaders } from './headers.js'
 import { NotProcessed } from './http2-conduct.js'
 import type { Loan } from './lent-reads.js'
+import { NoRoom } from './needle-automaton.js'
 import { Outlet } from './outlet.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from './protocol.js'
 import type { Purse } from './purse.js'
@@ -246,7 +247,13 @@ class RunningRelay implements Relay {
         onFault: (fault) => this.#faulted(fault),
       },
     )
-    const headers = responseHeaders(received, redactor)
+    let headers: readonly HeaderPair[]
+    try {
+      headers = responseHeaders(received, redactor)
+    } catch (error) {
+      if (error instanceof NoRoom) return this.#faulted('room')
+      throw error
+    }
     // What came in the same read as the header is there when this turn of undici ends.
     queueMicrotask(() => this.#begin(outlet, status, headers))
   }
@@ -353,7 +360,11 @@ const PROXY_ERRORS = {
 } as const
 
 /** RFC 9209 section 2.3. */
-const FAULTS = { coding: 'http_response_content_coding', size: 'http_response_body_size' } as const
+const FAULTS = {
+  coding: 'http_response_content_coding',
+  size: 'http_response_body_size',
+  room: SHARE_IN_USE,
+} as const
 
 function fieldOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value

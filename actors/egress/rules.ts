@@ -105,11 +105,23 @@ function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: AskedCal
   return path !== null && pathPrefixes.some((prefix) => isBelow(path, prefix))
 }
 
+/** Unreserved characters need no escape, and mean the same without it (RFC 3986 section 6.2.2.2). Decoded once. */
+export function withPlainUnreserved(path: string): string {
+  return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
+    const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+    return /[A-Za-z0-9._~-]/.test(char) ? char : escape
+  })
+}
+
+/** An encoded slash, backslash or percent: some readers take it for the character, some for a part of a segment. */
+const AMBIGUOUS_ESCAPE = /%(?:2f|5c|25)/i
+
 /**
  * The path as the upstream may come to read it; null where two readers could disagree. The URL
  * parser has resolved dot segments already, those that were hidden in escapes show here.
  */
 export function decodedPath({ pathname }: URL): string | null {
+  if (AMBIGUOUS_ESCAPE.test(pathname)) return null
   let path: string
   try {
     path = decodeURIComponent(pathname)

@@ -15,8 +15,11 @@ const KEEP_ALIVE_MS = 10_000
 const HEADER_BYTES_MAX = 64 * 1024
 
 export interface Upstreams {
-  /** The pool of `https://host:port` for one owner; made when there is none. */
-  of(origin: string, owner?: string): Pool
+  /**
+   * The pool of `https://host:port` for one owner; made when there is none.
+   * @param tenantId for whom the name is looked up; the same for each call with that owner.
+   */
+  of(origin: string, owner?: string, tenantId?: string): Pool
   readonly size: number
   /** Lets running relays end. */
   close(): Promise<void>
@@ -67,7 +70,7 @@ export type UpstreamOptions = {
 }
 
 export function createUpstreams(
-  connect: Connector,
+  dial: Connector,
   poolsMax = POOLS_MAX,
   { http2 = false }: UpstreamOptions = {},
 ): Upstreams {
@@ -75,7 +78,8 @@ export function createUpstreams(
   /** Where the last request went. */
   let latest = ''
 
-  function open(key: string, origin: string): Pool {
+  function open(key: string, origin: string, tenantId: string): Pool {
+    const connect: Connector = (target, callback) => dial({ ...target, tenantId }, callback)
     const pool = new Pool(origin, {
       connect,
       connections: CONNECTIONS_PER_POOL_MAX,
@@ -100,10 +104,10 @@ export function createUpstreams(
   }
 
   return {
-    of(origin, owner = '') {
+    of(origin, owner = '', tenantId = '') {
       const key = `${owner} ${origin}`
       let pool = pools.get(key)
-      if (pool === undefined) pool = open(key, origin)
+      if (pool === undefined) pool = open(key, origin, tenantId)
       else if (key !== latest) {
         pools.delete(key)
         pools.set(key, pool)

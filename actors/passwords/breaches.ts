@@ -38,7 +38,11 @@ export type BreachesOptions = {
 }
 
 export function openBreaches({ url: base, settings, resolve }: BreachesOptions): Breaches {
-  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS, resolve })
+  const { dialer, rules } = outbound(settings, {
+    connectTimeoutMs: LIMIT_MS,
+    resolve,
+    isOperators: true,
+  })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   return {

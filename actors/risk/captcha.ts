@@ -48,7 +48,11 @@ export type CaptchaOptions = {
 
 export function openCaptcha({ challenge, settings, resolve }: CaptchaOptions): Captcha {
   const { captcha_provider: provider, captcha_secret: secret, captcha_verify_url: own } = challenge
-  const { dialer, rules } = outbound(settings, { connectTimeoutMs: LIMIT_MS, resolve })
+  const { dialer, rules } = outbound(settings, {
+    connectTimeoutMs: LIMIT_MS,
+    resolve,
+    isOperators: true,
+  })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   const target = judgeTarget(own ?? VERIFY_URLS[provider], rules)
 

@@ -2,9 +2,17 @@
  * [social], [generic_oauth], [enterprise_sso], [verified_domains]: sign-in through other providers.
  * decisions.md 2.3 and 15.
  */
-import { isIP } from 'node:net'
 import { z } from 'zod'
-import { count, flag, list, notes, secret, text, url } from '../../runtime/kernel/config/kinds.js'
+import {
+  count,
+  flag,
+  list,
+  nameServers,
+  notes,
+  secret,
+  text,
+  url,
+} from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 const scopes = () =>
@@ -116,25 +124,12 @@ export const verifiedDomainsSettings = section(
   {
     enabled: flag(false).describe('Organizations prove by DNS which domains are theirs.'),
     max_per_tenant: count(100, 1, 10_000).describe('Domains of one tenant.'),
-    dns_servers: list(z.string().refine(isServer))
-      .register(notes, { words: 'a list of IP addresses, each with a port if it is not 53' })
-      .default([])
-      .describe('Resolvers that are asked for the proof; the system’s when empty.'),
+    dns_servers: nameServers().describe(
+      'Resolvers that are asked for the proof; the system’s when empty.',
+    ),
   },
   { about: 'Domains that an organization proved to own.' },
 )
-
-/** `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1`, `[2001:db8::1]:5353`. */
-function isServer(value: string): boolean {
-  const [, bracketed, port] = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(value) ?? []
-  if (bracketed !== undefined) return isIP(bracketed) === 6 && isPort(port)
-  if (isIP(value) !== 0) return true
-  const [, address = '', after] = /^([^:]+):(\d{1,5})$/.exec(value) ?? []
-  return isIP(address) === 4 && isPort(after)
-}
-
-const isPort = (text: string | undefined) =>
-  text === undefined || (Number(text) > 0 && Number(text) < 65_536)
 
 export type SocialSettings = SettingsOf<typeof socialSettings>
 export type GenericOauthSettings = SettingsOf<typeof genericOauthSettings>

@@ -57,9 +57,10 @@ function kindFault(kind: ExportKind, type: string): string | null {
   return kind === 'secret' ? null : 'only an oauth2 credential gives access tokens'
 }
 
-function isUnlimited({ kind, methods, pathPrefixes, maxRequests, maxBytes }: AuthorityRow) {
+function isUnlimited(authority: AuthorityRow) {
+  const { kind, methods, pathPrefixes, allowRange, maxRequests, maxBytes } = authority
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
-  return kind === 'grant' && limits.every((limit) => limit === null)
+  return kind === 'grant' && allowRange && limits.every((limit) => limit === null)
 }
 
 function denied(detail: string): ExportRefusal {

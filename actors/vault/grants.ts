@@ -52,6 +52,7 @@ export async function createGrant(
       snapshot: snapshotOf(row),
       methods: message.methods && [...new Set(message.methods)],
       pathPrefixes: message.pathPrefixes && [...message.pathPrefixes],
+      allowRange: message.allowRange,
       maxRequests: message.maxRequests,
       maxBytes: message.maxBytes,
       expiresAt: message.expiresAt,

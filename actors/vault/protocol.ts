@@ -146,6 +146,8 @@ export type Grant = {
   readonly capabilities: readonly Capability[]
   readonly methods: readonly string[] | null
   readonly pathPrefixes: readonly string[] | null
+  /** False: a Range of the caller is not sent on. */
+  readonly allowRange: boolean
   readonly maxRequests: number | null
   readonly maxBytes: number | null
   readonly status: GrantStatus
@@ -171,6 +173,7 @@ export type CreateGrant = ChangeCredential & {
   readonly capabilities: readonly Capability[] | null
   readonly methods: readonly string[] | null
   readonly pathPrefixes: readonly string[] | null
+  readonly allowRange: boolean
   readonly maxRequests: number | null
   readonly maxBytes: number | null
   readonly expiresAt: Date | null

@@ -170,11 +170,12 @@ export function capabilitiesOf(
 }
 
 export function grantFault(
-  { methods, pathPrefixes, maxRequests, maxBytes, expiresAt }: CreateGrant,
+  { methods, pathPrefixes, allowRange, maxRequests, maxBytes, expiresAt }: CreateGrant,
   type: CredentialType,
   now: Date,
 ): VaultInvalid | undefined {
-  const limited = [methods, pathPrefixes, maxRequests, maxBytes].some((limit) => limit !== null)
+  const limits = [methods, pathPrefixes, maxRequests, maxBytes]
+  const limited = !allowRange || limits.some((limit) => limit !== null)
   // The limits are of calls through the egress proxy: elsewhere they would promise what nobody holds.
   if (limited && (type === 'ssh_ca' || type === 'oauth2')) {
     return invalid('', `An ${type} has no limits of calls.`)

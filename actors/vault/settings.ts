@@ -4,6 +4,7 @@ import { z } from 'zod'
 import {
   count,
   flag,
+  nameServers,
   notes,
   path,
   seconds,
@@ -38,6 +39,21 @@ export const vaultSettings = section(
       .register(notes, { words: 'a table of host names and IP addresses' })
       .default({})
       .describe('Host to address, before the address check; not in production.'),
+    egress_dns_servers: nameServers().describe(
+      'Resolvers of the names that callers choose; the system’s when empty.',
+    ),
+    lookups_per_tenant_max: count(16, 1, 512).describe(
+      'Name look-ups of one tenant at a time, per thread; more wait.',
+    ),
+    egress_calls_per_agent_max: count(64, 1, 2048).describe('Calls of one agent at a time.'),
+    egress_calls_per_tenant_max: count(256, 1, 2048).describe('Calls of one tenant at a time.'),
+    egress_buffered_bytes_max: count(536_870_912).describe(
+      'Bytes held for buffered answers, JSON requests and tables of redaction, in all.',
+    ),
+    egress_buffered_bytes_per_tenant_max: count(134_217_728).describe('The same of one tenant.'),
+    egress_buffered_timeout_secs: timerSeconds(120).describe(
+      'A call whose answer is buffered ends after this long.',
+    ),
     ssh_default_validity_secs: seconds(300, SSH_VALIDITY_MAX_SECS).describe(
       'Validity of an SSH certificate when none is asked for.',
     ),

@@ -88,7 +88,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
     const { tenantId } = message
     // Sent to its end even if the caller leaves: what was posted is written down.
     const { retryAfterSecs: _, ...attempt } = await sender.send(
-      { ...target, deliveryId: id, eventType: TYPE, body },
+      { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
       new AbortController().signal,
     )
     const status = attempt.error === null ? 'succeeded' : 'failed'

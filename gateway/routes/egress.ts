@@ -70,6 +70,8 @@ const BodyHeaders = z.looseObject({
 
 const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
 
+/** A share is free again when a call ends. */
+const SHARE_RETRY_SECS = 1
 const OUT_OF_BUDGET = 'The byte budget is used up.'
 const NO_ANSWER = 'The upstream gave no answer that can be relayed.'
 const TOO_LATE = 'The upstream did not answer in time.'
@@ -122,6 +124,16 @@ const replies = {
     detail,
     error: 'budget_exceeded',
   })),
+  too_many_calls: problem(429, 'rate-limited', {
+    detail: 'The agent or the tenant has as many calls under way as it may.',
+    retryAfterSecs: SHARE_RETRY_SECS,
+    headers: status('connection_limit_reached'),
+  }),
+  busy: problem(503, 'service-unavailable', {
+    detail: 'The tenant, or the service, holds as many bytes, look-ups or calls as it may.',
+    retryAfterSecs: SHARE_RETRY_SECS,
+    headers: status('connection_limit_reached'),
+  }),
   body_too_large: problem(413, 'payload-too-large'),
   // Nobody is left to read it.
   client_closed: problem(400, 'bad-request', { detail: 'The request body broke off.' }),
@@ -193,6 +205,7 @@ export const egressRoutes: readonly Route[] = [
         headers: body.headers,
         body: bytes !== null && bytes.byteLength > WHOLE_BYTES_MAX ? ByteStream.from(bytes) : bytes,
         bodyBytes: bytes?.byteLength ?? 0,
+        isBodyHeld: true,
         authScheme: body.auth_scheme ?? null,
         stream: body.stream,
       }

@@ -107,6 +107,10 @@ export const CreateGrant = z
     capabilities: z.array(capability).max(3).optional(),
     methods: z.array(z.enum(METHODS)).max(METHODS.length).optional(),
     path_prefixes: z.array(z.string().max(512)).max(32).optional(),
+    allow_range: z
+      .boolean()
+      .default(true)
+      .meta({ description: 'False: a Range of the caller is not sent to the upstream.' }),
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
     expires_at: time.nullable().optional(),
@@ -122,6 +126,7 @@ export const VaultGrant = z
     capabilities: z.array(capability),
     methods: z.array(z.string()).optional(),
     path_prefixes: z.array(z.string()).optional(),
+    allow_range: z.literal(false).optional().meta({ description: 'Present where it is false.' }),
     max_requests: z.int().optional(),
     max_bytes: z.int().optional(),
     status,
@@ -185,7 +190,7 @@ export function operatorRecord(credential: Credential): z.input<typeof OperatorC
 }
 
 export function grantRecord(grant: Grant): z.input<typeof VaultGrant> {
-  const { methods, pathPrefixes, maxRequests, maxBytes } = grant
+  const { methods, pathPrefixes, allowRange, maxRequests, maxBytes } = grant
   return {
     id: grant.id,
     credential_id: grant.credentialId,
@@ -194,6 +199,7 @@ export function grantRecord(grant: Grant): z.input<typeof VaultGrant> {
     capabilities: [...grant.capabilities],
     ...(methods === null ? {} : { methods: [...methods] }),
     ...(pathPrefixes === null ? {} : { path_prefixes: [...pathPrefixes] }),
+    ...(allowRange ? {} : { allow_range: false as const }),
     ...(maxRequests === null ? {} : { max_requests: maxRequests }),
     ...(maxBytes === null ? {} : { max_bytes: maxBytes }),
     status: grant.status,

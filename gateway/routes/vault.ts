@@ -232,6 +232,7 @@ export const vaultRoutes: readonly Route[] = [
       capabilities: body.capabilities ?? null,
       methods: body.methods ?? null,
       pathPrefixes: body.path_prefixes ?? null,
+      allowRange: body.allow_range,
       maxRequests: body.max_requests ?? null,
       maxBytes: body.max_bytes ?? null,
       expiresAt: dateOf(body.expires_at),

@@ -28,6 +28,9 @@ const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 
+/** How long the first chunk of an event stream is waited for, before its head is sent without one. */
+const HEAD_WAIT_MS = 20
+
 type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>
 type Shared = { draining: boolean; readonly open: OpenExchanges; readonly peers: PeerNames }
 
@@ -89,7 +92,7 @@ class UwsExchange implements Exchange {
     return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
   }
 
-  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+  async relay({ status, block, headers, body, filler }: StreamedAnswer): Promise<StreamEnd> {
     if (this.done) {
       body.cancel('the client left')
       return 'left'
@@ -117,6 +120,17 @@ class UwsExchange implements Exchange {
       writeHeaders(res, block, headers)
       if (this.closes) res.writeHeader('connection', 'close')
     }
+    // The first chunk may be on its way already; otherwise an event stream shows its head by a comment.
+    const waiting =
+      filler === undefined || bodiless
+        ? undefined
+        : setTimeout(() => {
+            if (!unsent || relayed.gone || this.gone) return
+            res.cork(() => {
+              head()
+              res.write(filler)
+            })
+          }, HEAD_WAIT_MS)
     const end = await relayTo(
       {
         // Written corked: the line that tells the length goes out with the chunk.
@@ -156,6 +170,7 @@ class UwsExchange implements Exchange {
       },
       body,
     )
+    clearTimeout(waiting)
     this.relayed = null
     if (typeof end === 'object') {
       this.done = false

@@ -1,6 +1,7 @@
-/** A DNS server on loopback that knows the TXT records it is given (RFC 1035 section 4). */
+/** A DNS server on loopback that knows the TXT and A records it is given (RFC 1035 section 4). */
 import { createSocket } from 'node:dgram'
 
+const A = 1
 const TXT = 16
 const NAME_ERROR = 3
 
@@ -9,8 +10,14 @@ export interface TestDns {
   readonly server: string
   /** Texts by name, lower case; empty for a name without any. */
   readonly records: Map<string, readonly string[]>
+  /** IPv4 addresses by name, lower case. */
+  readonly addresses: Map<string, readonly string[]>
   /** Does not answer while true. */
   silent: boolean
+  /** Never answers for names with this end. */
+  silentBelow: string | null
+  /** Names that were asked for, in order. */
+  readonly asked: string[]
   close(): Promise<void>
 }
 
@@ -20,17 +27,24 @@ export async function startDns(): Promise<TestDns> {
   const dns: TestDns = {
     server: `127.0.0.1:${socket.address().port}`,
     records: new Map(),
+    addresses: new Map(),
     silent: false,
+    silentBelow: null,
+    asked: [],
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   }
   socket.on('message', (query, { port, address }) => {
     if (dns.silent) return
-    socket.send(answerTo(query, dns.records), port, address)
+    const name = nameOf(query)
+    dns.asked.push(name)
+    if (dns.silentBelow !== null && name.endsWith(dns.silentBelow)) return
+    socket.send(answerTo(query, name, dns), port, address)
   })
   return dns
 }
 
-function answerTo(query: Buffer, records: TestDns['records']): Buffer {
+/** The name of the question, lower case. */
+function nameOf(query: Buffer): string {
   const labels: string[] = []
   let at = 12
   while (query[at] !== 0) {
@@ -38,14 +52,21 @@ function answerTo(query: Buffer, records: TestDns['records']): Buffer {
     labels.push(query.toString('latin1', at + 1, at + 1 + length))
     at += 1 + length
   }
+  return labels.join('.').toLowerCase()
+}
+
+function answerTo(query: Buffer, name: string, { records, addresses }: TestDns): Buffer {
+  const at = 12 + (name === '' ? 0 : Buffer.byteLength(name) + 1)
   const question = query.subarray(12, at + 5)
-  const known = records.get(labels.join('.').toLowerCase())
-  const texts = question.readUInt16BE(question.length - 4) === TXT ? (known ?? []) : []
+  const type = question.readUInt16BE(question.length - 4)
+  const known = records.get(name) ?? addresses.get(name)
+  const texts = type === TXT ? (records.get(name) ?? []) : []
+  const hosts = type === A ? (addresses.get(name) ?? []) : []
   const header = Buffer.alloc(12)
   query.copy(header, 0, 0, 2)
   header.writeUInt16BE(0x8180 | (known === undefined ? NAME_ERROR : 0), 2)
   header.writeUInt16BE(1, 4)
-  header.writeUInt16BE(texts.length, 6)
+  header.writeUInt16BE(texts.length + hosts.length, 6)
   const answers = texts.map((text) => {
     // Texts longer than 255 bytes come in parts.
     const parts = (text.match(/[^]{1,255}/g) ?? ['']).map((part) =>
@@ -56,5 +77,8 @@ function answerTo(query: Buffer, records: TestDns['records']): Buffer {
     record.writeUInt16BE(data.length, 10)
     return Buffer.concat([record, data])
   })
-  return Buffer.concat([header, question, ...answers])
+  const places = hosts.map((host) =>
+    Buffer.from([0xc0, 12, 0, A, 0, 1, 0, 0, 0, 0, 0, 4, ...host.split('.').map(Number)]),
+  )
+  return Buffer.concat([header, question, ...answers, ...places])
 }

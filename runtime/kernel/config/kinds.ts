@@ -1,4 +1,5 @@
 /** The kinds of value that settings are made of, each with its range and the words for it. */
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 /** What the loader and the reference page know of a value beyond its schema. */
@@ -112,6 +113,25 @@ export function origin() {
 export function list<T extends z.ZodType>(item: T) {
   return z.array(item)
 }
+
+/** Addresses of name servers; empty means those of the system. */
+export function nameServers() {
+  return list(z.string().refine(isServer))
+    .register(notes, { words: 'a list of IP addresses, each with a port if it is not 53' })
+    .default([])
+}
+
+/** `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1`, `[2001:db8::1]:5353`. */
+function isServer(value: string): boolean {
+  const [, bracketed, port] = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(value) ?? []
+  if (bracketed !== undefined) return isIP(bracketed) === 6 && isPort(port)
+  if (isIP(value) !== 0) return true
+  const [, address = '', after] = /^([^:]+):(\d{1,5})$/.exec(value) ?? []
+  return isIP(address) === 4 && isPort(after)
+}
+
+const isPort = (text: string | undefined) =>
+  text === undefined || (Number(text) > 0 && Number(text) < 65_536)
 
 function isOrigin(value: string): boolean {
   return URL.canParse(value) && /^https?:\/\//.test(value) && new URL(value).origin === value

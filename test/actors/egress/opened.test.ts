@@ -46,9 +46,9 @@ test('calls side by side share one opening, which is wiped when the last ends', 
   t.deepEqual(one!.injection.header, ['authorization', 'Bearer a secret'])
   const { needles } = one!
   one!.release()
-  t.true(needles.list.some((needle) => needle.toString() === 'a secret'))
+  t.true(needles.list.some((needle) => needle.bytes.toString() === 'a secret'))
   two!.release()
-  t.true(needles.list.every((needle) => needle.every((byte) => byte === 0)))
+  t.true(needles.list.every(({ bytes }) => bytes.every((byte) => byte === 0)))
   t.is(one!.injection.header, null)
   t.is(openings.size, 0)
 })

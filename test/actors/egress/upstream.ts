@@ -19,6 +19,8 @@ export interface Upstream {
   /** Settles when a connection of the upstream is closed from the other side. */
   readonly disconnected: Promise<void>
   readonly requests: readonly IncomingMessage[]
+  /** Sends one event on every `/held-events` and ends it. */
+  releaseEvents(): void
   close(): Promise<void>
 }
 
@@ -55,10 +57,15 @@ function drained(response: ServerResponse): Promise<void> {
   })
 }
 
+/** For the longest secrets. */
+const HEADER_BYTES_MAX = 128 * 1024
+const LETTERS = Buffer.alloc(64 * 1024, 'a')
+
 export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
   let pushed = 0
   let taken = 0
   const requests: IncomingMessage[] = []
+  const held: ServerResponse[] = []
   let onDisconnect: () => void
   const disconnected = new Promise<void>((resolve) => {
     onDisconnect = resolve
@@ -105,6 +112,16 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
     redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
     silent: () => {},
+    'held-events': (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+      held.push(response)
+    },
+    'fill-and-hold': (request, response) =>
+      void response.writeHead(200).write('x'.repeat(Number(request.url!.split('/')[2]))),
+    letters: (_, response) => {
+      const timer = setInterval(() => response.write(LETTERS), 20)
+      response.once('close', () => clearInterval(timer))
+    },
     'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
     'silent-after-chunk': (_, response) => void response.writeHead(200).write('one chunk'),
     'reset-before-headers': (request) => void reset(request.socket),
@@ -212,7 +229,10 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     habits[request.url!.split('/')[1]!.split('?')[0]!]!(request, response)
   }
   const server = tls
-    ? createTlsServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT }, answer)
+    ? createTlsServer(
+        { key: UPSTREAM_KEY, cert: UPSTREAM_CERT, maxHeaderSize: HEADER_BYTES_MAX },
+        answer,
+      )
     : createServer(answer)
   server.on('connection', (socket) => {
     socket.on('error', () => {})
@@ -232,6 +252,9 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     },
     disconnected,
     requests,
+    releaseEvents() {
+      for (const response of held.splice(0)) response.end('data: now\n\n')
+    },
     async close() {
       server.closeAllConnections()
       server.close()

@@ -112,6 +112,7 @@ const grant = (
       },
       methods: null,
       pathPrefixes: null,
+      allowRange: true,
       maxRequests: null,
       maxBytes: null,
       expiresAt: more.expiresAt ?? null,
