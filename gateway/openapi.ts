@@ -359,7 +359,7 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   }
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')
-  names.push('server-error', 'service-unavailable', 'gateway-timeout')
+  names.push('server-error', 'service-unavailable', 'gateway-timeout', ...(route.documented ?? []))
   const docs = names.map(problemDoc)
   if (hasInput && route.errors === 'oauth') {
     const oauthError = 'invalid_request'

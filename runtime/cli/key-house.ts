@@ -34,7 +34,7 @@ export type KeyHouseInput = {
 
 /** @throws with words for an operator when the configuration, the database or the kms is missing. */
 export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
-  const loaded = loadSettings(input)
+  const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
   const undo: (() => Promise<void>)[] = []
   const close = async () => {
@@ -61,7 +61,7 @@ export interface DatabaseHouse {
 
 /** The database alone, for commands that need no keys. @throws as `openKeyHouse`. */
 export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
-  const loaded = loadSettings(input)
+  const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
   const undo: Undo = []
   const close = async () => {

@@ -21,7 +21,8 @@ export function migrateCommand(program: Command): void {
 
 /** The embedded database needs no such step: it is migrated whenever it starts. */
 async function migrate(): Promise<number> {
-  const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
     process.stderr.write(`${printedFailures(loaded.failures)}\n`)
     return EXIT_CONFIGURATION
