@@ -15,6 +15,7 @@ import {
   sessionOptions,
 } from './pool-plan.js'
 import { Session } from './session.js'
+import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
   Database,
@@ -30,6 +31,8 @@ import { asUnavailable, DatabaseUnavailable, isConnectionLoss, isLate } from './
 
 /** A connection that has been idle for longer is tested before it is used. */
 const RESTED_MS = 500
+/** How long a look at a silent server may take. */
+const LOOK_MS = 1_000
 
 export interface DatabaseOptions {
   readonly settings: PoolSettings
@@ -176,6 +179,21 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   /** When a connection was last of use, in milliseconds of `performance.now`. */
   let answeredMs = Number.NEGATIVE_INFINITY
 
+  const silence = new Silence({
+    pool: plan.name,
+    log,
+    async look() {
+      const client = await connect(AbortSignal.timeout(LOOK_MS))
+      try {
+        await sessions.get(client)!.probe(LOOK_MS, undefined)
+        client.release()
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+    },
+  })
+
   async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
     const connecting = pool.connect()
@@ -238,9 +256,15 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     statementTimeoutMs: undefined,
     async use(open, signal, work) {
       const from = performance.now()
+      const isOver = silence.isOver(signal)
+      if (isOver !== true && !(await isOver)) {
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
+      }
       const { client, session } = await acquire(open, signal).catch((error: unknown) => {
         if (signal?.aborted || !isConnectionLoss(error)) throw error
         const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
+        const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
+        if (isSilent && !overloaded && answeredMs <= from) silence.begin(error)
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
       })
       let broken = true
@@ -251,10 +275,14 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       } catch (error) {
         const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
         broken = session.lost !== undefined || lost
+        if (session.fellSilent && answeredMs <= from) silence.begin(error)
         throw error
       } finally {
         session.usedAtMs = performance.now()
-        if (!broken) answeredMs = session.usedAtMs
+        if (!broken) {
+          answeredMs = session.usedAtMs
+          silence.end()
+        }
         client.release(broken)
       }
     },
@@ -275,6 +303,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    close: () => pool.end(),
+    close: () => {
+      silence.close()
+      return pool.end()
+    },
   }
 }

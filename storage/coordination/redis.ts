@@ -86,9 +86,7 @@ export async function redisCoordination(options: RedisOptions): Promise<Coordina
 
     async get(key) {
       const value = await ask((pool) =>
-        pool
-          .withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
-          .get(storedKey('value', key)),
+        pool.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).get(storedKey('value', key)),
       )
       return value === null ? undefined : (value as unknown as Uint8Array)
     },
