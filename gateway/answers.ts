@@ -20,6 +20,8 @@ import { pagePolicy, type Rendered } from './replies.js'
 import type { Visit } from './visit.js'
 
 const NO_STORE = 'no-store'
+/** A refused target is not sent back whole. */
+const INSTANCE_CHARS_MAX = 2_048
 
 export type AnswersNeeds = {
   readonly blocks: HeaderBlocks
@@ -115,7 +117,7 @@ export class Answers {
         : problem
     const body = problemBody(full, {
       errorsBaseUrl: this.needs.errorsBaseUrl,
-      instance: visit.exchange.path,
+      instance: visit.exchange.path.slice(0, INSTANCE_CHARS_MAX),
       requestId: visit.requestId,
     })
     this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)

@@ -70,7 +70,7 @@ export class Silence {
     if (!this.#isSilent) return
     this.#isSilent = false
     this.cause = undefined
-    for (const settle of [...this.#waiting]) settle()
+    for (const settle of this.#waiting) settle()
     this.#options.log.info({ pool: this.#options.pool }, 'the database answers again')
   }
 
@@ -78,7 +78,7 @@ export class Silence {
   close(): void {
     this.#isClosed = true
     this.#isSilent = false
-    for (const settle of [...this.#waiting]) settle()
+    for (const settle of this.#waiting) settle()
   }
 
   async #watch(): Promise<void> {
