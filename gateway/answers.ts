@@ -142,6 +142,7 @@ export class Answers {
       if (route.deprecation.length > 0) headers.push(...route.deprecation)
     }
     if (visit.cors.length > 0) headers.push(...visit.cors)
+    if (visit.warnings !== null) headers.push(['svc-warnings', visit.warnings])
     for (const cookie of visit.cookies) headers.push(['set-cookie', cookie])
     for (const pair of pairs) {
       if (isFieldValue(pair[1])) headers.push(pair)

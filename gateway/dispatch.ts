@@ -2,7 +2,11 @@
  * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
  * this way; what a route does not need is skipped, not done otherwise.
  */
-import { ActorUnavailable, type UnavailableReason } from '../runtime/kernel/actor.js'
+import {
+  ActorUnavailable,
+  type AskOptions,
+  type UnavailableReason,
+} from '../runtime/kernel/actor.js'
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
@@ -11,6 +15,7 @@ import { type Authenticator, refuseAuthority } from './authenticate.js'
 import type { ClientAddresses } from './client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile.js'
+import { warningsHeader } from './body/unknown-members.js'
 import { type BodyFailure, BodyUnreadable, type Exchange } from './exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
@@ -38,6 +43,8 @@ export type PipelineNeeds = {
   readonly publicOrigin: URL
   readonly baseUrl: string
   readonly requestTimeoutMs: number
+  /** Whether a tenant is a sandbox; without it nothing is warned of. */
+  readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
   readonly metricsToken: ((authorization: string) => boolean) | null
   /** False while the service is starting: only health probes answer. */
   readonly started: () => boolean
@@ -161,6 +168,7 @@ export class Pipeline {
 
     const reading = input.read(visit, route, visit.principal)
     const parts = reading instanceof Promise ? await reading : reading
+    if (visit.unknown.length > 0) await this.warn(visit)
     if (!parts.ok) {
       answers.problem(visit, parts.problem, parts.close === true)
       return null
@@ -183,6 +191,16 @@ export class Pipeline {
       if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
     }
     return request
+  }
+
+  /** Names members that the operation does not know, in sandbox tenants only. */
+  private async warn(visit: Visit): Promise<void> {
+    const { principal, unknown } = visit
+    const isSandbox = this.needs.isSandbox
+    if (principal === null || isSandbox === undefined) return
+    // A warning fails no request.
+    const warns = await isSandbox(principal.tenantId, visit).catch(() => false)
+    if (warns) visit.warnings = warningsHeader(unknown)
   }
 
   /** False when the request was refused. */
