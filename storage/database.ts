@@ -27,7 +27,13 @@ import type {
 } from './sql.js'
 import { type SessionSource, transact, transactTogether } from './transaction.js'
 import { Turnstile } from './turnstile.js'
-import { asUnavailable, DatabaseUnavailable, isConnectionLoss, isLate } from './unavailable.js'
+import {
+  asUnavailable,
+  DatabaseUnavailable,
+  DatabaseUnreachable,
+  isConnectionLoss,
+  isLate,
+} from './unavailable.js'
 
 /** A connection that has been idle for longer is tested before it is used. */
 const RESTED_MS = 500
@@ -265,6 +271,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
         const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
         if (isSilent && !overloaded && answeredMs <= from) silence.begin(error)
+        if (!isLate(error) && !overloaded) throw new DatabaseUnreachable(plan.url, error)
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
       })
       let broken = true
@@ -293,7 +300,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       for (const one of opened) if (one.status === 'fulfilled') one.value.release()
       const failed = opened.find((one) => one.status === 'rejected')
       if (failed) {
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, failed.reason)
+        throw new DatabaseUnreachable(plan.url, failed.reason)
       }
     },
     stats: () => ({

@@ -15,6 +15,8 @@ import type { Environment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
 import { type Random, systemRandom } from '../kernel/random.js'
+import { DatabaseUnreachable } from '../../storage/unavailable.js'
+import { deploymentOf, explainedBy } from '../which-database.js'
 import { type LoadedSettings, loadSettings } from '../load-settings.js'
 
 export interface KeyHouse {
@@ -30,12 +32,15 @@ export type KeyHouseInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
+  /** Gets a line that names the deployment: which one it is, the defaults may have decided. */
+  readonly say?: ((line: string) => void) | undefined
 }
 
 /** @throws with words for an operator when the configuration, the database or the kms is missing. */
 export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
   const undo: (() => Promise<void>)[] = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
@@ -49,7 +54,7 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
     return { database, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
-    throw error
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
   }
 }
 
@@ -63,6 +68,7 @@ export interface DatabaseHouse {
 export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
   const undo: Undo = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
@@ -71,7 +77,7 @@ export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseH
     return { database: await databaseOf(loaded, undo), settings: loaded.settings, close }
   } catch (error) {
     await close()
-    throw error
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
   }
 }
 

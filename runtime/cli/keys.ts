@@ -178,6 +178,7 @@ function processHost(): KeysCommandHost {
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),
+        say: (line) => void process.stderr.write(`${line}\n`),
       }),
     out: (text) => process.stdout.write(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),
