@@ -20,6 +20,8 @@ import { pagePolicy, type Rendered } from './replies.js'
 import type { Visit } from './visit.js'
 
 const NO_STORE = 'no-store'
+/** A refused target is not sent back whole. */
+const INSTANCE_CHARS_MAX = 2_048
 
 export type AnswersNeeds = {
   readonly blocks: HeaderBlocks
@@ -115,7 +117,7 @@ export class Answers {
         : problem
     const body = problemBody(full, {
       errorsBaseUrl: this.needs.errorsBaseUrl,
-      instance: visit.exchange.path,
+      instance: visit.exchange.path.slice(0, INSTANCE_CHARS_MAX),
       requestId: visit.requestId,
     })
     this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
@@ -140,6 +142,7 @@ export class Answers {
       if (route.deprecation.length > 0) headers.push(...route.deprecation)
     }
     if (visit.cors.length > 0) headers.push(...visit.cors)
+    if (visit.warnings !== null) headers.push(['svc-warnings', visit.warnings])
     for (const cookie of visit.cookies) headers.push(['set-cookie', cookie])
     for (const pair of pairs) {
       if (isFieldValue(pair[1])) headers.push(pair)

@@ -2,7 +2,11 @@
  * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
  * this way; what a route does not need is skipped, not done otherwise.
  */
-import { ActorUnavailable, type UnavailableReason } from '../runtime/kernel/actor.js'
+import {
+  ActorUnavailable,
+  type AskOptions,
+  type UnavailableReason,
+} from '../runtime/kernel/actor.js'
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
@@ -11,7 +15,8 @@ import { type Authenticator, refuseAuthority } from './authenticate.js'
 import type { ClientAddresses } from './client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile.js'
-import { BodyUnreadable, type Exchange } from './exchange.js'
+import { warningsHeader } from './body/unknown-members.js'
+import { type BodyFailure, BodyUnreadable, type Exchange } from './exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './hosts.js'
@@ -38,6 +43,8 @@ export type PipelineNeeds = {
   readonly publicOrigin: URL
   readonly baseUrl: string
   readonly requestTimeoutMs: number
+  /** Whether a tenant is a sandbox; without it nothing is warned of. */
+  readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
   readonly metricsToken: ((authorization: string) => boolean) | null
   /** False while the service is starting: only health probes answer. */
   readonly started: () => boolean
@@ -66,12 +73,16 @@ export class Pipeline {
     const visit = new Visit(exchange, requestId, now, deadlineMs)
     try {
       if (exchange.fault !== null) {
-        answers.problem(visit, faultProblem(exchange.fault), true)
+        answers.problem(visit, FAULT_PROBLEMS[exchange.fault], true)
         return
       }
       const host = hosts(exchange.host)
       if (host !== 'served') {
         answers.problem(visit, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
+        return
+      }
+      if (exchange.path === '*') {
+        answers.send(visit, 204, null, 'no-store', [ALLOW_ALL], null)
         return
       }
       const match = router.match(exchange.path)
@@ -157,6 +168,7 @@ export class Pipeline {
 
     const reading = input.read(visit, route, visit.principal)
     const parts = reading instanceof Promise ? await reading : reading
+    if (visit.unknown.length > 0) await this.warn(visit)
     if (!parts.ok) {
       answers.problem(visit, parts.problem, parts.close === true)
       return null
@@ -179,6 +191,16 @@ export class Pipeline {
       if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
     }
     return request
+  }
+
+  /** Names members that the operation does not know, in sandbox tenants only. */
+  private async warn(visit: Visit): Promise<void> {
+    const { principal, unknown } = visit
+    const isSandbox = this.needs.isSandbox
+    if (principal === null || isSandbox === undefined) return
+    // A warning fails no request.
+    const warns = await isSandbox(principal.tenantId, visit).catch(() => false)
+    if (warns) visit.warnings = warningsHeader(unknown)
   }
 
   /** False when the request was refused. */
@@ -339,9 +361,9 @@ export class Pipeline {
     if (visit.exchange.done) return
     if (error instanceof BodyUnreadable) {
       if (error.reason === 'aborted') return
-      const late = error.reason === 'timeout'
-      const name = late ? 'request-timeout' : 'payload-too-large'
-      answers.problem(visit, { name }, late || !restIsDropped(visit.exchange))
+      const problem = BODY_PROBLEMS[error.reason]
+      const close = error.reason !== 'too_large' || !restIsDropped(visit.exchange)
+      answers.problem(visit, problem, close)
       return
     }
     if (error instanceof ActorUnavailable && error.reason !== 'failed') {
@@ -381,10 +403,29 @@ const STARTING: Problem = {
   retryAfterSecs: 1,
 }
 
-function faultProblem(fault: NonNullable<Exchange['fault']>): Problem {
-  return fault === 'too_large'
-    ? { name: 'headers-too-large' }
-    : { name: 'bad-request', detail: 'The request line or the host is malformed.' }
+/** What the server can do in general (OPTIONS *), and what it offers in place of CONNECT. */
+const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as const
+const MALFORMED: Problem = {
+  name: 'bad-request',
+  detail: 'The request line, a header field or the host is malformed.',
+}
+const FAULT_PROBLEMS: { readonly [F in NonNullable<Exchange['fault']>]: Problem } = {
+  ambiguous: MALFORMED,
+  malformed: MALFORMED,
+  too_large: { name: 'headers-too-large' },
+  target_too_long: { name: 'uri-too-long' },
+  late: { name: 'request-timeout' },
+  tunnel: {
+    name: 'method-not-allowed',
+    detail: 'This server opens no tunnels.',
+    headers: Object.fromEntries([ALLOW_ALL]),
+  },
+}
+
+const BODY_PROBLEMS: { readonly [R in Exclude<BodyFailure, 'aborted'>]: Problem } = {
+  too_large: { name: 'payload-too-large' },
+  timeout: { name: 'request-timeout' },
+  malformed: { name: 'bad-request', detail: 'The chunks of the body are malformed.' },
 }
 
 const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {

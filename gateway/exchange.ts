@@ -14,12 +14,20 @@ export interface HeaderFields {
 }
 
 /** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */
-export type HeadFault = 'ambiguous' | 'too_large' | 'malformed'
+export type HeadFault =
+  | 'ambiguous'
+  | 'too_large'
+  | 'malformed'
+  | 'target_too_long'
+  /** CONNECT: this server opens no tunnels. */
+  | 'tunnel'
+  /** The head did not arrive in time. */
+  | 'late'
 
 export interface RequestHead {
   /** As sent, upper case; one of those the guard lets through. */
   readonly method: string
-  /** The path alone, undecoded, beginning with "/". */
+  /** The path alone, undecoded, beginning with "/"; `*` for OPTIONS of the server itself. */
   readonly path: string
   /** Without the question mark; empty when there is none. */
   readonly query: string
@@ -84,7 +92,7 @@ export function headerBlock(pairs: readonly HeaderPair[]): HeaderBlock {
 }
 
 /** Why a body could not be read. */
-export type BodyFailure = 'too_large' | 'timeout' | 'aborted'
+export type BodyFailure = 'too_large' | 'timeout' | 'aborted' | 'malformed'
 
 /** Thrown by `readBody`. */
 export class BodyUnreadable extends Error {

@@ -1,5 +1,6 @@
 /** The HTTP side of a process: routes and references in, a listener out. */
 import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
+import type { Tenant } from '../actors/domain/tenancy.js'
 import type { TenantsProtocol } from '../actors/tenants/protocol.js'
 import type { TokensProtocol } from '../actors/tokens/protocol.js'
 import { POLICIES, type Policies, type ThrottleProtocol } from '../actors/throttle/protocol.js'
@@ -81,6 +82,9 @@ export interface Gateway {
   readonly routes: readonly Route[]
 }
 
+const isSandbox = ({ environment, controlPlane }: Tenant): boolean =>
+  environment === 'sandbox' && !controlPlane
+
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
   const { policies = POLICIES } = options
@@ -152,6 +156,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     publicOrigin: new URL(issuer),
     baseUrl: issuer,
     requestTimeoutMs: server.request_timeout_secs * 1000,
+    isSandbox:
+      tenants === undefined
+        ? undefined
+        : async (tenantId, asking) => {
+            const named = await tenants.ask('resolve', { tenantId }, asking)
+            return named.tag === 'resolved' && isSandbox(named.tenant)
+          },
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),
     started: () => isStarted,
     clock,

@@ -9,7 +9,7 @@ import type { HeaderFields, HeadFault } from './exchange.js'
 /** All header fields together: names, values and four bytes each for the separators. */
 export const HEAD_BYTES_MAX = 16 * 1024
 export const HEADER_COUNT_MAX = 64
-export const TARGET_BYTES_MAX = 8 * 1024
+export const TARGET_BYTES_MAX = 16 * 1024
 
 /** Fields that must come at most once; two of them mean two readings. */
 const SINGLE_FIELDS = new Set([
@@ -78,8 +78,10 @@ export class HeadCheck implements HeaderFields {
     }
     if (contentLength !== undefined && !CONTENT_LENGTH.test(contentLength)) return 'ambiguous'
     if (!isKnownMethod(method) && !METHOD_TOKEN.test(method)) return 'ambiguous'
+    if (method === 'CONNECT') return 'tunnel'
+    if (path.length + query.length > TARGET_BYTES_MAX) return 'target_too_long'
     if (this.count > HEADER_COUNT_MAX || this.bytes > HEAD_BYTES_MAX) return 'too_large'
-    if (path.length + query.length > TARGET_BYTES_MAX) return 'too_large'
+    if (path === '*' && method === 'OPTIONS') return null
     if (!isPath(path) || (query !== '' && !QUERY.test(query))) return 'malformed'
     return null
   }
@@ -101,7 +103,37 @@ export function isKnownMethod(method: string): boolean {
 }
 
 function isPath(path: string): boolean {
-  return path === '*' || (path.charCodeAt(0) === 0x2f && TARGET.test(path))
+  return path.charCodeAt(0) === 0x2f && TARGET.test(path)
+}
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#@\\]+)([/?].*)?$/i
+
+export type Target = {
+  readonly path: string
+  readonly query: string
+  /** Of an absolute-form target: it takes the place of the Host field (RFC 9112 section 3.2.2). */
+  readonly authority: string | null
+}
+
+/** Takes a request target apart: origin-form, absolute-form or `*` (RFC 9112 section 3.2). */
+export function targetOf(method: string, target: string): Target {
+  let authority: string | null = null
+  let rest = target
+  if (target.charCodeAt(0) !== 0x2f) {
+    const absolute = ABSOLUTE_FORM.exec(target)
+    if (absolute !== null) {
+      authority = absolute[1]!
+      // Without a path OPTIONS asks about the server itself (RFC 9112 section 3.2.4).
+      rest = absolute[2] ?? (method === 'OPTIONS' ? '*' : '/')
+      if (rest.startsWith('?')) rest = `/${rest}`
+    }
+  }
+  const mark = rest.indexOf('?')
+  return {
+    path: mark < 0 ? rest : rest.slice(0, mark),
+    query: mark < 0 ? '' : rest.slice(mark + 1),
+    authority,
+  }
 }
 
 /** Whether a request announces a body. A body on GET or HEAD has no meaning and is not read. */

@@ -129,7 +129,10 @@ export class InputReader {
     }
     const rule = route.body
     return exchange.readBody(rule.maxBytes, this.bodyMs(visit)).then((bytes) => {
-      const parsed = parseBody(rule, bytes)
+      // Only of those whose environment we know: it decides whether anything is said.
+      const onUnknown =
+        principal === null ? undefined : (names: readonly string[]) => void (visit.unknown = names)
+      const parsed = parseBody(rule, bytes, onUnknown)
       return parsed.ok ? whole(parsed.value, bytes) : parsed
     })
   }

@@ -19,11 +19,11 @@ export type ListenNeeds = {
 /** A renewed certificate is served within this. */
 const RENEWAL_EVERY_MS = 60_000
 
-type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'tls'>
+type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser' | 'tls'>
 
 /** @throws {ListenFailed} */
 export async function listen(
-  { host, port, transport, tls }: Where,
+  { host, port, transport, http1_parser, tls }: Where,
   handler: ExchangeHandler,
   { log, clock, pins = PINNED_NATIVE_SHA256 }: ListenNeeds,
 ): Promise<Listener> {
@@ -34,6 +34,7 @@ export async function listen(
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
     return openHttp2({ host, port, handler, tls: files, monotonicMs, renewal })
   }
+  if (http1_parser === 'node') return openHttp1({ host, port, handler })
   const native = loadNative(pins)
   if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler })
   log.warn(

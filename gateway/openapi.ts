@@ -69,6 +69,10 @@ const HEADERS = {
   'retry-after': header('Seconds to wait.', { type: 'integer', minimum: 0 }),
   'www-authenticate': header('The scheme that is expected (RFC 9110 section 11.6.1).'),
   'idempotency-replayed': header('`true` when the answer is that of an earlier request.'),
+  'svc-warnings': header(
+    'In sandbox tenants: members of the body that the operation does not know, ten at most, as ' +
+      '`unknown-member;pointer="#/name"`.',
+  ),
   etag: header('Entity tag for If-None-Match.'),
 }
 type HeaderName = keyof typeof HEADERS
@@ -96,7 +100,8 @@ export function openapiDocument(options: OpenapiOptions): object {
       description:
         'Identity and access for humans and software agents.\n\nFailures are problem details (RFC 9457) except on OAuth protocol endpoints, which answer ' +
         'in the form of their standards. Every response carries x-request-id. Quotas are announced ' +
-        'in RateLimit-Policy and RateLimit. Unknown request members are ignored.',
+        'in RateLimit-Policy and RateLimit. Unknown request members are ignored; in sandbox tenants ' +
+        'the header svc-warnings names them.',
       version: INTERFACE_VERSION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -289,6 +294,7 @@ function responseOf(
   const names: HeaderName[] = ['x-request-id']
   if (route.throttle !== 'none') names.push('ratelimit', 'ratelimit-policy')
   if (status < 300 && route.idempotent === true) names.push('idempotency-replayed')
+  if (route.body?.kind === 'json' && demandsOf(route.security) !== null) names.push('svc-warnings')
   if (status === 401) names.push('www-authenticate')
   return {
     description: words.length > 0 ? [...new Set(words)].join('. ') : (REASONS[status] ?? 'Answer'),
@@ -359,7 +365,7 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   }
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')
-  names.push('server-error', 'service-unavailable', 'gateway-timeout')
+  names.push('server-error', 'service-unavailable', 'gateway-timeout', ...(route.documented ?? []))
   const docs = names.map(problemDoc)
   if (hasInput && route.errors === 'oauth') {
     const oauthError = 'invalid_request'

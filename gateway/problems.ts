@@ -96,6 +96,11 @@ export const PROBLEM_TYPES = {
     title: 'Payload too large',
     meaning: 'The request body is larger than this operation accepts.',
   },
+  'uri-too-long': {
+    status: 414,
+    title: 'URI too long',
+    meaning: 'The target of the request is longer than 16 KiB.',
+  },
   'unsupported-media-type': {
     status: 415,
     title: 'Unsupported media type',
@@ -204,7 +209,7 @@ const CODES = Object.fromEntries(
 ) as Readonly<Record<ProblemName, string>>
 
 /** Statuses that stay problem documents on OAuth endpoints (decisions.md 23). */
-const BEYOND_OAUTH = new Set([413, 415, 421, 429, 431])
+const BEYOND_OAUTH = new Set([413, 414, 415, 421, 429, 431])
 
 /** Whether an OAuth endpoint answers such a refusal in the form of RFC 6749 section 5.2. */
 export function hasOauthForm(status: number): boolean {

@@ -10,6 +10,7 @@ import type { PolicyName } from '../actors/throttle/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
 import type { ByteStream } from '../runtime/kernel/stream.js'
 import type { Browser } from './browser.js'
+import type { ProblemName } from './problems.js'
 import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './replies.js'
 
 export {
@@ -291,6 +292,11 @@ export interface RouteSpec<
    * request_timeout_secs, and every error says in Proxy-Status by whom it was made (RFC 9209).
    */
   readonly proxy?: boolean | undefined
+  /**
+   * Problems that the interface lists for the operation and this build never answers, for the
+   * documents: clients should expect them from other deployments.
+   */
+  readonly documented?: readonly ProblemName[] | undefined
   /** The answer may hold a secret that is shown once. For the documents. */
   readonly onceOnly?: boolean | undefined
   readonly deprecated?:

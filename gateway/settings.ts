@@ -43,6 +43,12 @@ export const serverSettings = section(
       .describe(
         'plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS and nothing else.',
       ),
+    http1_parser: z
+      .enum(['uwebsockets', 'node'])
+      .default('uwebsockets')
+      .describe(
+        'What reads plain_http: uwebsockets is the faster, node reads all of RFC 9112 (docs/gateway.md).',
+      ),
     tls: z
       .object({
         cert_pem_path: path('/etc/svc/tls-cert.pem').describe('Certificate chain, PEM.'),

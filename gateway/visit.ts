@@ -13,6 +13,7 @@ import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PAIRS: readonly HeaderPair[] = []
 const NO_COOKIES: readonly string[] = []
+const NO_NAMES: readonly string[] = []
 
 /** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
 export class Visit implements AskOptions, Leaver {
@@ -31,6 +32,10 @@ export class Visit implements AskOptions, Leaver {
   share = ''
   browser: Browser = NO_BROWSER
   session: BrowserSession | null = null
+  /** JSON pointers of members of the body that the operation does not know. */
+  unknown: readonly string[] = NO_NAMES
+  /** The value of `svc-warnings`; null without any. */
+  warnings: string | null = null
   /** Set-Cookie values that go with whatever is answered. */
   cookies: readonly string[] = NO_COOKIES
   hasLeft = false

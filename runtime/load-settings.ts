@@ -53,6 +53,11 @@ export interface LoadSettingsInput {
   readonly readFile?: ((path: string) => string) | undefined
   /** Of this process; 0 keeps the data directory out of a home that others cannot reach. */
   readonly uid?: number | undefined
+  /**
+   * False for commands that serve no requests (migrate, keys, operator ...): they need no
+   * SVC_RUNTIME_PLANE, also where `deployment.allow_all_in_one_runtime_plane` is false.
+   */
+  readonly servesPlane?: boolean | undefined
 }
 
 export interface LoadedSettings {
@@ -79,8 +84,9 @@ export function loadSettings(input: LoadSettingsInput): LoadedSettings | Refused
   const loaded = load(assembly, { environment, names: environmentNames, file })
   if (loaded.tag === 'refused') failures.push(...loaded.failures)
   const readable = loaded.tag === 'loaded' ? loaded.settings : loaded.partial
-  const allInOne = readable.deployment?.allow_all_in_one_runtime_plane
-  const plane = runtimePlane(environment, allInOne, failures)
+  const { servesPlane = true } = input
+  const mayBeAll = !servesPlane || readable.deployment?.allow_all_in_one_runtime_plane !== false
+  const plane = runtimePlane(environment, mayBeAll, failures)
   const dataDir = dataDirectory(input, failures)
   if (plane === 'auth') failures.push(...misplacedAssetSecrets(readable))
   if (loaded.tag === 'refused' || failures.length > 0 || plane === undefined) {
@@ -121,14 +127,14 @@ function configurationFile(
 /** The plane of this process, or undefined after naming what is wrong. */
 function runtimePlane(
   environment: Environment,
-  allInOne: boolean | undefined,
+  mayBeAll: boolean,
   failures: Failure[],
 ): Plane | undefined {
   const key = 'SVC_RUNTIME_PLANE'
   const text = environment[key]
   const split = 'auth, control or async'
   if (text === undefined) {
-    if (allInOne !== false) return 'all'
+    if (mayBeAll) return 'all'
     failures.push({
       key,
       source: DEFAULT,
@@ -142,7 +148,7 @@ function runtimePlane(
   if (plane === undefined) {
     const fix = `set ${key} to all, ${split}`
     failures.push({ ...failure, rule: `must be one of ${PLANES.join(', ')}`, fix })
-  } else if (plane === 'all' && allInOne === false) {
+  } else if (plane === 'all' && !mayBeAll) {
     const rule = 'must not be all when deployment.allow_all_in_one_runtime_plane is false'
     failures.push({ ...failure, rule, fix: `set ${key} to ${split}` })
     return undefined

@@ -1,6 +1,4 @@
-/** The first steps of a start: port, database, schema, keys, coordination. */
-import { once } from 'node:events'
-import { createServer } from 'node:net'
+/** The first steps of a start: database, schema, keys, coordination. */
 import { runMigrations } from '../migrations/main.js'
 import { openCoordination } from '../storage/coordination/open.js'
 import { openDatabase } from '../storage/database.js'
@@ -9,12 +7,9 @@ import { openKms } from '../storage/kms/client.js'
 import { connectionBudget, serverConnectionLimit } from '../storage/pool-plan.js'
 import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
 import { databaseUrls } from '../storage/settings.js'
-import { DatabaseUnavailable } from '../storage/unavailable.js'
 import { startLocalKms } from './embedded-kms.js'
 import { claimDataDirectory, DataDirectoryInUse } from './embedded/claim.js'
-import { withReason } from './with-reason.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
-import { addressOf, printedSource } from './kernel/config/print.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
 import {
@@ -54,38 +49,9 @@ export async function openPools(site: Site): Promise<Undo> {
     plane: loaded.plane,
     log,
     registry: metrics.registry,
-  }).catch((error: unknown) => {
-    if (!(error instanceof DatabaseUnavailable)) throw error
-    const { cause } = error
-    throw new StartRefused(withReason(new Error(unreachable(loaded), { cause })), { cause })
   })
   site.database = database
   return () => database.close()
-}
-
-/** Which server was asked for, and what names it: half of the mend. */
-function unreachable({ settings, sources }: LoadedSettings): string {
-  const { url } = settings.database
-  if (url === undefined) return 'cannot reach the embedded PostgreSQL'
-  const source = sources.get('database.url')
-  const from = source === undefined ? 'database.url' : printedSource(source)
-  return `cannot reach PostgreSQL at ${addressOf(url)}, from ${from}`
-}
-
-/** Opens the port for a moment, so that a taken one is told before a database is made or migrated. */
-export async function requirePort({ loaded }: Site): Promise<void> {
-  const { host, port } = loaded.settings.server
-  const probe = createServer()
-  probe.listen({ host, port, exclusive: true })
-  try {
-    await once(probe, 'listening')
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const why = code === 'EADDRINUSE' ? 'the port is in use' : message
-    throw new StartRefused(`cannot listen on ${host}:${port}: ${why}; set server.port to another`)
-  } finally {
-    probe.close()
-  }
 }
 
 export async function requireSchema({ database, loaded, log }: Site): Promise<void> {

@@ -24,21 +24,21 @@ import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/thread.js'
-import { loadSettings } from './load-settings.js'
-import { withReason } from './with-reason.js'
+import { type LoadedSettings, loadSettings } from './load-settings.js'
+import { explainedBy } from './which-database.js'
 import { isServed, planesOf, seatsWith } from './planes.js'
 import {
   openBackend,
   openKeyManagement,
   openPools,
   provideDatabase,
-  requirePort,
   requireSchema,
 } from './open-storage.js'
 import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
 import { followChanges } from './subscriptions.js'
 
 import type { EgressThreadData } from './egress-thread.js'
+import { requireFreePort } from './free-port.js'
 import type { ThreadAccess } from './thread-access.js'
 import type { ThreadData } from './thread.js'
 import { egressSettingsOf, senderSettingsOf } from './outward.js'
@@ -80,7 +80,7 @@ const MENDABLE = new Set([
 ])
 
 const steps: readonly Step[] = [
-  ['port', requirePort],
+  ['port', requireFreePort],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],
@@ -140,7 +140,7 @@ export async function startService(options: StartOptions): Promise<Service> {
     }
   } catch (error) {
     await takeBack(deadlineMs)
-    throw explained(error)
+    throw explained(loaded, error)
   }
   return serviceOf(
     site,
@@ -326,9 +326,9 @@ function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
 }
 
 /** Errors that say what to change become refusals; anything else is a defect and stays one. */
-function explained(error: unknown): unknown {
+function explained(loaded: LoadedSettings, error: unknown): unknown {
   if (error instanceof Error && MENDABLE.has(error.name)) {
-    return new StartRefused(withReason(error), { cause: error })
+    return new StartRefused(explainedBy(loaded, error), { cause: error })
   }
   return error
 }

@@ -17,6 +17,7 @@ import {
   tenantConnections,
 } from './pool-plan.js'
 import { Session } from './session.js'
+import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
   Database,
@@ -27,10 +28,18 @@ import type {
   TransactionOptions,
 } from './sql.js'
 import { type SessionSource, transact, transactTogether } from './transaction.js'
-import { asUnavailable, DatabaseUnavailable, isConnectionLoss, isLate } from './unavailable.js'
+import {
+  asUnavailable,
+  DatabaseUnavailable,
+  DatabaseUnreachable,
+  isConnectionLoss,
+  isLate,
+} from './unavailable.js'
 
 /** A connection that has been idle for longer is tested before it is used. */
 const RESTED_MS = 500
+/** How long a look at a silent server may take. */
+const LOOK_MS = 1_000
 
 export interface DatabaseOptions {
   readonly settings: PoolSettings
@@ -231,6 +240,21 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   /** When a connection was last of use, in milliseconds of `performance.now`. */
   let answeredMs = Number.NEGATIVE_INFINITY
 
+  const silence = new Silence({
+    pool: plan.name,
+    log,
+    async look() {
+      const client = await connect(AbortSignal.timeout(LOOK_MS))
+      try {
+        await sessions.get(client)!.probe(LOOK_MS, undefined)
+        client.release()
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+    },
+  })
+
   async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
     const connecting = pool.connect()
@@ -297,6 +321,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     const { client, session } = await acquire(open, signal).catch((error: unknown) => {
       if (signal?.aborted || !isConnectionLoss(error)) throw error
       const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
+      const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
+      if (isSilent && !overloaded && answeredMs <= from) silence.begin(error)
+      if (!isLate(error) && !overloaded) throw new DatabaseUnreachable(plan.url, error)
       throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
     })
     let broken = true
@@ -307,17 +334,23 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     } catch (error) {
       const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
       broken = session.lost !== undefined || lost
+      if (session.fellSilent && answeredMs <= from) silence.begin(error)
       throw error
     } finally {
       session.usedAtMs = performance.now()
-      if (!broken) answeredMs = session.usedAtMs
+      if (!broken) {
+        answeredMs = session.usedAtMs
+        silence.end()
+      }
       client.release(broken)
     }
   }
 
+  // The pool itself queues beyond its size, first come first served. It alone knows which connections come
+  // free while the server opens no more, so this bounds each tenant and not the whole.
   const places = new FairShare({
     resource: `database_${plan.name}`,
-    total: plan.max,
+    total: Number.MAX_SAFE_INTEGER,
     levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
     waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
   })
@@ -326,9 +359,19 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     plan,
     statementTimeoutMs: undefined,
     async use(open, signal, work, share) {
+      const isOver = silence.isOver(signal)
+      if (isOver !== true && !(await isOver)) {
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
+      }
       const release = await enter(places, share, signal, openingLimitMs).catch((error: unknown) => {
         if (!(error instanceof WaitedTooLong)) throw error
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, true)
+        const { cause } = silence
+        const overloaded = cause === undefined
+        throw new DatabaseUnavailable(
+          `no connection for the ${plan.name} pool`,
+          cause ?? error,
+          overloaded,
+        )
       })
       try {
         return await used(open, signal, work)
@@ -343,7 +386,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       for (const one of opened) if (one.status === 'fulfilled') one.value.release()
       const failed = opened.find((one) => one.status === 'rejected')
       if (failed) {
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, failed.reason)
+        throw new DatabaseUnreachable(plan.url, failed.reason)
       }
     },
     stats: () => ({
@@ -353,6 +396,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       idle: pool.idleCount,
       waiting: places.waiting + pool.waitingCount,
     }),
-    close: () => pool.end(),
+    close: () => {
+      silence.close()
+      return pool.end()
+    },
   }
 }

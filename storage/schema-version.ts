@@ -23,6 +23,9 @@ export interface Queryable {
 /** Beside the sources, both of `migrations/` and of `dist/storage/` where this runs. */
 export const MIGRATIONS_FOLDER = new URL('../../migrations/', import.meta.url)
 
+/** More missing migrations than these are told by their number, the first and the last. */
+const LISTED_MAX = 3
+
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/
 const NOT_A_MIGRATION = new Set(['schema.sql'])
 
@@ -96,7 +99,7 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
   switch (verdict.tag) {
     case 'behind':
       return (
-        `the database lacks ${few(verdict.missing.map(({ name }) => name))}: ` +
+        `the database lacks ${shortened(verdict.missing.map(({ name }) => name))}: ` +
         'run the migrations (npm run migrate), then start again'
       )
     case 'ahead':
@@ -114,10 +117,11 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
   }
 }
 
-/** Names that follow one another: beyond three, how many and which are the first and the last. */
-function few(names: readonly string[]): string {
-  if (names.length <= 3) return list(names)
-  return `${names.length} migrations (${names[0]} to ${names.at(-1)})`
+/** A database that was never migrated lacks dozens. */
+function shortened(names: readonly string[]): string {
+  return names.length <= LISTED_MAX
+    ? list(names)
+    : `${names.length} migrations, ${names[0]} to ${names.at(-1)}`
 }
 
 function list(names: readonly string[]): string {

@@ -39,6 +39,8 @@ export class Session {
   #uses = 0
   /** The reason the connection died, if it did. */
   lost: Error | undefined
+  /** The server let a time limit pass without a word, so the connection was cut. */
+  fellSilent = false
   /** When it was opened or last given back, in milliseconds of `performance.now`. */
   usedAtMs = performance.now()
 
@@ -62,7 +64,8 @@ export class Session {
 
   /**
    * Named statements in one round trip, prepared at their first use. Never rejects.
-   * @param statementTimeoutMs the server's limit of each, where it is not the session's.
+   * @param statementTimeoutMs the server's limit of each, where it is not the session's. All of them together
+   * get no more than that and the grace: a request cannot wait for the sum.
    */
   async pipeline(
     statements: readonly Statement[],
@@ -74,7 +77,7 @@ export class Session {
       const names = statements.map(({ name }) => name)
       if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
       const running = pipeline(this.#client, statements)
-      const ran = await this.#guarded(silenceMs * statements.length, running)
+      const ran = await this.#guarded(silenceMs, running)
       if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
       return ran
     } catch (error) {
@@ -101,7 +104,10 @@ export class Session {
   /** The server's own limits do not reach us through a dead network: cut the socket then. */
   async #guarded<T>(limitMs: number, running: Promise<T>): Promise<T> {
     if (limitMs === 0) return running
-    const timer = setTimeout(() => this.cut(), limitMs)
+    const timer = setTimeout(() => {
+      this.fellSilent = true
+      this.cut()
+    }, limitMs)
     try {
       return await running
     } finally {

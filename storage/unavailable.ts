@@ -16,6 +16,27 @@ export class DatabaseUnavailable extends DependencyUnavailable {
   }
 }
 
+/** Thrown where no connection can be made: the message names the address, never the user or password. */
+export class DatabaseUnreachable extends DatabaseUnavailable {
+  readonly #url: string
+
+  constructor(url: string, cause: unknown) {
+    super(`cannot reach PostgreSQL at ${databaseAddress(url)}`, cause, false)
+    this.#url = url
+  }
+
+  /** Whether the URL that was tried is this one. It holds a password, so it is not given out. */
+  isAt(url: string | undefined): boolean {
+    return this.#url === url
+  }
+}
+
+/** `127.0.0.1:5432`, or the folder of a unix socket: never a user or a password. */
+export function databaseAddress(url: string): string {
+  const { hostname, port, searchParams } = new URL(url)
+  return searchParams.get('host') ?? `${hostname}:${port === '' ? '5432' : port}`
+}
+
 interface CodedError {
   readonly code?: string
   readonly severity?: string

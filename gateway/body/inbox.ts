@@ -36,6 +36,7 @@ export class BodyInbox {
   private maxBytes = Number.POSITIVE_INFINITY
   private timer: NodeJS.Timeout | undefined
   private waitedMs = 0
+  private dropping: { bytesLeft: number; readonly done: () => void } | null = null
 
   constructor(brake: Brake) {
     this.brake = brake
@@ -48,6 +49,11 @@ export class BodyInbox {
 
   /** Takes a chunk; the bytes must be the inbox's to keep. */
   push(chunk: Uint8Array): void {
+    if (this.dropping !== null) {
+      this.dropping.bytesLeft -= chunk.byteLength
+      if (this.dropping.bytesLeft < 0) this.dropped()
+      return
+    }
     if (this.failure !== null || this.ended) return
     this.size += chunk.byteLength
     if (this.writer !== null) {
@@ -67,6 +73,10 @@ export class BodyInbox {
   }
 
   end(): void {
+    if (this.dropping !== null) {
+      this.dropped()
+      return
+    }
     if (this.ended || this.failure !== null) return
     this.ended = true
     // The sender is not to be held any longer: what it sends next is another request.
@@ -86,6 +96,24 @@ export class BodyInbox {
     if (!this.paused) return
     this.paused = false
     this.brake.resume()
+  }
+
+  /**
+   * Drops the rest as it comes and calls `done` once: at its end, after `maxBytes` more, or when the
+   * sender stands still. What comes after that is dropped too.
+   */
+  drop(maxBytes: number, done: () => void): void {
+    this.dropping = { bytesLeft: maxBytes, done }
+    this.discard()
+    this.timer = setTimeout(() => this.dropped(), STALL_MS_MAX)
+  }
+
+  private dropped(): void {
+    clearTimeout(this.timer)
+    const { dropping } = this
+    if (dropping === null) return
+    this.dropping = { bytesLeft: Number.POSITIVE_INFINITY, done: () => undefined }
+    dropping.done()
   }
 
   fail(reason: BodyFailure): void {

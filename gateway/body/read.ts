@@ -8,6 +8,7 @@ import type { Exchange } from '../exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../problems.js'
 import type { BodyRule, FormFields } from '../route.js'
+import { unknownMembers } from './unknown-members.js'
 
 const JSON_DEPTH_MAX = 64
 const FIELDS_MAX = 200
@@ -46,7 +47,12 @@ function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
   return rule.kind === 'json' ? ['application/json'] : ['application/x-www-form-urlencoded']
 }
 
-export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<unknown> {
+/** @param onUnknown is called with the pointers of members that the schema of a JSON body does not know. */
+export function parseBody(
+  rule: BodyRule<unknown>,
+  bytes: Uint8Array,
+  onUnknown?: (pointers: readonly string[]) => void,
+): Parsed<unknown> {
   if (rule.kind === 'raw' || rule.kind === 'stream') return good(bytes)
   let text: string
   try {
@@ -54,7 +60,9 @@ export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<un
   } catch {
     return badBody('The body is not UTF-8.')
   }
-  if (rule.kind === 'json') return parseJson(rule, text === '' && rule.optional ? '{}' : text)
+  if (rule.kind === 'json') {
+    return parseJson(rule, text === '' && rule.optional ? '{}' : text, onUnknown)
+  }
   const fields = parseFields(text)
   if (!fields.ok || rule.kind === 'fields') return fields
   const object = objectOf(fields.value, '#/')
@@ -63,7 +71,11 @@ export function parseBody(rule: BodyRule<unknown>, bytes: Uint8Array): Parsed<un
 
 type JsonRule = Extract<BodyRule<unknown>, { kind: 'json' }>
 
-function parseJson({ schema, anyText }: JsonRule, text: string): Parsed<unknown> {
+function parseJson(
+  { schema, anyText }: JsonRule,
+  text: string,
+  onUnknown: ((pointers: readonly string[]) => void) | undefined,
+): Parsed<unknown> {
   if (text === '') return badBody('The request has no body.')
   if (text.length > JSON_DEPTH_MAX && isTooDeep(text)) {
     return badBody(`The body nests deeper than ${JSON_DEPTH_MAX} levels.`)
@@ -73,6 +85,10 @@ function parseJson({ schema, anyText }: JsonRule, text: string): Parsed<unknown>
     value = JSON.parse(text)
   } catch {
     return badBody('The body is not JSON.')
+  }
+  if (onUnknown !== undefined) {
+    const unknown = unknownMembers(schema, value)
+    if (unknown.length > 0) onUnknown(unknown)
   }
   const result = checked(schema, value, bodyPointer)
   if (!result.ok || anyText === true) return result

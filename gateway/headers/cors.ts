@@ -33,7 +33,7 @@ const PREFLIGHT_MAX_AGE_SECS = '600'
 const EXPOSED =
   'x-request-id, ratelimit, ratelimit-policy, retry-after, retry-interval, www-authenticate, ' +
   'dpop-nonce, ' +
-  'location, link, etag, idempotency-replayed, deprecation, sunset, ' +
+  'location, link, etag, idempotency-replayed, deprecation, sunset, svc-warnings, ' +
   'payment-required, payment-response, x-payment-response'
 /**
  * Named, because `*` does not stand for `authorization` and older browsers do not know it; `*` for what

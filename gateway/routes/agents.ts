@@ -49,6 +49,7 @@ const startRegistration = route(agents, 'startRegistration', {
     registration: registrationOf(body),
     tenant: selectorOf(body, host),
   }),
+  documented: ['not-implemented'],
   replies: { ...startReplies, ...startRefusals },
 })
 
@@ -69,6 +70,7 @@ const completeRegistration = route(agents, 'completeRegistration', {
     nonce: body.nonce,
     challengeToken: body.challenge_token,
   }),
+  documented: ['not-implemented'],
   replies: { registered: reply(200, RegisteredAgent, registeredJson), ...completionRefusals },
 })
 

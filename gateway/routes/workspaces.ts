@@ -79,6 +79,7 @@ const start = route(agents, 'startRegistration', {
     registration: registrationOf(body),
     tenant: selectorOf(body, host),
   }),
+  documented: ['not-implemented'],
   replies: { ...startReplies, ...startRefusals },
 })
 
@@ -149,6 +150,7 @@ const complete = route(workspaces, 'complete', {
     issueOperatorInvite: body.issue_operator_invite,
     framework: body.framework,
   }),
+  documented: ['not-implemented'],
   replies: {
     provisioned: reply(201, Workspace, (made) => ({
       agent: agentJson(made.agent),

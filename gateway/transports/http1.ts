@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 on node:http: where the native uWebSockets binary does not load or is not the pinned one.
- * Slower, the same contract.
+ * HTTP/1.1 on node:http: where `server.http1_parser` is `node`, and where the native uWebSockets binary
+ * does not load or is not the pinned one. Slower, and it reads all of RFC 9112.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -17,22 +17,43 @@ import type {
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { announcesBody, HEAD_BYTES_MAX, HeadCheck } from '../guard.js'
+import { announcesBody, HEAD_BYTES_MAX, HeadCheck, TARGET_BYTES_MAX, targetOf } from '../guard.js'
 import { plainAddress } from './addresses.js'
 import { relayTo } from '../relay.js'
+import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import { RefusedExchange } from './refused.js'
 
 const HEADERS_MS_MAX = 12_000
 const IDLE_MS_MAX = 12_000
 /** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
 const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
+/** One connection: its requests that have no answer yet, and whether more are believed. */
+class Connection {
+  readonly exchanges = new Set<Http1Exchange>()
+  /** Nothing more is believed; the parser goes on with what it has received. */
+  isEnded = false
+  private last: (() => void) | null = null
+
+  /** Gives the last answer of the connection, behind those that earlier requests still wait for. */
+  endWith(answer: () => void): void {
+    if (this.last !== null) return
+    this.isEnded = true
+    this.last = answer
+    if (this.exchanges.size === 0) answer()
+  }
+
+  finish(exchange: Http1Exchange): void {
+    if (this.exchanges.delete(exchange) && this.exchanges.size === 0) this.last?.()
+  }
+}
+
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
-  /** Sockets on which nothing more is believed; the parser goes on with what it has received. */
-  readonly ended: WeakSet<Socket>
+  readonly connections: WeakMap<Socket, Connection>
 }
 
 class Http1Exchange implements Exchange {
@@ -49,6 +70,7 @@ class Http1Exchange implements Exchange {
   private readonly message: IncomingMessage
   private readonly response: ServerResponse
   private readonly shared: Shared
+  private readonly connection: Connection
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
@@ -57,8 +79,10 @@ class Http1Exchange implements Exchange {
     message: IncomingMessage,
     response: ServerResponse,
     shared: Shared,
-    head: Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>,
+    connection: Connection,
+    head: Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>,
   ) {
+    this.connection = connection
     this.message = message
     this.response = response
     this.shared = shared
@@ -67,11 +91,15 @@ class Http1Exchange implements Exchange {
     this.query = head.query
     this.headers = head.headers
     this.fault = head.fault
-    this.host = head.headers.get('host')?.toLowerCase() ?? ''
+    this.host = head.host
     this.peerAddress = plainAddress(message.socket.remoteAddress ?? '')
     this.hasBody = announcesBody(head.method, head.headers)
     shared.open.begin()
-    response.on('close', () => this.leave())
+    connection.exchanges.add(this)
+    response.on('close', () => {
+      connection.finish(this)
+      this.leave()
+    })
     if (this.hasBody) this.receive()
     else message.resume()
   }
@@ -126,6 +154,13 @@ class Http1Exchange implements Exchange {
     this.aborted = listener
   }
 
+  /** True where the parser was in the middle of this body: it fails, and with it the request. */
+  failBody(): boolean {
+    if (this.inbox === null || this.inbox.complete) return false
+    this.inbox.fail('malformed')
+    return true
+  }
+
   private writeFields(block: HeaderBlock, headers: readonly HeaderPair[], close: boolean): void {
     const { response } = this
     for (const [name, value] of block.pairs) response.setHeader(name, value)
@@ -134,8 +169,7 @@ class Http1Exchange implements Exchange {
       else response.setHeader(name, value)
     }
     const unread = this.inbox !== null && !this.inbox.complete
-    const ended = this.shared.ended.has(this.message.socket)
-    if (close || ended || this.shared.draining || unread) {
+    if (close || this.connection.isEnded || this.shared.draining || unread) {
       response.setHeader('connection', 'close')
     }
   }
@@ -166,12 +200,12 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
-    ended: new WeakSet(),
+    connections: new WeakMap(),
   }
   const sockets = new Set<Socket>()
   const server = createServer(
     {
-      maxHeaderSize: HEAD_BYTES_MAX * 2,
+      maxHeaderSize: HEAD_BYTES_MAX + 2 * TARGET_BYTES_MAX,
       headersTimeout: HEADERS_MS_MAX,
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: IDLE_MS_MAX,
@@ -182,38 +216,72 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
     },
     (message, response) => {
       const { socket } = message
-      if (shared.ended.has(socket)) return
-      const check = new HeadCheck()
-      const { rawHeaders } = message
-      for (let at = 0; at < rawHeaders.length; at += 2) {
-        check.add(rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!)
-      }
+      const connection = connectionOf(socket)
+      if (connection.isEnded) return
+      const check = fieldsOf(message)
       const method = message.method ?? ''
-      const target = message.url ?? ''
-      const mark = target.indexOf('?')
-      const path = mark < 0 ? target : target.slice(0, mark)
-      const query = mark < 0 ? '' : target.slice(mark + 1)
-      const fault = check.judge(method, path, query)
-      const lastOne = fault !== null || check.has('transfer-encoding')
-      if (lastOne) shared.ended.add(socket)
-      if (fault === 'ambiguous' || !check.has('host')) {
-        shared.ended.add(socket)
+      const { path, query, authority } = targetOf(method, message.url ?? '')
+      const named = check.get('host')
+      const fault = check.judge(method, path, query) ?? (named === undefined ? 'malformed' : null)
+      if (fault === 'ambiguous') {
+        connection.isEnded = true
         socket.destroy()
-      } else {
-        const head = { method, path, query, headers: check, fault }
-        handler(new Http1Exchange(message, response, shared, head))
+        return
       }
+      if (fault !== null) connection.isEnded = true
+      const host = (authority ?? named ?? '').toLowerCase()
+      const head = { method, path, query, headers: check, host, fault }
+      handler(new Http1Exchange(message, response, shared, connection, head))
     },
   )
+  const connectionOf = (socket: Socket): Connection => {
+    let connection = shared.connections.get(socket)
+    if (connection === undefined) shared.connections.set(socket, (connection = new Connection()))
+    return connection
+  }
+  const refuse = (socket: Socket, fault: HeadFault, message?: IncomingMessage): void => {
+    const headers = message === undefined ? undefined : fieldsOf(message)
+    const answered = () => linger(socket)
+    const exchange = new RefusedExchange({
+      socket,
+      fault,
+      method: message?.method,
+      headers,
+      answered,
+    })
+    connectionOf(socket).endWith(() => {
+      // Otherwise the last of the answers before it has closed the connection.
+      if (socket.writable) handler(exchange)
+    })
+  }
   server.on('connection', (socket) => {
     sockets.add(socket)
+    // What node:http calls once it wrote the last answer of a connection.
+    socket.destroySoon = () => linger(socket)
     // A connection that has not sent a single byte is not counted by headersTimeout.
     socket.setTimeout(IDLE_MS_MAX, () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
     socket.on('close', () => sockets.delete(socket))
   })
-  server.on('clientError', (_error, socket) => socket.destroy())
+  server.on('connect', (message, stream) => refuse(stream as Socket, 'tunnel', message))
+  server.on('clientError', (error: ParserError, stream) => {
+    const socket = stream as Socket
+    const connection = connectionOf(socket)
+    const fault = faultOf(error)
+    if (fault === null || socket.bytesRead === 0) {
+      socket.destroy()
+      return
+    }
+    if (connection.isEnded) return
+    for (const exchange of connection.exchanges) {
+      if (!exchange.failBody()) continue
+      // Its own answer says so and closes.
+      connection.isEnded = true
+      return
+    }
+    refuse(socket, fault)
+  })
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
@@ -238,4 +306,24 @@ export async function openHttp1({ host, port, handler }: ListenOptions): Promise
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
+
+/** What is wrong with bytes that the parser refused; null where the connection itself failed. */
+function faultOf({ code = '', rawPacket }: ParserError): HeadFault | null {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
+  if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
+  if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
+  // A request line is by far the longest line where the target is what is too long.
+  const lineEnd = rawPacket?.indexOf('\n') ?? -1
+  return lineEnd < 0 || lineEnd > TARGET_BYTES_MAX ? 'target_too_long' : 'too_large'
+}
+
+function fieldsOf({ rawHeaders }: IncomingMessage): HeadCheck {
+  const check = new HeadCheck()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    check.add(rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!)
+  }
+  return check
 }

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type * as UWebSockets from 'uWebSockets.js'
+import { presetForLibrary } from '../../runtime/kernel/config/environment.js'
 
 export type Uws = typeof UWebSockets
 
@@ -26,6 +27,9 @@ export const PINNED_NATIVE_SHA256: Readonly<Record<string, string>> = {
   'uws_darwin_x64_137.node': '7df6e0b2be43048200370a64ee91d6563879f5d3b0207f846dc81377ffc4e189',
   'uws_darwin_arm64_137.node': 'dd7623e7e600dcc1384c4a639ac05849f0c27125be8c431b702e0513e86613f0',
 }
+
+/** Heads up to this reach us, and with them targets that are too long; the library refuses larger ones. */
+const NATIVE_HEAD_BYTES_MAX = 64 * 1024
 
 export type NativeVerdict =
   | { readonly tag: 'verified'; readonly file: string }
@@ -57,6 +61,9 @@ export function verifyNative(pins = PINNED_NATIVE_SHA256): NativeVerdict {
 export function loadNative(pins = PINNED_NATIVE_SHA256): LoadedNative {
   const verdict = verifyNative(pins)
   if (verdict.tag === 'refused') return verdict
+  // Read once, as the binary is loaded: without it a head of more than 4 KiB that arrives in several
+  // segments gets the library's own 431.
+  presetForLibrary('UWS_HTTP_MAX_HEADERS_SIZE', String(NATIVE_HEAD_BYTES_MAX))
   try {
     return { tag: 'loaded', uws: require('uWebSockets.js') as Uws }
   } catch (error) {

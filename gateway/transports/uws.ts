@@ -21,6 +21,7 @@ import type {
 } from '../exchange.js'
 import { announcesBody, HeadCheck } from '../guard.js'
 import { relayTo } from '../relay.js'
+import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 
@@ -52,6 +53,8 @@ class UwsExchange implements Exchange {
   private inbox: BodyInbox | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
+  /** The answer is given once the rest of the body was read. */
+  private isHeld = false
   /** While a body is being relayed: who is to be told when the client leaves. */
   private relayed: { gone: boolean; wake: (() => void) | null; body: ByteStream } | null = null
 
@@ -198,15 +201,38 @@ class UwsExchange implements Exchange {
 
   send(answer: Answer): void {
     if (this.done) return
-    if (this.chunked || this.fault !== null) {
+    const close = this.closes || this.fault !== null || answer.close === true
+    if (this.mustReadOn(close)) {
+      // The native side closes as it answers, and a reset for bytes that were not read can take the
+      // answer away from a client that writes to the end before it reads (RFC 9112 section 9.6).
+      this.done = true
+      this.isHeld = true
+      this.inbox!.drop(DROPPED_BYTES_MAX, () => {
+        // A turn later: answered within it, what came in one segment with the body would run.
+        setImmediate(() => {
+          if (!this.isHeld) return
+          this.isHeld = false
+          this.done = false
+          this.write(answer, close)
+        })
+      })
+    } else if (this.chunked || this.fault !== null) {
       // Chunk lines ended by a bare LF are not told apart by the native parser, so what follows a
-      // chunked body may be a smuggled request. Answered a turn later, anything already received
-      // behind the body ends the connection; closed after the answer, nothing later is read. The
-      // same for a head that was refused.
+      // chunked body may be a smuggled request: it is not read, and the connection is closed behind
+      // the answer. What came in one segment with the body ends the connection before it. The same
+      // for a head that was refused.
       setImmediate(() => this.write(answer, true))
     } else {
-      this.write(answer, answer.close === true || this.shared.draining)
+      this.write(answer, close)
     }
+  }
+
+  /** Whether the connection ends with the answer while a body is still coming that we are ready to drop. */
+  private mustReadOn(close: boolean): boolean {
+    const { inbox, headers } = this
+    if (inbox === null || inbox.complete) return false
+    if (!close && headers.get('connection')?.toLowerCase() !== 'close') return false
+    return Number(headers.get('content-length') ?? 0) <= DROPPED_BYTES_MAX
   }
 
   onAborted(listener: () => void): void {
@@ -222,7 +248,10 @@ class UwsExchange implements Exchange {
     this.inbox = inbox
     res.onData((chunk, isLast) => {
       if (chunk.byteLength > 0) inbox.push(new Uint8Array(chunk.slice(0)))
-      if (isLast) inbox.end()
+      if (!isLast) return
+      inbox.end()
+      // What follows is not read before the first request has its answer, and not believed after it.
+      if (this.chunked && !this.gone) res.pause()
     })
   }
 
@@ -265,6 +294,11 @@ class UwsExchange implements Exchange {
       this.inbox?.fail('aborted')
       relayed.body.cancel('the client left')
       relayed.wake?.()
+      this.shared.open.finish()
+      return
+    }
+    if (this.isHeld) {
+      this.isHeld = false
       this.shared.open.finish()
       return
     }

@@ -172,7 +172,8 @@ function processHost(): AgentCommandHost {
 async function configuredBaseUrl(): Promise<string> {
   // Every setting of the service: more than all the rest of the command.
   const { loadSettings } = await import('../load-settings.js')
-  const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
     throw new Error('name the service with --base-url: the configuration here is refused')
   }

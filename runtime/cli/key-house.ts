@@ -12,14 +12,14 @@ import { DataDirectoryInUse } from '../embedded/claim.js'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/postgres.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
-import { addressOf, printedFailures } from '../kernel/config/print.js'
+import { printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
 import { type Random, systemRandom } from '../kernel/random.js'
+import { DatabaseUnreachable } from '../../storage/unavailable.js'
+import { deploymentOf, explainedBy } from '../which-database.js'
 import { type LoadedSettings, loadSettings } from '../load-settings.js'
 
 export interface KeyHouse {
-  /** Which deployment this is, in words: commands say it before what they do. */
-  readonly deployment: string
   readonly database: Database
   readonly kms: Kms
   readonly sealer: TenantSealer
@@ -32,12 +32,15 @@ export type KeyHouseInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
+  /** Gets a line that names the deployment: which one it is, the defaults may have decided. */
+  readonly say?: ((line: string) => void) | undefined
 }
 
 /** @throws with words for an operator when the configuration, the database or the kms is missing. */
 export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
-  const loaded = loadSettings(input)
+  const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
   const undo: (() => Promise<void>)[] = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
@@ -48,16 +51,14 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
     const clock = systemClock
     const random = systemRandom(clock)
     const sealer = createSealer({ database, kms, random, clock })
-    return { deployment: deploymentOf(loaded), database, kms, sealer, clock, random, close }
+    return { database, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
-    throw error
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
   }
 }
 
 export interface DatabaseHouse {
-  /** Which deployment this is, in words: commands say it before what they do. */
-  readonly deployment: string
   readonly database: Database
   readonly settings: LoadedSettings['settings']
   close(): Promise<void>
@@ -65,27 +66,19 @@ export interface DatabaseHouse {
 
 /** The database alone, for commands that need no keys. @throws as `openKeyHouse`. */
 export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
-  const loaded = loadSettings(input)
+  const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
   const undo: Undo = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
   }
   try {
-    const database = await databaseOf(loaded, undo)
-    return { deployment: deploymentOf(loaded), database, settings: loaded.settings, close }
+    return { database: await databaseOf(loaded, undo), settings: loaded.settings, close }
   } catch (error) {
     await close()
-    throw error
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
   }
-}
-
-/** Two deployments of one machine are told apart by it. */
-function deploymentOf({ settings, dataDir, file }: LoadedSettings): string {
-  const { url } = settings.database
-  const database =
-    url === undefined ? `embedded PostgreSQL in ${dataDir}` : `PostgreSQL at ${addressOf(url)}`
-  return `deployment: ${database}${file === undefined ? '' : `, configured by ${file}`}`
 }
 
 type Undo = (() => Promise<void>)[]

@@ -161,7 +161,6 @@ async function inHouse(
   try {
     const house = await open()
     try {
-      err(house.deployment)
       out(await work(house))
     } finally {
       await house.close()
@@ -179,6 +178,7 @@ function processHost(): KeysCommandHost {
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),
+        say: (line) => void process.stderr.write(`${line}\n`),
       }),
     out: (text) => process.stdout.write(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),

@@ -2,11 +2,12 @@
 import type { Command } from 'commander'
 import { runMigrations } from '../../migrations/main.js'
 import { databaseUrls } from '../../storage/settings.js'
+import { DatabaseUnreachable, isConnectionLoss } from '../../storage/unavailable.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger } from '../kernel/log.js'
 import { EXIT_CONFIGURATION, loadSettings } from '../load-settings.js'
-import { withReason } from '../with-reason.js'
+import { explainedBy } from '../which-database.js'
 
 const EXIT_FAILED = 1
 
@@ -21,7 +22,8 @@ export function migrateCommand(program: Command): void {
 
 /** The embedded database needs no such step: it is migrated whenever it starts. */
 async function migrate(): Promise<number> {
-  const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
     process.stderr.write(`${printedFailures(loaded.failures)}\n`)
     return EXIT_CONFIGURATION
@@ -48,9 +50,15 @@ async function migrate(): Promise<number> {
     )
     return 0
   } catch (error) {
-    process.stderr.write(`svc: ${withReason(error)}\n`)
+    process.stderr.write(`svc: ${explainedBy(loaded, unreached(migration, error))}\n`)
     return EXIT_FAILED
   }
+}
+
+/** The migrations connect by themselves: an error of the socket is told as that of a pool would be. */
+function unreached(url: string, error: unknown): unknown {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return isConnectionLoss(cause) ? new DatabaseUnreachable(url, cause) : error
 }
 
 /** The users of the runtime URLs, where they are not the one that migrates. */

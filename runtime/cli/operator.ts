@@ -68,7 +68,6 @@ async function inHouse(
   try {
     const house = await host.open()
     try {
-      host.err(house.deployment)
       host.out(await work(house))
     } finally {
       await house.close()
@@ -136,6 +135,7 @@ function processHost(): OperatorCommandHost {
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),
+        say: (line) => void process.stderr.write(`${line}\n`),
       }),
     out: (text) => void process.stdout.write(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),

@@ -8,6 +8,8 @@ import { EXIT_CONFIGURATION } from '../load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
 const EXIT_START = 1
+/** Where a service without any setting is (svc.example.toml). */
+const DEFAULT_BASE_URL = 'http://localhost:8080'
 /** The last one comes when a terminal is closed. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const LOG_LEVELS: readonly LogLevel[] = [
@@ -88,12 +90,17 @@ function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Serv
     ['  discovery', `${baseUrl}/.well-known/openid-configuration`],
     ['  control-plane tenant', controlPlaneTenantId],
     ['  data', dataDir],
-    ['  next', `npm run tour -- --base-url ${baseUrl}   (in a second terminal)`],
+    ['  next', `${tourCommandFor(baseUrl)}   (in a second terminal)`],
   ]
   const lines = rows
     .filter(([title, value], index) => index === 0 || (title !== '' && value !== undefined))
     .map(([title, value]) => (value === undefined ? title : `${title.padEnd(24)}${value}`))
   return `\n${lines.join('\n')}\n\n`
+}
+
+/** The command finds the default address by itself, and any other from what is named. */
+function tourCommandFor(baseUrl: string): string {
+  return baseUrl === DEFAULT_BASE_URL ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
 }
 
 function messageOf(error: unknown): string {

@@ -259,7 +259,8 @@ function reasonOf(error: unknown, baseUrl: string): string {
 }
 
 function configuredBaseUrl(): string {
-  const loaded = loadSettings({ environment: readEnvironment(), cwd: process.cwd() })
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
   if (loaded.tag === 'refused')
     throw new TourStopped('the configuration is refused; see svc config check')
   return loaded.settings.oidc.issuer_url

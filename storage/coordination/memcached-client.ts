@@ -26,6 +26,11 @@ export interface Reply {
 const CRLF = '\r\n'
 const ANSWERS = new Set(['HD', 'VA', 'EN', 'NF', 'NS', 'EX'])
 
+/** memcached answered, and the answer is a refusal: the server is there. */
+export class MemcachedRefusal extends Error {
+  override readonly name = 'MemcachedRefusal'
+}
+
 /** Connections, each with one question at a time. */
 export class MemcachedClient {
   readonly #options: MemcachedOptions
@@ -34,6 +39,8 @@ export class MemcachedClient {
   readonly #waiting: ((line: Line | undefined) => void)[] = []
   #opening = 0
   #closed = false
+  /** Counts the resets: a question that waited across one fails. */
+  #epoch = 0
 
   constructor(options: MemcachedOptions) {
     this.#options = options
@@ -52,15 +59,23 @@ export class MemcachedClient {
     }
   }
 
-  close(): void {
-    this.#closed = true
+  /** Ends every connection. Questions under way and those that wait fail; later ones connect again. */
+  reset(): void {
+    this.#epoch += 1
     for (const line of this.#lines) line.end()
     for (const wake of this.#waiting.splice(0)) wake(undefined)
   }
 
+  close(): void {
+    this.#closed = true
+    this.reset()
+  }
+
   async #take(): Promise<Line> {
+    const epoch = this.#epoch
     for (;;) {
       if (this.#closed) throw new Error('the client is closed')
+      if (epoch !== this.#epoch) throw new Error('the connections to memcached were reset')
       const idle = this.#idle.pop()
       if (idle?.open) return idle
       if (idle) {
@@ -175,7 +190,7 @@ class Line {
     const [status = '', ...words] = this.#received.toString('latin1', 0, lineEnd).split(' ')
     if (!ANSWERS.has(status)) {
       const text = this.#received.toString('latin1', 0, lineEnd)
-      this.#socket.destroy(new Error(`memcached answered ${text}`))
+      this.#socket.destroy(new MemcachedRefusal(`memcached answered ${text}`))
       return
     }
     let value: Buffer | undefined

@@ -3,7 +3,14 @@
  * deployment that relies on replay caches has to set (docs/storage.md).
  */
 import { randomBytes } from 'node:crypto'
-import { MemcachedClient, type MemcachedOptions, type Reply } from './memcached-client.js'
+import type { Logger } from '../../runtime/kernel/log.js'
+import { Circuit } from './circuit.js'
+import {
+  MemcachedClient,
+  type MemcachedOptions,
+  MemcachedRefusal,
+  type Reply,
+} from './memcached-client.js'
 import {
   checkLifetime,
   type Coordination,
@@ -12,6 +19,8 @@ import {
   taken,
 } from './port.js'
 
+/** A question that any memcached answers, about a key that does not exist. */
+const PROBE = 'mg svc:start'
 const LOCK_TOKEN_BYTES = 16
 
 /**
@@ -21,16 +30,24 @@ const LOCK_TOKEN_BYTES = 16
 const TICK_SECS = 1
 
 /** Asks once at the start, so that a wrong address fails there. */
-export async function memcachedCoordination(options: MemcachedOptions): Promise<Coordination> {
+export async function memcachedCoordination({
+  log,
+  ...options
+}: MemcachedOptions & { readonly log: Logger }): Promise<Coordination> {
   const client = new MemcachedClient(options)
+  const circuit = new Circuit({
+    backend: 'memcached',
+    limitMs: options.commandTimeoutMs,
+    isAnswer: (error) => error instanceof MemcachedRefusal,
+    tearDown: () => client.reset(),
+    probe: async () => {
+      await client.ask(PROBE)
+    },
+    log,
+  })
 
-  async function ask(command: string, value?: Uint8Array): Promise<Reply> {
-    try {
-      return await client.ask(command, value)
-    } catch (error) {
-      throw new CoordinationUnavailable('memcached', error)
-    }
-  }
+  const ask = (command: string, value?: Uint8Array): Promise<Reply> =>
+    circuit.run(() => client.ask(command, value))
 
   /** Mode E stores only where there is nothing (add). */
   async function setIfAbsent(name: string, value: Uint8Array, ttlSecs: number): Promise<boolean> {
@@ -39,7 +56,8 @@ export async function memcachedCoordination(options: MemcachedOptions): Promise<
     return status === 'HD'
   }
 
-  await ask('mg svc:start').catch((error: unknown) => {
+  await ask(PROBE).catch((error: unknown) => {
+    circuit.close()
     client.close()
     throw error
   })
@@ -101,6 +119,7 @@ export async function memcachedCoordination(options: MemcachedOptions): Promise<
     },
 
     async close() {
+      circuit.close()
       client.close()
     },
   }

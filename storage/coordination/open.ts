@@ -30,5 +30,6 @@ export async function openCoordination(options: CoordinationOptions): Promise<Co
     maxIdle: memcached.max_idle,
     connectTimeoutMs: memcached.connect_timeout_secs * 1000,
     commandTimeoutMs: memcached.command_timeout_secs * 1000,
+    log,
   })
 }

@@ -54,6 +54,7 @@ const memcachedAt = ({ port }: Server) =>
     maxIdle: 2,
     connectTimeoutMs: 10_000,
     commandTimeoutMs: 10_000,
+    log: silentLogger,
   })
 
 /** Two clients of one server: two processes that know nothing of each other. */

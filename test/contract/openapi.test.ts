@@ -44,13 +44,13 @@ const PROMISED = [
   ['get',  '/health/ready',                                                                   [200, 503]],
   // interface.md, Agent authentication and registration
   ['post', '/api/v1/agents/auth/challenge',                                                   [200, 400]],
-  ['post', '/api/v1/agents/auth/register/pow',                                                [200, 400, 403, 409, 429]],
-  ['post', '/api/v1/agents/auth/register/pow/complete',                                       [200, 400, 425]],
+  ['post', '/api/v1/agents/auth/register/pow',                                                [200, 400, 403, 409, 429, 501]],
+  ['post', '/api/v1/agents/auth/register/pow/complete',                                       [200, 400, 425, 501]],
   ['post', '/api/v1/agents/auth/verify',                                                      [200, 400]],
   ['post', '/api/v1/agents/auth/register',                                                    []],
   ['get',  '/api/v1/agents/workspace/bootstrap',                                              [200]],
-  ['post', '/api/v1/agents/workspace/bootstrap/pow',                                          [200, 400, 403, 409, 429]],
-  ['post', '/api/v1/agents/workspace/bootstrap/pow/complete',                                 [201, 400, 425]],
+  ['post', '/api/v1/agents/workspace/bootstrap/pow',                                          [200, 400, 403, 409, 429, 501]],
+  ['post', '/api/v1/agents/workspace/bootstrap/pow/complete',                                 [201, 400, 425, 501]],
 ] as const satisfies readonly (readonly [string, string, readonly number[]])[]
 
 for (const [method, path, statuses] of PROMISED) {

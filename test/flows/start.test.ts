@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -55,6 +56,13 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
+  // In a second terminal nothing of the settings above is known.
+  const [, words = ''] = /npm run tour -- (--base-url \S+)/.exec(first.output()) ?? []
+  const tour = svc(t, { args: ['tour', ...words.split(' ')] })
+  t.is(await tour.ended(), 0, tour.output())
+  const keys = svc(t, { args: ['keys', 'list'], environment })
+  t.is(await keys.ended(), 0, keys.output())
+  t.true(keys.output().includes(`deployment ${url}, data directory ${folder}`), keys.output())
   const tenant = shown(first.output(), 'control-plane tenant')
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
@@ -107,10 +115,32 @@ test('a port that is taken is named, and nothing is left running', async (t) => 
   const refused = svc(t, { environment })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), new RegExp(`${port}`))
-  t.regex(refused.output(), /in use/)
-  t.notRegex(refused.output(), /migrated/, 'before anything is made')
+  t.regex(refused.output(), /taken/)
   t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
   t.deepEqual(await gone(folder), [])
+  t.deepEqual(readdirSync(folder), [], 'it is told before a database is made')
+  t.notRegex(refused.output(), /migration/)
+})
+
+test('a wrong argument is told in a few lines', async (t) => {
+  const refused = svc(t, { args: ['keys', 'list', '--jsn'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /^error: unknown option '--jsn'/)
+  t.true(refused.output().trim().split('\n').length <= 4, refused.output())
+})
+
+test('a migration that cannot reach its database names address and setting, and no password', async (t) => {
+  const url = 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc'
+  const refused = svc(t, {
+    args: ['migrate'],
+    environment: { MIGRATION_DATABASE_URL: url, DATABASE_URL: url },
+  })
+  t.is(await refused.ended(), 1)
+  t.regex(
+    refused.output(),
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1, from \w*DATABASE_URL: /m,
+  )
+  t.notRegex(refused.output(), /canary-of/)
 })
 
 test('two services run side by side in two data directories, not in one', async (t) => {
@@ -253,7 +283,7 @@ test('a database that cannot be reached is told with what the driver says', asyn
   t.is(await refused.ended(), 1)
   t.regex(
     refused.output(),
-    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1\/svc, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
   )
   t.notRegex(refused.output(), /canary-of/)
 })
@@ -319,6 +349,9 @@ test('svc migrate gives up on a server that says nothing, and says so', async (t
   }
   const refused = svc(t, { args: ['migrate'], environment })
   t.is(await refused.ended(), 1)
-  t.regex(refused.output(), /^svc: no connection to migrate with: timeout expired$/m)
+  t.regex(
+    refused.output(),
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:\d+, from DATABASE_URL: timeout expired$/m,
+  )
   t.notRegex(refused.output(), /canary-of/)
 })

@@ -286,6 +286,7 @@ const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number
     502,
   ],
   'hangs up': [{ token: (response) => response.destroy() }, 503],
+  'stays silent': [{ token: () => undefined }, 503],
   fails: [{ token: (response) => response.writeHead(500).end('<b>stack trace</b>') }, 502],
   'says nonsense': [
     {

@@ -137,8 +137,11 @@ for (const transport of ['uws', 'http1'] as const) {
     const chunked = 'Transfer-Encoding: chunked\r\n'
     const parts = [`${asking('HEAD', '/hello', chunked)}0\r\n\r\n`, asking('GET', '/hello')]
     const reply = await sendRaw(stage.port, parts, { gapMs: 100, withinMs: 20_000 })
-    t.deepEqual(statuses(reply), [200], 'what follows a chunked body is not read')
-    t.regex(reply.text, /connection: close/i)
+    if (transport === 'http1') t.deepEqual(statuses(reply), [200, 200])
+    else {
+      t.deepEqual(statuses(reply), [200], 'what follows a chunked body is not read')
+      t.regex(reply.text, /connection: close/i)
+    }
     t.true(reply.closed, 'a connection that says nothing more does not stay for ever')
   })
 

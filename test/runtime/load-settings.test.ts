@@ -128,6 +128,16 @@ test('egress and errors follow the issuer, and the issuer follows the listener',
 
 const SPLIT = { SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: 'false' }
 
+test('a command that serves nothing needs no plane in a split deployment', (t) => {
+  const input = { cwd: '/nowhere', servesPlane: false }
+  const without = loadSettings({ ...input, environment: SPLIT })
+  t.is(without.tag === 'loaded' && without.plane, 'all')
+  const named = loadSettings({ ...input, environment: { ...SPLIT, SVC_RUNTIME_PLANE: 'auth' } })
+  t.is(named.tag === 'loaded' && named.plane, 'auth')
+  const unknown = loadSettings({ ...input, environment: { ...SPLIT, SVC_RUNTIME_PLANE: 'web' } })
+  t.is(unknown.tag, 'refused')
+})
+
 for (const [title, environment, plane] of [
   ['nothing', {}, 'all'],
   ['all', { SVC_RUNTIME_PLANE: 'all' }, 'all'],

@@ -1,5 +1,7 @@
 /** A kms within the test's own process: real keys, real socket, and it can be taken away. */
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../runtime/kernel/clock.js'
@@ -14,6 +16,8 @@ export interface TestKms {
   readonly environment: Readonly<Record<string, string>>
   /** As if its process had been killed. Its keys stay. */
   interrupt(): Promise<void>
+  /** As if its process had been stopped (SIGSTOP): connections are accepted, nothing is answered. */
+  freeze(): Promise<void>
   resume(): Promise<void>
   end(): Promise<void>
 }
@@ -32,6 +36,7 @@ export async function testKms(): Promise<TestKms> {
     await server?.close()
     server = undefined
   }
+  let silent: Server | undefined
   return {
     environment: {
       SVC_KMS__SOCKET_PATH: socketPath,
@@ -39,10 +44,18 @@ export async function testKms(): Promise<TestKms> {
       SVC_KMS__CLIENT_PRIVATE_KEY_PATH: paths.clientPrivate,
     },
     interrupt,
+    async freeze() {
+      await interrupt()
+      silent = createServer(() => undefined).listen(socketPath)
+      await once(silent, 'listening')
+    },
     async resume() {
+      silent?.close()
+      silent = undefined
       server ??= await serve()
     },
     async end() {
+      silent?.close()
       await interrupt()
       rmSync(folder, { recursive: true, force: true })
     },

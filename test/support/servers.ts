@@ -13,6 +13,10 @@ export interface Server {
   readonly port: number
   /** Kills it as a crash would. */
   kill(): Promise<void>
+  /** Stops it (SIGSTOP): it accepts connections and bytes, and answers nothing. */
+  freeze(): void
+  /** Ends `freeze` (SIGCONT). */
+  thaw(): void
   /** Starts it again on the same port, empty. */
   restart(): Promise<void>
   stop(): Promise<void>
@@ -69,6 +73,8 @@ async function startServer(
   return {
     port,
     kill,
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
     async restart() {
       await kill()
       child = launch(port, folder)

@@ -50,3 +50,11 @@ function literalOf(text: string): unknown {
     return undefined
   }
 }
+
+/**
+ * Sets a variable that a native library reads from the environment as it is loaded, unless the operator
+ * set it. Without effect in worker threads, whose environment is a copy.
+ */
+export function presetForLibrary(name: string, value: string): void {
+  process.env[name] ??= value
+}

@@ -17,8 +17,6 @@ import { rotateMasterKey } from '../../../storage/kms/key-directory.js'
 import { freshDatabase } from '../../support/database.js'
 
 const log = silentLogger
-/** Which deployment the command speaks of, and no complaint. */
-const ONLY_WHERE = /^deployment: (embedded PostgreSQL in|PostgreSQL at) \S+$/
 type Environment = Record<string, string>
 
 async function folder(t: ExecutionContext): Promise<string> {
@@ -87,7 +85,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.true(table.out.includes(currentOf(before, 'ES256')!))
   t.regex(table.out, /The kms answers; 1-[0-9a-f]{16} wraps/)
 
-  t.regex((await svcKeys(environment, 'rotate', '--algorithm', 'es256')).err, ONLY_WHERE)
+  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'es256')).err, '')
   const after = await listed(environment)
   t.is(after.signing_keys.length, 5)
   t.not(currentOf(after, 'ES256'), currentOf(before, 'ES256'))
@@ -138,7 +136,7 @@ test('svc keys works beside a running service on the embedded database, and with
     await firstStart(environment, 1)
     const beside = await listed(environment)
     t.is(beside.signing_keys.length, 4)
-    t.regex((await svcKeys(environment, 'rotate')).err, ONLY_WHERE)
+    t.is((await svcKeys(environment, 'rotate')).err, '')
     t.true(local.pid() !== undefined, 'the kms of the service is left alone')
   } finally {
     await local?.stop()

@@ -101,7 +101,7 @@ test('it needs no start of the service before it: the embedded database is made 
   chmodSync(folder, 0o711)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const { out, err, code } = await runWith({ SVC_DATA_DIR: folder }, 'create', '--json')
-  t.is(err, `deployment: embedded PostgreSQL in ${folder}`)
+  t.is(err, '')
   t.is(code, 0)
   t.is((JSON.parse(out) as Record<string, string>)['organization_slug'], 'operators')
 })
@@ -112,12 +112,15 @@ test('a database that was not migrated is told as that', async (t) => {
   t.is(code, 1)
   t.regex(
     err,
-    /^svc operator: the database lacks \d+ migrations \(0001_foundation to \w+\): run the migrations/,
+    /^svc operator: the database lacks \d+ migrations, 0001_foundation to \d{4}_\w+: run the migrations/,
   )
 })
 
 test('a database that cannot be reached is told with what the driver says', async (t) => {
   const { err, code } = await runWith({ DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' }, 'create')
   t.is(code, 1)
-  t.regex(err, /no connection for the \w+ pool: connect ECONNREFUSED 127\.0\.0\.1:1$/)
+  t.regex(
+    err,
+    /cannot reach PostgreSQL at 127\.0\.0\.1:1, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/,
+  )
 })

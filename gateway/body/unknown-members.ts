@@ -1,0 +1,119 @@
+/**
+ * Members of a JSON body that its schema does not know. They are ignored by contract, so that clients
+ * may send what a later version reads; a misspelt one is ignored as well, and nothing says so.
+ */
+import type { z } from 'zod'
+
+/** The most that is named, and how long a name may be. */
+const NAMED_MAX = 10
+const POINTER_CHARS_MAX = 64
+
+interface Shape {
+  readonly type: string
+  readonly shape?: Readonly<Record<string, z.ZodType>>
+  readonly catchall?: z.ZodType
+  readonly innerType?: z.ZodType
+  readonly in?: z.ZodType
+  readonly out?: z.ZodType
+  readonly element?: z.ZodType
+  readonly items?: readonly z.ZodType[]
+  readonly valueType?: z.ZodType
+  readonly options?: readonly z.ZodType[]
+  readonly left?: z.ZodType
+  readonly right?: z.ZodType
+  readonly getter?: () => z.ZodType
+}
+
+/** JSON pointers (RFC 6901) of unknown members, ten at most; the whole is judged, valid or not. */
+export function unknownMembers(schema: z.ZodType, value: unknown): readonly string[] {
+  const found: string[] = []
+  walk(schema, value, '', found)
+  return found
+}
+
+function walk(schema: z.ZodType, value: unknown, at: string, found: string[]): void {
+  if (typeof value !== 'object' || value === null || found.length >= NAMED_MAX) return
+  const def = schema._zod.def as unknown as Shape
+  const inner = innerOf(def)
+  if (inner !== undefined) walk(inner, value, at, found)
+  else if (def.options !== undefined) fewest(def.options, value, at, found)
+  else if (def.left !== undefined && def.right !== undefined)
+    both(def.left, def.right, value, at, found)
+  else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const one = def.element ?? def.items?.[index]
+      if (one !== undefined) walk(one, item, `${at}/${index}`, found)
+    }
+  } else if (def.type === 'record' && def.valueType !== undefined) {
+    for (const [name, item] of Object.entries(value)) {
+      walk(def.valueType, item, `${at}/${escaped(name)}`, found)
+    }
+  } else if (def.shape !== undefined) {
+    for (const [name, item] of Object.entries(value)) {
+      const known = Object.hasOwn(def.shape, name) ? def.shape[name] : undefined
+      const pointer = `${at}/${escaped(name)}`
+      if (known !== undefined) walk(known, item, pointer, found)
+      else if (def.catchall === undefined && found.length < NAMED_MAX) found.push(pointer)
+    }
+  }
+}
+
+/** The schema of what was sent, behind optional, default, lazy, transform and preprocess. */
+function innerOf({ innerType, in: input, out, getter }: Shape): z.ZodType | undefined {
+  return innerType ?? (input?._zod.def.type === 'transform' ? out : input) ?? getter?.()
+}
+
+/** A union knows what the alternative knows that the value fits best. */
+function fewest(options: readonly z.ZodType[], value: unknown, at: string, found: string[]): void {
+  let best: string[] | undefined
+  for (const option of options) {
+    if (!takesObjects(option, Array.isArray(value))) continue
+    const unknown: string[] = []
+    walk(option, value, at, unknown)
+    if (best === undefined || unknown.length < best.length) best = unknown
+  }
+  found.push(...(best ?? []).slice(0, NAMED_MAX - found.length))
+}
+
+/** An intersection knows what either side knows. */
+function both(
+  left: z.ZodType,
+  right: z.ZodType,
+  value: unknown,
+  at: string,
+  found: string[],
+): void {
+  const [one, other]: [string[], string[]] = [[], []]
+  walk(left, value, at, one)
+  walk(right, value, at, other)
+  const unknown = one.filter((pointer) => other.includes(pointer))
+  found.push(...unknown.slice(0, NAMED_MAX - found.length))
+}
+
+/** Alternatives for texts and numbers know no member, so they say nothing of an object. */
+function takesObjects(schema: z.ZodType, isArray: boolean): boolean {
+  const def = schema._zod.def as unknown as Shape
+  const inner = innerOf(def)
+  if (inner !== undefined) return takesObjects(inner, isArray)
+  if (def.options !== undefined) return def.options.some((one) => takesObjects(one, isArray))
+  if (def.left !== undefined || def.type === 'any' || def.type === 'unknown') return true
+  return isArray
+    ? def.element !== undefined || def.items !== undefined
+    : def.shape !== undefined || def.type === 'record'
+}
+
+const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+/**
+ * The value of `svc-warnings`: a list of structured fields (RFC 9651), `unknown-member;pointer="#/name"`.
+ * What a client named stands in it: characters that a header or a quoted text could misread become `?`.
+ */
+export function warningsHeader(pointers: readonly string[]): string {
+  return pointers
+    .slice(0, NAMED_MAX)
+    .map((pointer) => {
+      const safe = pointer.replaceAll(/[^A-Za-z0-9_.~/-]/g, '?').slice(0, POINTER_CHARS_MAX)
+      return `unknown-member;pointer="#${safe}"`
+    })
+    .join(', ')
+}

@@ -1,0 +1,73 @@
+/**
+ * The answer to what node:http hands over without a request: bytes that its parser refuses, a head that
+ * is late, CONNECT. Written to the socket itself, with everything that other answers have.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { ByteStream } from '../../runtime/kernel/stream.js'
+import type { Answer, Exchange, HeaderFields, HeadFault, StreamEnd } from '../exchange.js'
+import { HeadCheck } from '../guard.js'
+import { plainAddress } from './addresses.js'
+
+export type RefusedOptions = {
+  readonly socket: Socket
+  readonly fault: HeadFault
+  readonly method?: string | undefined
+  readonly headers?: HeaderFields | undefined
+  /** Called behind the answer: the connection is to be closed. */
+  readonly answered: () => void
+}
+
+export class RefusedExchange implements Exchange {
+  readonly method: string
+  readonly path = ''
+  readonly query = ''
+  readonly headers: HeaderFields
+  readonly host = ''
+  readonly peerAddress: string
+  readonly secure = false
+  readonly hasBody = false
+  readonly bodyFailure = null
+  readonly fault: HeadFault
+  done = false
+  private readonly socket: Socket
+  private readonly answered: () => void
+
+  constructor({ socket, fault, method = '', headers, answered }: RefusedOptions) {
+    this.socket = socket
+    this.fault = fault
+    this.method = method
+    this.headers = headers ?? new HeadCheck()
+    this.peerAddress = plainAddress(socket.remoteAddress ?? '')
+    this.answered = answered
+  }
+
+  send({ status, block, headers, body }: Answer): void {
+    if (this.done) return
+    this.done = true
+    const length = body === null ? 0 : Buffer.byteLength(body)
+    const fields = [...block.pairs, ...headers, ['content-length', String(length)] as const]
+    const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines}connection: close\r\n\r\n`
+    this.socket.write(head, 'latin1')
+    if (body !== null) this.socket.write(body)
+    this.answered()
+  }
+
+  readBody(): Promise<Uint8Array> {
+    return Promise.resolve(new Uint8Array(0))
+  }
+
+  streamBody(): ByteStream {
+    return ByteStream.from([])
+  }
+
+  async relay({ body }: { readonly body: ByteStream }): Promise<StreamEnd> {
+    body.cancel('there is no request')
+    return 'left'
+  }
+
+  onAborted(): void {
+    // It is answered at once.
+  }
+}
