@@ -153,6 +153,8 @@ export type RefundOutcome =
   | { readonly tag: 'refunded'; readonly charge: Charge; readonly replayed: boolean }
   | { readonly tag: 'disputed' }
   | { readonly tag: 'not_paid' }
+  /** What the merchant has at the rail, available and in reserve, does not cover it. */
+  | { readonly tag: 'insufficient_funds' }
   /** The rail cannot give back what came by it. */
   | { readonly tag: 'no_refunds' }
   | { readonly tag: 'refused'; readonly code: string }
