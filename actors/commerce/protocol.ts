@@ -77,6 +77,8 @@ export type Charge = {
   readonly refundedAmountMinor: number
   readonly failureCode: string | null
   readonly metadata: Readonly<Record<string, unknown>>
+  /** What a buyer said at a payment link, whole. */
+  readonly buyerMetadata: Readonly<Record<string, unknown>> | null
   readonly productId: string | null
   readonly priceId: string | null
   readonly buyerId: string | null
