@@ -115,7 +115,7 @@ test('parameters without which a request is refused are described as required', 
   const at = '/api/v1/public/commerce'
   const x402 = `${at}/payment-links/{payment_link_token}/x402`
   const required = (path: string, method: string) => {
-    const { parameters = [] } = paths[path]?.[method] as unknown as {
+    const { parameters = [] } = paths[path]![method] as unknown as {
       parameters?: { in: string; name: string; required?: boolean }[]
     }
     return parameters
