@@ -214,6 +214,9 @@ const PAYMENTS: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.payment.refunded': {
     ...PAYMENT,
     refunded_amount_minor: [z.int().optional(), 1999],
+    refund_id: [text.optional(), EXAMPLE_OTHER],
+    refund_amount_minor: [z.int().optional(), 1999],
+    external_reference: [text.optional(), '0x5c50…'],
   },
 }
 

@@ -271,3 +271,65 @@ test.serial('a transfer for a checkout that ended is kept as surplus', async (t)
   t.deepEqual(ended, [{ state: 'surplus' }])
   t.is((await shop.charge(session['charge_id']))['status'], 'failed')
 })
+
+test.serial('what was paid by x402 is given back by its merchant, and recorded', async (t) => {
+  const shop = await seller(blind)
+  const session = await shop.checkout()
+  const url = String(session['x402_url'])
+  t.is((await post(url, await proofFor(await blind.buyer(1), url))).status, 200)
+  const id = String(session['charge_id'])
+  const at = `/api/v1/commerce/charges/${id}`
+  const refund = (json: Json, headers = {}) =>
+    shop.api.post(`${at}/refund`, shop.token, json, headers)
+  const bare = await refund({ amount_minor: 500 })
+  t.is(bare.status, 400)
+  t.is((bare.body['errors'] as { pointer: string }[])[0]?.pointer, '#/external_reference')
+  t.is((await refund({ external_reference: 'x'.repeat(256) })).status, 400)
+  t.is((await refund({ external_reference: '0xaa', amount_minor: 2000 })).status, 400)
+  const key = { 'idempotency-key': 'refund-1' }
+  const json = { amount_minor: 500, external_reference: '0xaa', reason: 'chipped' }
+  const first = await refund(json, key)
+  t.is(first.status, 200, JSON.stringify(first.body))
+  t.like(first.body, { status: 'refunded', refunded_amount_minor: 500 })
+  t.like(first.body['refund'], {
+    status: 'recorded',
+    amount_minor: 500,
+    external_reference: '0xaa',
+    reason: 'chipped',
+  })
+  t.deepEqual((await refund(json, key)).body, first.body, 'recorded once')
+  const many = await Promise.all(
+    Array.from({ length: 5 }, () => refund({ amount_minor: 700, external_reference: '0xbb' })),
+  )
+  t.deepEqual(many.map(({ status }) => status).toSorted(), [200, 200, 400, 400, 400])
+  const rest = await refund({ external_reference: '0xcc' })
+  t.is((rest.body['refund'] as Json)['amount_minor'], 99)
+  const { rows } = await shop.api.list(`${at}/refunds`, shop.token)
+  t.deepEqual(
+    rows.map(({ amount_minor: minor, status }) => [minor, status]),
+    [500, 700, 700, 99].map((minor) => [minor, 'recorded']),
+  )
+  const { database } = blind.running.db
+  const told = await sql<{ data: Json }>(
+    database,
+    `select data from events where tenant_id = $1 and type = 'commerce.payment.refunded'
+     order by sequence`,
+    [shop.workspace.tenantId],
+  )
+  t.is(told.length, 4)
+  t.like(told[0]!.data, {
+    charge_id: id,
+    refunded_amount_minor: 500,
+    refund_amount_minor: 500,
+    external_reference: '0xaa',
+  })
+  const [books] = await sql<{ total: string }>(
+    database,
+    `select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
+     where tenant_id = $1`,
+    [shop.workspace.tenantId],
+  )
+  t.is(books!.total, '0', 'the money went past the books')
+  const stranger = await seller(blind)
+  t.is((await stranger.api.get(`${at}/refunds`, stranger.token)).status, 404)
+})
