@@ -42,6 +42,8 @@ export function commerceFurnishings(house: House): readonly Furnishing[] {
       random,
       rails: paymentRails({ database, clock }),
       paid: paymentOutcomes(registry),
+      x402: x402Means(settings),
+      baseUrl: settings.oidc.issuer_url,
       byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
     })),
   ]
