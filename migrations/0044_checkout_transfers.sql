@@ -51,7 +51,7 @@ create table chain_cursors (
   updated_at timestamptz not null
 );
 
--- Nobody consents to be charged again by x402: its renewals are invoices, and there is no mandate.
+-- A payment by x402 is signed each time: its renewals are invoices, and there is no mandate.
 alter table subscriptions
   drop constraint subscriptions_check,
   add constraint subscriptions_check check (status not in ('active', 'past_due')

@@ -23,7 +23,7 @@ export type ChargeRow = {
   reversedAmountMinor: number
   failureCode: string | null
   metadata: Record<string, unknown>
-  /** What a buyer said at a payment link, whole; null where nobody could. */
+  /** What a buyer said at a payment link, whole; null for a charge without a link. */
   buyerMetadata: Record<string, unknown> | null
   productId: string | null
   priceId: string | null

@@ -154,7 +154,7 @@ export async function endTransfer(
   return rowCount === 1
 }
 
-/** awaited -> void for those that nobody waits for any more, some at a time. Crosses tenants. */
+/** awaited -> void past `watched_until`, some at a time. Crosses tenants. */
 export async function voidTransfers(tx: Transaction, now: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'checkout_transfer.void',
