@@ -723,6 +723,13 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table chain_cursors (
+  network text not null,
+  block bigint not null,
+  updated_at timestamp with time zone not null,
+  constraint chain_cursors_pkey PRIMARY KEY (network)
+);
+
 create table charges (
   tenant_id uuid not null,
   id uuid not null,
@@ -751,6 +758,7 @@ create table charges (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  buyer_metadata jsonb,
   constraint charges_pkey PRIMARY KEY (tenant_id, id),
   constraint charges_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
   constraint charges_check CHECK ((((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) <= amount_minor)),
@@ -797,9 +805,42 @@ create table checkout_sessions (
 CREATE UNIQUE INDEX checkout_sessions_charge ON public.checkout_sessions USING btree (tenant_id, charge_id);
 CREATE INDEX checkout_sessions_expired ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'expired'::text);
 CREATE INDEX checkout_sessions_expiry ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'open'::text);
+CREATE UNIQUE INDEX checkout_sessions_named ON public.checkout_sessions USING btree (id);
 alter table checkout_sessions enable row level security;
 alter table checkout_sessions force row level security;
 create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table checkout_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  checkout_session_id uuid not null,
+  charge_id uuid not null,
+  network text not null,
+  asset text not null,
+  pay_to text not null,
+  amount numeric(78,0) not null,
+  state text default 'awaited'::text not null,
+  payer text,
+  transaction text,
+  log_index integer,
+  watched_until timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint checkout_transfers_pkey PRIMARY KEY (tenant_id, id),
+  constraint checkout_transfers_check CHECK (((state = ANY (ARRAY['arrived'::text, 'booked'::text, 'surplus'::text])) = (transaction IS NOT NULL))),
+  constraint checkout_transfers_check1 CHECK (((transaction IS NULL) = (log_index IS NULL))),
+  constraint checkout_transfers_check2 CHECK (((transaction IS NULL) = (payer IS NULL))),
+  constraint checkout_transfers_state_check CHECK ((state = ANY (ARRAY['awaited'::text, 'arrived'::text, 'booked'::text, 'surplus'::text, 'void'::text]))),
+  constraint checkout_transfers_tenant_id_checkout_session_id_fkey FOREIGN KEY (tenant_id, checkout_session_id) REFERENCES checkout_sessions(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX checkout_transfers_arrived ON public.checkout_transfers USING btree (updated_at) WHERE (state = 'arrived'::text);
+CREATE UNIQUE INDEX checkout_transfers_awaited ON public.checkout_transfers USING btree (network, asset, pay_to, amount) WHERE (state = 'awaited'::text);
+CREATE INDEX checkout_transfers_of_session ON public.checkout_transfers USING btree (tenant_id, checkout_session_id);
+CREATE UNIQUE INDEX checkout_transfers_once ON public.checkout_transfers USING btree (network, transaction, log_index) WHERE (transaction IS NOT NULL);
+CREATE INDEX checkout_transfers_watched ON public.checkout_transfers USING btree (watched_until) WHERE (state = 'awaited'::text);
+alter table checkout_transfers enable row level security;
+alter table checkout_transfers force row level security;
+create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table consents (
   tenant_id uuid not null,
@@ -1443,10 +1484,13 @@ create table refunds (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  external_reference text,
   constraint refunds_pkey PRIMARY KEY (tenant_id, id),
   constraint refunds_amount_minor_check CHECK ((amount_minor > 0)),
   constraint refunds_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
-  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text]))),
+  constraint refunds_check1 CHECK (((status <> 'recorded'::text) OR (external_reference IS NOT NULL))),
+  constraint refunds_external_reference_check CHECK (((length(external_reference) >= 1) AND (length(external_reference) <= 255))),
+  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text, 'recorded'::text]))),
   constraint refunds_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refunds_due ON public.refunds USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -1727,7 +1771,7 @@ create table subscriptions (
   updated_at timestamp with time zone not null,
   constraint subscriptions_pkey PRIMARY KEY (tenant_id, id),
   constraint subscriptions_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
-  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND (mandate IS NOT NULL) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
+  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND ((mandate IS NOT NULL) OR (rail = 'x402'::text)) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
   constraint subscriptions_check1 CHECK (((status = ANY (ARRAY['active'::text, 'past_due'::text])) OR (due_at IS NULL))),
   constraint subscriptions_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint subscriptions_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),
@@ -2102,7 +2146,7 @@ create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_
 create table x402_payments (
   tenant_id uuid not null,
   id uuid not null,
-  payment_link_id uuid not null,
+  payment_link_id uuid,
   charge_id uuid not null,
   version smallint not null,
   network text not null,
@@ -2125,17 +2169,19 @@ create table x402_payments (
   error_reason text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  checkout_session_id uuid,
   constraint x402_payments_pkey PRIMARY KEY (tenant_id, id),
   constraint x402_payments_check CHECK (((state = 'settled'::text) <= (transaction IS NOT NULL))),
   constraint x402_payments_check1 CHECK (((state = 'failed'::text) <= (error_reason IS NOT NULL))),
   constraint x402_payments_check2 CHECK (((state = ANY (ARRAY['settling'::text, 'unknown'::text])) = (due_at IS NOT NULL))),
+  constraint x402_payments_check3 CHECK ((num_nonnulls(payment_link_id, checkout_session_id) = 1)),
   constraint x402_payments_payload_sha256_check CHECK ((length(payload_sha256) = 32)),
   constraint x402_payments_proof_sha256_check CHECK ((length(proof_sha256) = 32)),
   constraint x402_payments_state_check CHECK ((state = ANY (ARRAY['verifying'::text, 'settling'::text, 'unknown'::text, 'settled'::text, 'failed'::text]))),
   constraint x402_payments_version_check CHECK ((version = ANY (ARRAY[1, 2]))),
   constraint x402_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
+CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id) WHERE (state = ANY (ARRAY['settling'::text, 'unknown'::text, 'settled'::text]));
 CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
 CREATE INDEX x402_payments_listed ON public.x402_payments USING btree (tenant_id, created_at DESC, id DESC);

@@ -2,10 +2,18 @@
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
 import type { DeskNeeds } from '../commerce/desk.js'
+import type { OfferMeans } from '../x402/offers.js'
+
+export type X402Means = OfferMeans & {
+  /** Networks whose transfers are looked at: `deployment.embedded_chain_monitor`. */
+  readonly watched: ReadonlySet<string>
+}
 
 export type CheckoutNeeds = DeskNeeds & {
   readonly database: Database
   readonly sealer: Sealer
+  /** Null where `commerce.x402_enabled` is false. */
+  readonly x402: X402Means | null
   readonly settings: {
     readonly checkout_ttl_secs: number
     readonly redirect_hosts: readonly string[]

@@ -16,9 +16,15 @@ import { findTenantWithSettings, type TenantWithSettings } from '../../storage/t
 import { openCharge } from '../commerce/charges.js'
 import { buyerFault } from '../domain/buyers.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
+import { type IdempotencyClaim, isUnguessableKey } from '../domain/idempotency.js'
 import { isUuid } from '../domain/ids.js'
 import { redirectFault, redirectHostsIn, redirectRules } from '../domain/redirect-hosts.js'
+import { termsOf } from '../x402/offers.js'
+import { sessionPath } from '../x402/sales.js'
+import { awaitTransfers } from '../x402/transfers.js'
 import type { CheckoutNeeds } from './needs.js'
+import { offersIn } from './terms.js'
+import { type WayToPay, waysToPay } from './ways-to-pay.js'
 import type {
   Checkout,
   CheckoutDetails,
@@ -26,6 +32,7 @@ import type {
   CheckoutOpened,
   CheckoutRefused,
   LinkUnknown,
+  NoWayToPay,
   Subscribe,
   SubscriptionOpened,
 } from './protocol.js'
@@ -92,7 +99,8 @@ export function checkouts(needs: CheckoutNeeds) {
     order: { readonly quantity: number; readonly link: PaymentLinkRow | null },
     { signal, requestId }: Turn,
   ): Promise<CheckoutOpened | SubscriptionOpened | CheckoutRefused> {
-    const fault = detailsFault(details, tenant)
+    const said = { ...details, metadata: metadataOf(details, order.link) }
+    const fault = detailsFault(said, tenant)
     if (fault !== null) return fault
     const amountMinor = offer.amountMinor * order.quantity
     if (amountMinor > AMOUNT_MINOR_MAX) {
@@ -104,16 +112,21 @@ export function checkouts(needs: CheckoutNeeds) {
         idempotently(
           tx,
           details.idempotency,
-          async () => {
+          async (): Promise<CheckoutOpened | SubscriptionOpened | NoWayToPay> => {
+            const { currency } = offer
+            const x402 = termsOf(order.link?.x402 ?? null)
+            const ways = waysToPay(tenant, { amountMinor, currency, x402 }, needs)
+            if (ways.length === 0) return { tag: 'no_way_to_pay' }
             const { outcome, events } = await write(tx, needs, offer, details, {
               ...order,
               amountMinor,
+              ways,
               requestId,
             })
             appendEvents(tx, events)
             return outcome
           },
-          (outcome) => outcome,
+          (outcome) => keptOf(outcome, details.idempotency),
         ),
       { signal },
     )
@@ -152,28 +165,44 @@ export function checkouts(needs: CheckoutNeeds) {
       const offered = await linkOffer(message.token, turn.signal)
       if (offered === undefined) return { tag: 'unknown_link' }
       const { link } = offered
-      const details = { ...message, metadata: { ...link.metadata, ...message.metadata } }
       const order = { quantity: message.quantity ?? link.quantity, link }
-      return (await opened(offered, details, order, turn)) as CheckoutOpened | CheckoutRefused
+      return (await opened(offered, message, order, turn)) as CheckoutOpened | CheckoutRefused
     },
   }
 }
 
+/** Anybody can be a buyer: what the merchant wrote into the link cannot be overwritten. */
+function metadataOf({ metadata }: CheckoutDetails, link: PaymentLinkRow | null) {
+  return { ...metadata, ...link?.metadata }
+}
+
+/** What a repetition of the request gets; undefined for a refusal. */
+function keptOf(
+  outcome: CheckoutOpened | SubscriptionOpened | NoWayToPay,
+  claim: IdempotencyClaim | null,
+): CheckoutOpened | SubscriptionOpened | undefined {
+  if (outcome.tag === 'no_way_to_pay') return undefined
+  return claim !== null && isUnguessableKey(claim.key) ? outcome : { ...outcome, token: null }
+}
+
 async function write(
   tx: Transaction,
-  { clock, random, settings }: CheckoutNeeds,
+  { clock, random, settings, x402 }: CheckoutNeeds,
   offer: OfferRow,
   details: CheckoutDetails,
   order: {
     readonly quantity: number
     readonly link: PaymentLinkRow | null
     readonly amountMinor: number
+    readonly ways: readonly WayToPay[]
     readonly requestId: string | undefined
   },
 ): Promise<{ outcome: CheckoutOpened | SubscriptionOpened; events: readonly NewEvent[] }> {
   const { tenantId, productId, id: priceId, currency, interval, intervalCount } = offer
-  const { customerEmail, buyerCountry, buyerRegion, metadata } = details
-  const { amountMinor, quantity, link, requestId } = order
+  const { customerEmail, buyerCountry, buyerRegion } = details
+  const { amountMinor, quantity, link, ways, requestId } = order
+  const metadata = metadataOf(details, link)
+  const buyerMetadata = link === null ? null : details.metadata
   const now = clock.now()
   const [chargeId, checkoutSessionId] = [random.uuid(), random.uuid()]
   const token = random.token(TOKEN_BYTES)
@@ -198,6 +227,7 @@ async function write(
     {
       ...shared,
       ...buyer,
+      buyerMetadata: buyerMetadata && { ...buyerMetadata },
       id: chargeId,
       rail: null,
       quantity,
@@ -220,12 +250,20 @@ async function write(
     expiresAt,
     createdAt: now,
   })
+  const offers = offersIn(ways)
+  if (x402 !== null && offers.length > 0) {
+    const session = { tenantId, id: checkoutSessionId, chargeId, expiresAt, createdAt: now }
+    await awaitTransfers(tx, random, offers, x402.watched, session)
+  }
   const result = {
     token,
     checkoutSessionId,
     chargeId,
     amountMinor,
     currency,
+    metadata,
+    buyerMetadata,
+    x402Path: offers.length === 0 ? null : sessionPath(checkoutSessionId),
     expiresAt,
     replayed: false,
   }

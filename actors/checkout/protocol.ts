@@ -10,7 +10,7 @@ export type CheckoutProtocol = {
   checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
   /** The payment page as it stands, or the page of a payment link. */
   show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
-  pay: Ask<Pay, PaySent | PayAgain | PayFull | PayEnded | PayUnknown>
+  pay: Ask<Pay, PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
 }
 
@@ -34,12 +34,20 @@ export type CheckoutLink = CheckoutDetails & {
 
 export type CheckoutOpened = {
   readonly tag: 'opened'
-  /** Of the page: it lets its holder pay, and nothing else. */
-  readonly token: string
+  /**
+   * Of the page: it lets its holder pay, and see and change the email address of the buyer. Null in
+   * a replay under an idempotency key that others could guess.
+   */
+  readonly token: string | null
   readonly checkoutSessionId: string
   readonly chargeId: string
   readonly amountMinor: number
   readonly currency: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  /** What the buyer said at the payment link, whole; null without a link. */
+  readonly buyerMetadata: Readonly<Record<string, unknown>> | null
+  /** Path at which an agent pays it by x402; null where that is not offered. */
+  readonly x402Path: string | null
   readonly expiresAt: Date
   readonly replayed: boolean
 }
@@ -60,8 +68,11 @@ export type CheckoutRefused =
       readonly pointer: string
       readonly detail: string
     }
+  | NoWayToPay
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
+/** The tenant offers no way to pay for it. */
+export type NoWayToPay = { readonly tag: 'no_way_to_pay' }
 /** Unknown and inactive are the same. */
 export type LinkUnknown = { readonly tag: 'unknown_link' }
 
@@ -75,6 +86,28 @@ export type PayTenant = {
 
 /** Where the page is in its life. */
 export type PayState = 'open' | 'processing' | 'succeeded' | 'failed' | 'refunded'
+
+/** How something is paid by x402, and by a transfer where the chain is watched. */
+export type X402Shown = {
+  /** Path at which an agent posts its proof. */
+  readonly path: string
+  /** One for each token that is accepted. */
+  readonly terms: readonly X402Terms[]
+}
+export type X402Terms = {
+  /** CAIP-2. */
+  readonly network: string
+  /** As people call it. */
+  readonly networkName: string
+  /** Address of the token. */
+  readonly asset: string
+  readonly assetName: string
+  readonly payTo: string
+  /** In whole tokens; with a wallet link, exactly what is recognised as this payment. */
+  readonly amount: string
+  /** EIP-681; null where a transfer would not be noticed. */
+  readonly wallet: string | null
+}
 
 export type PayShown = {
   readonly tag: 'page'
@@ -90,18 +123,21 @@ export type PayShown = {
   readonly customerEmail: string | null
   /** The rails on offer. */
   readonly rails: readonly string[]
+  readonly x402: X402Shown | null
   readonly successUrl: string | null
   readonly cancelUrl: string | null
 }
 /** What a payment link sells. Nothing is begun by looking at it. */
 export type LinkShown = Pick<
   PayShown,
-  'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency'
+  'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency' | 'x402'
 > & {
   readonly tag: 'link_page'
-  /** Whether there is a rail to pay by. */
+  /** True if the tenant offers a way to pay. */
   readonly payable: boolean
 }
+/** The button of a link was pressed whose tenant offers no way to pay. */
+export type LinkUnpayable = Omit<LinkShown, 'tag'> & { readonly tag: 'link_unpayable' }
 /** Paid too late, or never: the page is gone. */
 export type PayEnded = { readonly tag: 'ended' }
 export type PayUnknown = { readonly tag: 'unknown_page' }

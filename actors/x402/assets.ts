@@ -13,13 +13,21 @@ export type Asset = {
   readonly decimals: number
   /** ISO 4217: prices in this currency can be paid with it, one to one. */
   readonly currency: string
-  /** Receives payments of links that name no address; null where nothing is set. */
+  /** `[[chains]].pay_to`: default payee of the operator's own tenant; null where nothing is set. */
   readonly payTo: string | null
   /** Null where the chain is not watched. */
   readonly rpcUrl: string | null
+  /** Blocks behind the latest one before a transfer pays a checkout. */
+  readonly confirmations: number
 }
 
-const USDC = { decimals: 6, currency: 'USD', payTo: null, rpcUrl: null } as const
+const USDC = {
+  decimals: 6,
+  currency: 'USD',
+  payTo: null,
+  rpcUrl: null,
+  confirmations: 5,
+} as const
 const BUILT_IN: readonly Asset[] = [
   {
     ...USDC,
@@ -69,6 +77,7 @@ function configuredAsset(chain: ChainsSettings[number]): Asset {
     currency: chain.asset_currency,
     payTo: chain.pay_to ?? null,
     rpcUrl: chain.rpc_url ?? null,
+    confirmations: chain.confirmations,
   }
 }
 

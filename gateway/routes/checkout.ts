@@ -21,7 +21,13 @@ import {
   route,
   seeOther,
 } from '../route.js'
-import { FulfillmentView, fulfillmentView, Metadata, QUANTITY_MAX } from './commerce-shapes.js'
+import {
+  BuyerMetadata,
+  FulfillmentView,
+  fulfillmentView,
+  Metadata,
+  QUANTITY_MAX,
+} from './commerce-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
 
 const AT = '/api/v1/public/commerce'
@@ -50,12 +56,25 @@ const LinkBody = z
   .meta({ id: 'PaymentLinkCheckoutRequest' })
 
 const result = {
-  checkout_url: z.url().meta({ description: 'Send the buyer there.' }),
+  checkout_url: z
+    .url()
+    .optional()
+    .meta({
+      description:
+        'Send the buyer there. Left out of a replay unless the idempotency key holds 128 bits: a UUID, ' +
+        '22 or more characters of base64url, or 32 or more of hex.',
+    }),
   checkout_session_id: z.uuid(),
+  x402_url: z
+    .url()
+    .optional()
+    .meta({ description: 'Agents pay the checkout there by x402, where the tenant offers that.' }),
   charge_id: z.uuid(),
   status: z.literal('open'),
   amount_minor: z.int(),
   currency: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  buyer_metadata: BuyerMetadata.optional(),
   expires_at: z.iso.datetime(),
 }
 const CheckoutResult = z.object(result).meta({ id: 'CheckoutResult' })
@@ -81,12 +100,15 @@ const detailsOf = (body: Details, idempotency: IdempotencyClaim | null) => ({
 
 type Opened = CheckoutOpened | SubscriptionOpened
 const resultOf = (opened: Opened, { baseUrl }: ReplyContext) => ({
-  checkout_url: `${baseUrl}/pay/${opened.token}`,
+  ...(opened.token === null ? {} : { checkout_url: `${baseUrl}/pay/${opened.token}` }),
   checkout_session_id: opened.checkoutSessionId,
   charge_id: opened.chargeId,
   status: 'open' as const,
   amount_minor: opened.amountMinor,
   currency: opened.currency,
+  metadata: { ...opened.metadata },
+  ...(opened.x402Path == null ? {} : { x402_url: baseUrl + opened.x402Path }),
+  ...(opened.buyerMetadata === null ? {} : { buyer_metadata: { ...opened.buyerMetadata } }),
   expires_at: opened.expiresAt.toISOString(),
 })
 
@@ -106,6 +128,10 @@ const refusals = {
     invalid_buyer: because,
     redirect_host_not_allowed: because,
     bad_request: because,
+  }),
+  no_way_to_pay: problem(409, 'conflict', {
+    error: 'payment_method_unavailable',
+    detail: 'The seller offers no way to pay for this.',
   }),
   ...idempotencyRefusals,
 }
@@ -178,7 +204,9 @@ export const checkoutRoutes: readonly Route[] = [
     path: `${AT}/payment-links/{payment_link_token}/checkout`,
     operationId: 'checkoutPaymentLink',
     summary: 'Begin to buy at a payment link',
-    description: 'Every member may be left out, and so may the body.',
+    description:
+      'Every member may be left out, and so may the body. Where `metadata` and the link name the same ' +
+      'member, the link wins; `buyer_metadata` keeps what was sent.',
     idempotent: true,
     params: z.object({ payment_link_token: z.string().max(64) }),
     body: json(LinkBody, { optional: true }),
@@ -203,7 +231,14 @@ export const checkoutRoutes: readonly Route[] = [
       'For merchants who missed a webhook. The header X-Svc-Fulfillment-Secret holds a secret in ' +
       'force of an active subscription to at least one commerce.payment.* event.',
     params: z.object({ charge_id: z.string().max(64) }),
-    headers: z.object({ 'x-svc-fulfillment-secret': z.string().max(512).optional() }),
+    headers: z.object({
+      // Judged by the actor: a missing one is 401, as a wrong one is.
+      'x-svc-fulfillment-secret': z
+        .string()
+        .max(512)
+        .optional()
+        .meta({ param: { required: true } }),
+    }),
     message: ({ params, headers }) => ({
       chargeId: params.charge_id,
       secret: headers['x-svc-fulfillment-secret'] ?? null,
@@ -254,6 +289,7 @@ export const checkoutRoutes: readonly Route[] = [
       sent: seeOther(({ location }) => ({ location })),
       again: page(400, payPage),
       full: page(409, payPage),
+      link_unpayable: page(409, linkPage),
       ended: payGone,
       unknown_page: payUnknown,
     },

@@ -5,6 +5,7 @@ import type {
   PaymentLink,
   Price,
   Product,
+  Refund,
   Subscription,
 } from '../../actors/commerce/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
@@ -95,6 +96,12 @@ export const PaymentLinkRecord = z
   })
   .meta({ id: 'PaymentLink' })
 
+export const BuyerMetadata = z.record(z.string(), z.unknown()).meta({
+  description:
+    'What the buyer said at the payment link, whole. Do not fulfil by it: anybody can say anything. ' +
+    'In `metadata` the members of the link win.',
+})
+
 const fulfillment = {
   charge_id: z.uuid(),
   tenant_id: z.uuid(),
@@ -102,6 +109,7 @@ const fulfillment = {
   amount_minor: z.int(),
   currency: z.string(),
   metadata: z.record(z.string(), z.unknown()),
+  buyer_metadata: BuyerMetadata.optional(),
   product_id: z.uuid().optional(),
   price_id: z.uuid().optional(),
   buyer_id: z.string().optional(),
@@ -123,6 +131,37 @@ export const ChargeRecord = z
     dispute: z.object({ status: z.enum(['opened', 'closed']) }).optional(),
   })
   .meta({ id: 'Charge' })
+
+export const RefundRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    amount_minor: z.int(),
+    status: z.enum(['pending', 'succeeded', 'failed', 'recorded']).meta({
+      description: 'recorded: the merchant sent the money back without the service.',
+    }),
+    reason: z.string().optional(),
+    failure_code: z.string().optional(),
+    external_reference: z.string().optional(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Refund' })
+export const RefundedCharge = ChargeRecord.extend({ refund: RefundRecord }).meta({
+  id: 'RefundedCharge',
+})
+
+export function refundRecord(row: Refund) {
+  return {
+    id: row.id,
+    charge_id: row.chargeId,
+    amount_minor: row.amountMinor,
+    status: row.status,
+    ...known('reason', row.reason),
+    ...known('failure_code', row.failureCode),
+    ...known('external_reference', row.externalReference),
+    created_at: row.createdAt.toISOString(),
+  }
+}
 
 export const SubscriptionRecord = z
   .object({
@@ -210,6 +249,7 @@ export function fulfillmentView(charge: Charge) {
     amount_minor: charge.amountMinor,
     currency: charge.currency,
     metadata: charge.metadata,
+    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
     ...known('product_id', charge.productId),
     ...known('price_id', charge.priceId),
     ...known('buyer_id', charge.buyerId),

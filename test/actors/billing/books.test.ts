@@ -55,7 +55,7 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
             const { quantity, outcome } = one
             const opened = await till.checkout.ask('checkout', { ...BUYER, priceId, quantity })
             if (opened.tag !== 'opened') throw new Error(opened.tag)
-            const { token } = opened
+            const token = opened.token!
             const form = { token, rail: 'sandbox', outcome, customerEmail: '' }
             await till.checkout.ask('pay', form)
           } else if (one.do === 'refund') {
@@ -63,7 +63,13 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
             const charge = rows[one.which % Math.max(1, rows.length)]
             if (charge === undefined) return
             const { id: chargeId } = charge
-            const order = { caller, chargeId, amountMinor: one.amount, reason: null }
+            const order = {
+              caller,
+              chargeId,
+              amountMinor: one.amount,
+              reason: null,
+              externalReference: null,
+            }
             await till.commerce.ask('refundCharge', { ...order, idempotency: null })
           } else if (one.do === 'close') {
             const { rows } = await till.settlement.ask('listDisputes', page)

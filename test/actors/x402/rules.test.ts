@@ -54,6 +54,7 @@ test('configured chains come first and replace those built in', (t) => {
     asset_version: '1',
     asset_decimals: 2,
     asset_currency: 'EUR',
+    confirmations: 5,
     pay_to: `0x${'cc'.repeat(20)}`,
   }
   const assets = knownAssets([chain, { ...chain, id: 'solana:mainnet' }])
@@ -62,8 +63,25 @@ test('configured chains come first and replace those built in', (t) => {
     ['eip155:84532', 'eip155:8453'],
   )
   const priced = { amountMinor: 5, currency: 'EUR' }
-  t.like(offersOf(null, priced, assets, 60), [{ amount: '5', payTo: chain.pay_to }])
-  t.deepEqual(offersOf(null, { ...priced, currency: 'USD' }, assets, 60), [])
+  const [operator, means] = [
+    { own: {}, operator: true },
+    { assets, maxTimeoutSecs: 60 },
+  ]
+  t.like(offersOf(null, priced, operator, means), [{ amount: '5', payTo: chain.pay_to }])
+  t.deepEqual(offersOf(null, { ...priced, currency: 'USD' }, operator, means), [])
+})
+
+test('pay_to of a chain is the payee of the operator alone; a tenant names its own', (t) => {
+  const [ours, theirs] = [`0x${'cc'.repeat(20)}`, `0x${'dd'.repeat(20)}`]
+  const means = { assets: [{ ...usdc, payTo: ours }], maxTimeoutSecs: 60 }
+  const priced = { amountMinor: 5, currency: 'USD' }
+  const payTo = (own: Record<string, string>, operator: boolean) =>
+    offersOf(null, priced, { own, operator }, means).map((offer) => offer.payTo)
+  t.deepEqual(payTo({}, true), [ours])
+  t.deepEqual(payTo({}, false), [])
+  t.deepEqual(payTo({ [usdc.network]: theirs }, false), [theirs])
+  t.deepEqual(payTo({ [usdc.network]: theirs }, true), [theirs])
+  t.deepEqual(payTo({ 'eip155:1': theirs }, false), [])
 })
 
 test('the window of an authorization has its edges where the token has them', (t) => {
@@ -86,6 +104,8 @@ test('the window of an authorization has its edges where the token has them', (t
   t.is(fault(now, now + 6), null)
   t.regex(fault(now + 1, now + 60) ?? '', /valid_after$/)
   t.regex(fault(0, now + 5) ?? '', /valid_before$/)
+  t.is(fault(0, now + 120), null, 'the time of the offer and a minute')
+  t.regex(fault(0, now + 121) ?? '', /valid_before$/)
 })
 
 test('only the payer can have signed it', async (t) => {
@@ -196,6 +216,21 @@ test('a settlement counts when everything in it fits', (t) => {
   t.is(judge({ success: false, errorReason: 'insufficient_funds' }, 402), 'failed')
   t.is(judge({ success: false, errorReason: 'settlement_pending', transaction }), 'unknown')
   t.is(judge({ success: false, errorReason: 'invalid_exact_evm_nonce_already_used' }), 'spent')
+  for (const errorReason of [
+    'unexpected_settle_error',
+    'invalid_transaction_state',
+    'invalid_exact_evm_transaction_failed',
+    'invalid_exact_evm_payload_authorization_valid_before',
+    'the receipt did not come in time',
+    undefined,
+  ]) {
+    t.is(judge({ success: false, errorReason }), 'unknown', String(errorReason))
+  }
+  for (const errorReason of ['insufficient_funds', 'invalid_exact_evm_nonce_already_used']) {
+    const said = { success: false, errorReason, transaction }
+    const judged = judgeSettlement({ tag: 'answered', status: 200, json: said }, expected)
+    t.deepEqual(judged, { tag: 'unknown', error: errorReason, transaction })
+  }
   t.is(judgeSettlement({ tag: 'failed', error: 'timeout', sent: true }, expected).tag, 'unknown')
   t.is(judgeSettlement({ tag: 'failed', error: 'refused', sent: false }, expected).tag, 'failed')
 })
