@@ -154,7 +154,7 @@ export const requirements: readonly Requirement[] = [
     keys: ['phone.provider'],
     holds: ({ phone }) => phone.provider !== 'log',
     rule: 'not be "log"',
-    fix: 'set phone.provider to "http" and give phone.http_url',
+    fix: 'remove phone.provider: this build sends no text messages',
   },
   {
     area: 'Email and phone',

@@ -25,6 +25,7 @@ import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/thread.js'
 import { type LoadedSettings, loadSettings } from './load-settings.js'
+import { settingsWithoutEffect } from './unavailable.js'
 import { explainedBy } from './which-database.js'
 import { isServed, planesOf, seatsWith } from './planes.js'
 import {
@@ -103,6 +104,9 @@ export async function startService(options: StartOptions): Promise<Service> {
   const loaded = loadSettings({ environment, cwd, uid })
   if (loaded.tag === 'refused') {
     throw new StartRefused('the configuration is refused', { failures: loaded.failures })
+  }
+  for (const key of settingsWithoutEffect(loaded.sources)) {
+    log.warn({ key }, 'this setting has no effect in this build')
   }
   const site: Site = {
     options,

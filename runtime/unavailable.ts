@@ -3,6 +3,7 @@
  * the start; it is never silently ignored. Whoever builds a feature deletes its row here.
  */
 import { flag } from './kernel/config/kinds.js'
+import type { Sources } from './kernel/config/outcome.js'
 import { type Section, type SectionRule, section } from './kernel/config/section.js'
 
 type EnabledOnly<Name extends string> = Section<
@@ -55,4 +56,30 @@ function isOn(settings: unknown, key: string): boolean {
     .split('.')
     .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], settings)
   return value === true
+}
+
+/**
+ * Keys that interface.md has and nothing in this build reads, and sections of features that it does not
+ * have. Giving one is no failure, because another build may read it; the start names it.
+ */
+const WITHOUT_EFFECT: readonly string[] = [
+  'server.tls.ca_pem_path',
+  'server.identity_app_origin',
+  'server.dashboard_app_origin',
+  'server.egress_url',
+  'deployment.database_topology',
+  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
+]
+
+/** Whether giving the dotted key changes anything. Those that are refused when they are on have an effect. */
+export function hasEffect(key: string): boolean {
+  if (switches.includes(key) || key === 'phone.provider') return true
+  return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
+}
+
+/** Keys that were given in the file or the environment and change nothing. */
+export function settingsWithoutEffect(sources: Sources): readonly string[] {
+  return [...sources]
+    .filter(([key, { kind }]) => (kind === 'file' || kind === 'environment') && !hasEffect(key))
+    .map(([key]) => key)
 }

@@ -31,9 +31,9 @@ export const chainsSettings = sectionList(
   {
     id: z
       .string()
-      .regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/)
-      .register(notes, { words: 'a CAIP-2 chain id', example: 'eip155:84532' })
-      .describe('CAIP-2 id of the chain.'),
+      .regex(/^eip155:[1-9][0-9]{0,14}$/)
+      .register(notes, { words: 'the CAIP-2 id of an EVM chain', example: 'eip155:84532' })
+      .describe('CAIP-2 id of the chain: x402 payments are on chains of eip155 only.'),
     rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()

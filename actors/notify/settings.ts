@@ -64,9 +64,9 @@ export const phoneSettings = section(
   {
     enabled: flag(false).describe('Sign-in and codes by phone.'),
     provider: z
-      .enum(['log', 'http'])
-      .default('log')
-      .describe('log writes messages to the log; production needs http.'),
+      .enum(['none', 'log', 'http'])
+      .default('none')
+      .describe('none: nothing of the phone is offered. log is refused in production.'),
     http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
       .optional()
       .describe('Receives a signed POST for each text message.'),

@@ -14,7 +14,7 @@ export const challengeSettings = section(
       .describe('Whose CAPTCHA: Cloudflare Turnstile, hCaptcha or reCAPTCHA v2.'),
     captcha_site_key: text('1x00000000000000000000AA')
       .optional()
-      .describe('Public key of the site. Without one nobody can answer; fail_mode decides.'),
+      .describe('Public key of the site, which the widget needs. Required with captcha_enabled.'),
     captcha_verify_url: url(['https:'], 'an https URL', 'https://captcha.example.com/siteverify')
       .optional()
       .describe('Where answers are verified, instead of at the provider.'),
@@ -60,6 +60,13 @@ export const challengeSettings = section(
         holds: (challenge) => !challenge.captcha_enabled || challenge.captcha_secret !== undefined,
         rule: 'be set when challenge.captcha_enabled is true',
         fix: 'set SVC_CHALLENGE__CAPTCHA_SECRET',
+      },
+      {
+        keys: ['captcha_site_key', 'captcha_enabled'],
+        holds: (challenge) =>
+          !challenge.captcha_enabled || challenge.captcha_site_key !== undefined,
+        rule: 'be set when challenge.captcha_enabled is true: without it nobody can answer',
+        fix: 'set challenge.captcha_site_key to the public key that the provider gave you',
       },
       {
         keys: ['pow_min_duration_secs', 'pow_ttl_secs'],

@@ -59,9 +59,7 @@ const V1_NETWORKS: Readonly<Record<string, string>> = {
 
 /** Those of [[chains]], then those built in of networks that it does not name. */
 export function knownAssets(chains: ChainsSettings): readonly Asset[] {
-  const configured = chains
-    .filter(({ id }) => /^eip155:[1-9][0-9]{0,14}$/.test(id))
-    .map((chain) => configuredAsset(chain))
+  const configured = chains.map((chain) => configuredAsset(chain))
   const named = new Set(configured.map(({ network }) => network))
   const kept = BUILT_IN.filter(({ network }) => !named.has(network))
   return [...configured, ...kept]

@@ -6,6 +6,7 @@ import type { Failure, Source } from '../kernel/config/outcome.js'
 import { printed, printedFailures, printedSource, shown } from '../kernel/config/print.js'
 import { referenceTables } from '../kernel/config/reference.js'
 import { type Leaf, type Node, treeOf } from '../kernel/config/tree.js'
+import { settingsWithoutEffect } from '../unavailable.js'
 import { EXIT_CONFIGURATION, type LoadedSettings, loadSettings } from '../load-settings.js'
 import { assembly } from '../assembly.js'
 
@@ -51,7 +52,12 @@ export function configCommand(program: Command, host: ConfigCommandHost = proces
     )
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) => {
-      ifLoaded(host, json, () => host.out(json ? '{"valid":true}' : 'The configuration is valid.'))
+      ifLoaded(host, json, ({ sources }) => {
+        for (const key of settingsWithoutEffect(sources)) {
+          host.err(`${key} has no effect in this build`)
+        }
+        host.out(json ? '{"valid":true}' : 'The configuration is valid.')
+      })
     })
   config
     .command('example')

@@ -144,7 +144,7 @@ const defaults: Record<string, Record<string, unknown>> = {
   scim: { enabled: false, max_results: 200 },
   tenant_assets: { enabled: false },
   email: { provider: 'log', smtp_port: 587, smtp_starttls: true },
-  phone: { provider: 'log' },
+  phone: { provider: 'none' },
 }
 
 for (const [name, values] of Object.entries(defaults)) {

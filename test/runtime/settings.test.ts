@@ -99,7 +99,12 @@ for (const [toml, key] of [
   ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
   ['[server]\ntransport = "tls_h2_only"', 'server.transport'],
   ['[auth]\nargon2_memory_kib = 8\nargon2_parallelism = 2', 'auth.argon2_memory_kib'],
-  ['[challenge]\ncaptcha_enabled = true', 'challenge.captcha_secret'],
+  ['[challenge]\ncaptcha_enabled = true\ncaptcha_site_key = "k"', 'challenge.captcha_secret'],
+  ['[challenge]\ncaptcha_enabled = true\ncaptcha_secret = "s"', 'challenge.captcha_site_key'],
+  [
+    '[[chains]]\nid = "solana:mainnet"\nasset = "a"\nasset_name = "b"\nasset_version = "1"',
+    'chains.0.id',
+  ],
   ['[challenge]\npow_ttl_secs = 2', 'challenge.pow_min_duration_secs'],
   ['[device_authorization]\nttl_secs = 4', 'device_authorization.interval_secs'],
   ['[vault]\nssh_max_validity_secs = 299', 'vault.ssh_default_validity_secs'],

@@ -1,0 +1,74 @@
+/**
+ * Every key of the configuration is read by some code, or named as one without effect: a key that is
+ * accepted and never read makes an operator believe in it.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'ava'
+import { assembly } from '../../runtime/assembly.js'
+import { leaves, treeOf } from '../../runtime/kernel/config/tree.js'
+import { loadSettings } from '../../runtime/load-settings.js'
+import { hasEffect, settingsWithoutEffect } from '../../runtime/unavailable.js'
+
+const FOLDERS = ['actors', 'gateway', 'runtime', 'storage', 'migrations']
+/** Files that declare settings. What production demands is an effect, so `production.ts` counts. */
+const DECLARES = /^runtime\/(?:deployment|unavailable|assembly)\.ts$|kernel\/config\//
+
+const texts = FOLDERS.flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => path.endsWith('.ts') && !DECLARES.test(path))
+    .map((path) => afterDeclaration(path, readFileSync(path, 'utf8'))),
+)
+
+/** A settings.ts declares first; some read what they declared behind that. */
+function afterDeclaration(path: string, text: string): string {
+  if (!path.endsWith('/settings.ts')) return text
+  return text.slice(text.lastIndexOf('= SettingsOf<'))
+}
+
+const paths = [...leaves(treeOf(assembly))].map(({ path }) => path)
+const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
+
+/** Its name is in code; where several tables have the name, in code that names the table too. */
+function isRead(path: readonly string[]): boolean {
+  const name = path.at(-1)!
+  const table = path.slice(0, -1).findLast((part) => part !== '*')!
+  const named = new RegExp(`\\b${name}\\b`)
+  const isShared = paths.filter((other) => other.at(-1) === name).length > 1
+  const tables = new RegExp(`\\b(?:${table}|${camel(table)})`, 'i')
+  return texts.some((text) => named.test(text) && (!isShared || tables.test(text)))
+}
+
+for (const path of paths) {
+  const key = path.filter((part) => part !== '*').join('.')
+  if (!hasEffect(key) || key.endsWith('.enabled')) continue
+  test(`${key} is read`, (t) => t.true(isRead(path)))
+}
+
+test('keys without effect are those that no code reads', (t) => {
+  const without = paths.filter((path) => !hasEffect(path.join('.')))
+  t.true(without.length > 5)
+  for (const path of without.filter(([section]) => section === 'server')) {
+    // `ca_pem_path` is a key of other tables too, so its name alone tells nothing.
+    if (path.at(-1) === 'ca_pem_path') continue
+    t.false(isRead(path), `${path.join('.')} is read now: delete its row`)
+  }
+})
+
+test('those that were given are named, and no others', (t) => {
+  const environment = {
+    SVC_SERVER__IDENTITY_APP_ORIGIN: 'https://app.example.com',
+    SVC_SERVER__PORT: '8081',
+    SVC_SCIM__MAX_RESULTS: '7',
+    SVC_PHONE__HTTP_URL: 'https://sms.example.com',
+  }
+  const result = loadSettings({ environment, cwd: '/nowhere' })
+  t.is(result.tag, 'loaded')
+  const named = result.tag === 'loaded' ? [...settingsWithoutEffect(result.sources)] : []
+  t.deepEqual(named.toSorted(), [
+    'phone.http_url',
+    'scim.max_results',
+    'server.identity_app_origin',
+  ])
+})
