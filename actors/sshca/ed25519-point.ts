@@ -16,7 +16,7 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([0n, 1n, P - 1n, ORDER_8_Y, P
 export function isSoundPoint(encoded: Uint8Array): boolean {
   if (encoded.length !== POINT_BYTES) return false
   // Little-endian; the highest bit is the sign of x.
-  const hex = Buffer.from(encoded).reverse().toString('hex')
+  const hex = Buffer.from(encoded.toReversed()).toString('hex')
   const y = BigInt(`0x${hex}`) & (2n ** 255n - 1n)
   if (y >= P || SMALL_ORDER_Y.has(y)) return false
   // x^2 = (y^2 - 1) / (d y^2 + 1): a square, or zero. Its sign is free as x = 0 is of small order.

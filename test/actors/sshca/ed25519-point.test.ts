@@ -18,7 +18,7 @@ const SMALL = [
 ].flatMap((y) => [encoded(y), encoded(y + 2n ** 255n)])
 
 function encoded(y: bigint): Buffer {
-  return Buffer.from(y.toString(16).padStart(64, '0'), 'hex').reverse()
+  return Buffer.from(Buffer.from(y.toString(16).padStart(64, '0'), 'hex').toReversed())
 }
 
 const lineOf = (point: Uint8Array) =>
