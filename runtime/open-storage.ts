@@ -4,11 +4,11 @@ import { openCoordination } from '../storage/coordination/open.js'
 import { openDatabase } from '../storage/database.js'
 import { requireFittingKms } from '../storage/key-custody.js'
 import { openKms } from '../storage/kms/client.js'
-import { ephemeralKms } from '../storage/kms/ephemeral.js'
 import { connectionBudget, serverConnectionLimit } from '../storage/pool-plan.js'
 import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
 import { databaseUrls } from '../storage/settings.js'
 import { startLocalKms } from './embedded-kms.js'
+import { claimDataDirectory, DataDirectoryInUse } from './embedded/claim.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
@@ -92,28 +92,20 @@ async function requireRoom(
   log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
 }
 
-/** [kms], the local one beside the embedded database, or keys that live as long as this process. */
+/**
+ * The configured [kms], or outside production a local one with its keys in the data directory, whichever
+ * database it serves. Keys never live in memory only: what they sealed would be lost with the process.
+ */
 export async function openKeyManagement(site: Site): Promise<Undo> {
-  const { loaded, log, clock, random } = site
-  const local =
-    loaded.settings.kms === undefined && site.embedded
-      ? await startLocalKms({ dataDir: loaded.dataDir, log })
-      : undefined
-  const settings = loaded.settings.kms ?? local?.settings
-  if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
-  const access: KmsAccess =
-    settings === undefined
-      ? { tag: 'ephemeral', masterKey: random.bytes(32) }
-      : {
-          tag: 'socket',
-          socketPath: settings.socket_path,
-          serverPublicKeyPath: settings.server_public_key_path,
-          clientPrivateKeyPath: settings.client_private_key_path,
-        }
-  const kms =
-    access.tag === 'ephemeral'
-      ? ephemeralKms({ random, masterKey: access.masterKey })
-      : await openKms({ ...access, log, clock, registry: site.metrics.registry })
+  const { loaded, log, clock } = site
+  const local = loaded.settings.kms === undefined ? await startOwnKms(site) : undefined
+  const { settings } = local ?? { settings: loaded.settings.kms! }
+  const access: KmsAccess = {
+    socketPath: settings.socket_path,
+    serverPublicKeyPath: settings.server_public_key_path,
+    clientPrivateKeyPath: settings.client_private_key_path,
+  }
+  const kms = await openKms({ ...access, log, clock, registry: site.metrics.registry })
   const close = async () => {
     await kms.close()
     await local?.stop()
@@ -127,6 +119,39 @@ export async function openKeyManagement(site: Site): Promise<Undo> {
   site.kms = kms
   site.kmsAccess = access
   return close
+}
+
+/** The local kms. The embedded server has claimed the data directory already; a foreign one has not. */
+async function startOwnKms(site: Site) {
+  const { loaded, log } = site
+  const { dataDir } = loaded
+  const claim = site.embedded === true ? undefined : await claimForKms(dataDir)
+  try {
+    const local = await startLocalKms({ dataDir, log })
+    site.hasLocalKeys = true
+    log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
+    return {
+      settings: local.settings,
+      async stop() {
+        await local.stop()
+        await claim?.release()
+      },
+    }
+  } catch (error) {
+    await claim?.release()
+    throw error
+  }
+}
+
+function claimForKms(dataDir: string) {
+  return claimDataDirectory(dataDir).catch((error: unknown) => {
+    if (!(error instanceof DataDirectoryInUse)) throw error
+    throw new StartRefused(
+      `${error.message}. Processes that share a database need one kms: configure [kms] for them ` +
+        '(svc kms keygen --dir D, svc kms serve)',
+      { cause: error },
+    )
+  })
 }
 
 export async function openBackend(site: Site): Promise<Undo> {

@@ -317,7 +317,7 @@ function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
     baseUrl: oidc.issuer_url,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
-    dataDir: site.embedded ? loaded.dataDir : undefined,
+    dataDir: site.embedded === true || site.hasLocalKeys === true ? loaded.dataDir : undefined,
     ref: (address) => system!.ref(address),
     stop,
   }

@@ -116,9 +116,6 @@ async function embeddedServer(
 async function kmsOf({ settings, dataDir }: LoadedSettings, undo: Undo): Promise<Kms> {
   const configured = settings.kms
   if (configured !== undefined) return connect(configured, undo)
-  if (databaseUrls(settings.database) !== undefined) {
-    throw new Error('no [kms] is configured: the keys of the service live in its memory only')
-  }
   const running = await connect(await localKmsSettings(dataDir), []).catch(() => undefined)
   if (running !== undefined && (await running.health()).state === 'up') {
     undo.push(() => running.close())

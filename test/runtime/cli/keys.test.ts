@@ -145,12 +145,25 @@ test('svc keys works beside a running service on the embedded database, and with
   t.is((await listed(environment)).signing_keys.length, 6)
 })
 
-test('svc keys says what is wrong instead of making keys up', async (t) => {
+test('svc keys works on a database of one’s own with the local keys, beside no running service', async (t) => {
   const dataDir = await folder(t)
   const { url } = await freshDatabase(t)
-  const withoutKms = await svcKeys({ SVC_DATA_DIR: dataDir, DATABASE_URL: url }, 'list')
+  const environment = { SVC_DATA_DIR: dataDir, DATABASE_URL: url }
+  await firstStart(environment, 1)
+  t.is((await listed(environment)).signing_keys.length, 4)
+})
+
+test('svc keys says what is wrong instead of making keys up', async (t) => {
+  const dataDir = await folder(t)
+  const kmsAway = {
+    SVC_KMS__SOCKET_PATH: join(dataDir, 'kms.sock'),
+    SVC_KMS__SERVER_PUBLIC_KEY_PATH: join(dataDir, 'server.public'),
+    SVC_KMS__CLIENT_PRIVATE_KEY_PATH: join(dataDir, 'client.private'),
+  }
+  const { url } = await freshDatabase(t)
+  const withoutKms = await svcKeys({ SVC_DATA_DIR: dataDir, DATABASE_URL: url, ...kmsAway }, 'list')
   t.is(withoutKms.code, 1)
-  t.regex(withoutKms.err, /no \[kms\] is configured/)
+  t.regex(withoutKms.err, /server\.public|client\.private/)
   const refused = await svcKeys({ SVC_DATA_DIR: dataDir, SVC_JWT__KEY_ROTATION_DAYS: '0' }, 'list')
   t.is(refused.code, 1)
   t.regex(refused.err, /key_rotation_days/)
