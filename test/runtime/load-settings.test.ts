@@ -247,8 +247,15 @@ test('what people expect of a sign-in is on in a local run, and off in productio
   t.false(loaded({ SVC_EMAIL_OTP__ENABLED: 'false' }).settings.email_otp.enabled)
   const production = read({ SVC_SECURITY__PRODUCTION: 'true' })
   t.is(production.tag, 'refused')
-  for (const key of Object.keys({ passkey: 1, user_self_service: 1, email_otp: 1, invitations: 1 })) {
-    const about = failuresOf({ SVC_SECURITY__PRODUCTION: 'true' }).filter((one) => one.key.startsWith(`${key}.`))
+  for (const key of Object.keys({
+    passkey: 1,
+    user_self_service: 1,
+    email_otp: 1,
+    invitations: 1,
+  })) {
+    const about = failuresOf({ SVC_SECURITY__PRODUCTION: 'true' }).filter((one) =>
+      one.key.startsWith(`${key}.`),
+    )
     t.deepEqual(about, [], 'production demands none of them')
   }
 })
