@@ -134,14 +134,16 @@ export function demandsOf(security: Security): TokenDemands | null {
 export function refuseAuthority(security: Security, principal: Principal): Problem | null {
   const demanded = demandsOf(security)
   if (demanded === null) return null
-  const { scopes = [], subjects, direct = 'either', organizationBound } = demanded
+  const { subjects, direct = 'either', directScopes = [], organizationBound } = demanded
+  const excepted = isDirect(principal) && holdsOne(principal, directScopes)
+  const scopes = excepted ? directScopes : (demanded.scopes ?? [])
   if (principal.organizationBound === true && organizationBound !== 'accepted') {
     return {
       name: 'forbidden',
       detail: 'The token is bound to an organization: it is for the control plane alone.',
     }
   }
-  if (scopes.length > 0 && !scopes.some((scope) => principal.scopes.includes(scope))) {
+  if (scopes.length > 0 && !holdsOne(principal, scopes)) {
     const needed = scopes.join(' ')
     return {
       name: 'insufficient-scope',
@@ -162,11 +164,16 @@ export function refuseAuthority(security: Security, principal: Principal): Probl
       detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,
     }
   }
-  if (direct === 'forbidden' && isDirect(principal)) {
+  if (direct === 'forbidden' && isDirect(principal) && !excepted) {
+    const other = directScopes.length === 0 ? '' : `, or one with ${directScopes.join(' or ')}`
     return {
       name: 'forbidden',
-      detail: 'This operation needs a delegated token, not a direct one.',
+      detail: `This operation needs a delegated token, not a direct one${other}.`,
     }
   }
   return null
+}
+
+function holdsOne({ scopes }: Principal, wanted: readonly string[]): boolean {
+  return wanted.some((scope) => scopes.includes(scope))
 }

@@ -182,11 +182,18 @@ function descriptionOf(route: Route, policies: Policies): string {
   const notes = [route.description]
   const demanded = demandsOf(security)
   if (demanded !== null) {
-    const { scopes = [], subjects, direct } = demanded
+    const { scopes = [], subjects, direct, directScopes = [] } = demanded
     if (scopes.length > 0) notes.push(`Needs scope ${scopes.map((s) => `\`${s}\``).join(' or ')}.`)
     if (subjects !== undefined) notes.push(`For tokens of kind ${subjects.join(', ')}.`)
     if (direct === 'required') notes.push('Delegated tokens are refused.')
-    if (direct === 'forbidden') notes.push('Only delegated tokens are accepted.')
+    if (direct === 'forbidden') {
+      const words = directScopes.map((s) => `\`${s}\``).join(' or ')
+      notes.push(
+        words === ''
+          ? 'Only delegated tokens are accepted.'
+          : `Delegated tokens are accepted, and direct ones with scope ${words}.`,
+      )
+    }
   }
   if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
   if (route.throttle !== 'none') {

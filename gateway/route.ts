@@ -43,6 +43,8 @@ export type Security =
       readonly subjects?: readonly SubjectType[] | undefined
       /** Whether the token may carry an act chain. Default `either`. */
       readonly direct?: 'required' | 'forbidden' | 'either' | undefined
+      /** With `direct: 'forbidden'`: a direct token with one of these scopes is accepted all the same. */
+      readonly directScopes?: readonly string[] | undefined
       /** Takes a person's token that is bound to one organization; no other route does. */
       readonly organizationBound?: 'accepted' | undefined
     }

@@ -1127,6 +1127,33 @@ alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table mail_address_shares (
+  address_sha256 bytea not null,
+  day date not null,
+  letters integer not null,
+  last_at timestamp with time zone not null,
+  constraint mail_address_shares_pkey PRIMARY KEY (address_sha256),
+  constraint mail_address_shares_address_sha256_check CHECK ((length(address_sha256) = 32)),
+  constraint mail_address_shares_letters_check CHECK ((letters > 0))
+);
+CREATE INDEX mail_address_shares_age ON public.mail_address_shares USING btree (day);
+alter table mail_address_shares enable row level security;
+alter table mail_address_shares force row level security;
+create policy crossing on mail_address_shares using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table mail_tenant_shares (
+  tenant_id uuid not null,
+  day date not null,
+  letters integer not null,
+  constraint mail_tenant_shares_pkey PRIMARY KEY (tenant_id, day),
+  constraint mail_tenant_shares_letters_check CHECK ((letters > 0)),
+  constraint mail_tenant_shares_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX mail_tenant_shares_age ON public.mail_tenant_shares USING btree (day);
+alter table mail_tenant_shares enable row level security;
+alter table mail_tenant_shares force row level security;
+create policy tenant on mail_tenant_shares using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table mail_tickets (
   tenant_id uuid not null,
   id uuid not null,

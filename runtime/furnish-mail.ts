@@ -1,5 +1,6 @@
 /** Outward connections of signing in: the worker that sends mail, and the provider of CAPTCHAs. */
 import { logMailer, smtpMailer } from '../actors/notify/client.js'
+import { type MailRoom, openMailRoom } from '../actors/notify/mail-room.js'
 import { mailOutcomes } from '../actors/notify/metrics.js'
 import { createMailWorker, type MailWorker } from '../actors/notify/worker.js'
 import { type Captcha, openCaptcha } from '../actors/risk/captcha.js'
@@ -18,6 +19,34 @@ export function mailWorkerOf(house: House): MailWorker {
     random,
     outcomes: mailOutcomes(metrics.registry),
     schedule: email.retry_schedule_secs,
+    shares: metrics.shares,
+  })
+}
+
+export function mailRoomOf({
+  database,
+  sealer,
+  random,
+  clock,
+  metrics,
+  settings,
+}: House): MailRoom {
+  const { email } = settings
+  const caught = email.smtp_catcher ? 'caught' : 'delivered'
+  return openMailRoom({
+    database,
+    sealer,
+    random,
+    clock,
+    bounds: {
+      queuedMax: email.queue_max_per_tenant,
+      perTenantMax: email.per_tenant_per_day_max,
+      perSandboxMax: email.per_sandbox_per_day_max,
+      perAddressMax: email.per_address_per_day_max,
+      perAddressGapSecs: email.per_address_gap_secs,
+    },
+    destination: email.provider === 'smtp' ? caught : 'logged',
+    shares: metrics.shares,
   })
 }
 

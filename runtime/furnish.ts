@@ -23,7 +23,6 @@ import { keysActor } from '../actors/keys/actor.js'
 import { keys } from '../actors/keys/protocol.js'
 import { organizationsActor } from '../actors/organizations/actor.js'
 import { notifyActor } from '../actors/notify/actor.js'
-import { openMailRoom } from '../actors/notify/mail-room.js'
 import { loginActor } from '../actors/login/actor.js'
 import { login } from '../actors/login/protocol.js'
 import { signInOffers } from '../actors/login/settings.js'
@@ -65,7 +64,7 @@ import { commerceFurnishings } from './furnish-commerce.js'
 import { type Furnishing, furnish, type Site } from './kernel/furnishing.js'
 import { openPool, type Pool, type PoolOptions } from './kernel/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailWorkerOf } from './furnish-mail.js'
+import { captchaOf, mailRoomOf, mailWorkerOf } from './furnish-mail.js'
 import { resealOf, vaultExportsOf } from './furnish-vault.js'
 import { ssoFurnishings } from './furnish-sso.js'
 import type { House } from './house.js'
@@ -78,9 +77,8 @@ export function furnishings(house: House): readonly Furnishing[] {
   const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
   const offers = signInOffers(settings)
-  const queuedMax = settings.email.queue_max_per_tenant
   const { captcha, gate } = captchaOf(house)
-  const mailRoom = openMailRoom({ sealer, random, clock, queuedMax })
+  const mailRoom = mailRoomOf(house)
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** What nearly every actor works with. */
   const means = { database, clock, random }

@@ -158,6 +158,13 @@ export const requirements: readonly Requirement[] = [
   },
   {
     area: 'Email and phone',
+    keys: ['email.smtp_catcher'],
+    holds: ({ email }) => !email.smtp_catcher,
+    rule: 'be false',
+    fix: 'set email.smtp_catcher to false and name a mail server that delivers',
+  },
+  {
+    area: 'Email and phone',
     keys: ['email.smtp_starttls', 'email.provider'],
     holds: ({ email }) => email.provider !== 'smtp' || email.smtp_starttls,
     rule: 'be true',

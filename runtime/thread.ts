@@ -37,6 +37,8 @@ serveThread({
       random,
       outcomes: deliveryOutcomes(metrics.registry),
       schedule: webhooks.retry_schedule_secs,
+      lanesPerTenantMax: webhooks.lanes_per_tenant_max,
+      shares: metrics.shares,
     })
     return {
       actors: [furnish(deliveriesActor, () => ({ worker }))],

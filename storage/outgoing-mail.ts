@@ -23,12 +23,14 @@ export const mailContext = (id: string) => `outgoing_mail:${id}:letter`
 /**
  * Queues a letter, unless the tenant has `queuedMax` waiting already: then it is dropped. What is
  * not to be sent costs the same statement.
+ * @param notSent why it is not to be sent, where it is not: a word of ours.
  * @returns whether it was queued.
  */
 export async function insertMail(
   tx: Transaction,
   mail: NewMail,
   queuedMax: number,
+  notSent = 'not_sendable',
 ): Promise<boolean> {
   const { rows } = await tx.query<{ status: string }>({
     name: 'outgoing_mail.insert',
@@ -36,7 +38,7 @@ export async function insertMail(
              error, created_at, expires_at, finished_at)
            select $1, $2, $3, case when go then 'queued' else 'dropped' end,
              case when go then $4::bytea end, case when go then statement_timestamp() end,
-             case when go then null when $5 then 'queue_full' else 'not_sendable' end,
+             case when go then null when $5 then 'queue_full' else $9 end,
              $6, $7, case when not go then $6::timestamptz end
            from (select $5::boolean and (select count(*) from (
                select from outgoing_mail where tenant_id = $1 and status = 'queued' limit $8) q)
@@ -51,6 +53,7 @@ export async function insertMail(
       mail.createdAt,
       mail.expiresAt,
       queuedMax,
+      notSent,
     ],
   })
   notifyAfterCommit(tx, MAIL_CHANNEL)
@@ -68,20 +71,47 @@ export type ClaimedMail = {
   readonly expired: boolean
 }
 
-/** Leases up to `limit` letters that are due, the longest due first. Crosses tenants. */
+/** How many letters a worker takes, and of one tenant. */
+export type MailRoomLeft = {
+  readonly limit: number
+  /** Letters of one tenant, those included that the worker is sending. */
+  readonly perTenantMax: number
+  /** What the worker is sending, by tenant. */
+  readonly held: ReadonlyMap<string, number>
+}
+
+/**
+ * Leases letters that are due, as many as the worker has room for. Tenants take turns: the first letter
+ * of each goes before the second of any, and within a turn the longest due goes first. Crosses tenants.
+ */
 export async function claimMail(
   tx: Transaction,
   lease: string,
-  limit: number,
+  { limit, perTenantMax, held }: MailRoomLeft,
   leaseSecs: number,
 ): Promise<ClaimedMail[]> {
   const { rows } = await tx.query<ClaimedMail>({
     name: 'outgoing_mail.claim',
-    text: `with due as (
-             select tenant_id, id from outgoing_mail
-             where status = 'queued' and next_attempt_at <= statement_timestamp()
-               and (leased_until is null or leased_until <= statement_timestamp())
-             order by next_attempt_at limit $2 for update skip locked)
+    // Of each tenant the first few are looked at, however many it has waiting.
+    text: `with tenants_due as (
+             select distinct tenant_id from outgoing_mail m where ${DUE_AND_FREE}),
+           waiting as (
+             select each.tenant_id, each.id, each.next_attempt_at,
+               row_number() over (partition by each.tenant_id order by each.next_attempt_at)
+                 + coalesce(h.held, 0) as place
+             from tenants_due
+             cross join lateral (
+               select m.tenant_id, m.id, m.next_attempt_at from outgoing_mail m
+               where m.tenant_id = tenants_due.tenant_id and ${DUE_AND_FREE}
+               order by m.next_attempt_at limit $2) each
+             left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held)
+               on h.tenant_id = each.tenant_id),
+           chosen as (
+             select tenant_id, id from waiting where place <= $6
+             order by place, next_attempt_at limit $2),
+           due as (
+             select m.tenant_id, m.id from outgoing_mail m join chosen using (tenant_id, id)
+             where ${DUE_AND_FREE} for update of m skip locked)
            update outgoing_mail m
            set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3),
              attempts = m.attempts + 1
@@ -89,10 +119,14 @@ export async function claimMail(
            returning m.tenant_id as "tenantId", m.id, m.kind, m.letter_sealed as "letterSealed",
              m.attempts, m.expires_at as "expiresAt",
              m.expires_at <= statement_timestamp() as expired`,
-    values: [lease, limit, leaseSecs],
+    values: [lease, limit, leaseSecs, [...held.keys()], [...held.values()], perTenantMax],
   })
   return rows
 }
+
+/** Judged twice: of a letter that another worker leased in between, the second time says so. */
+const DUE_AND_FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
+  and (m.leased_until is null or m.leased_until <= statement_timestamp())`
 
 /** Keeps letters that are being sent for longer. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
@@ -143,16 +177,24 @@ export async function postponeMail(
   })
 }
 
-/** Milliseconds until a letter may be claimed, at most `withinMs`. */
-export async function nextMailMs(tx: Transaction, withinMs: number): Promise<number> {
+/**
+ * Milliseconds until a letter may be claimed, at most `withinMs`.
+ * @param without tenants of which the worker takes no more.
+ */
+export async function nextMailMs(
+  tx: Transaction,
+  withinMs: number,
+  without: readonly string[] = [],
+): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'outgoing_mail.next',
     text: `select coalesce(min(extract(epoch from greatest(next_attempt_at, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
            from outgoing_mail
            where status = 'queued'
-             and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)`,
-    values: [withinMs],
+             and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
+             and tenant_id <> all($2::uuid[])`,
+    values: [withinMs, without],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }

@@ -154,6 +154,27 @@ export async function lockVaultCredential(
   return rows[0]
 }
 
+/**
+ * Locks the credential until the transaction ends, and before it the one whose token it carries, whose
+ * hosts bound its own. In this order everywhere, so that two transactions never wait for each other.
+ */
+export async function lockWithItsSource(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow | undefined> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.lock_with_source',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and (c.id = $2 or c.id = (
+             select token_of from vault_credentials where tenant_id = $1 and id = $2))
+           order by c.token_of is not null for update of c`,
+    values: [tenantId, id],
+  })
+  return rows.find((row) => row.id === id)
+}
+
 /** What may change of a credential; what is null stays. */
 export type CredentialChanges = {
   readonly label: string | null
@@ -251,6 +272,53 @@ export async function lockTokensOf(
            where c.tenant_id = $1 and c.token_of = $2 and c.status = 'active'
            order by c.id for update of c`,
     values: [tenantId, id],
+  })
+  return rows
+}
+
+/**
+ * Takes out of the hosts of the credentials that carry the token of this one what is not among `hosts`.
+ * The row of this one must be locked. @returns the ids of those that changed.
+ */
+export async function narrowTokensOf(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  hosts: readonly string[],
+  now: Date,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'vault_credential.narrow_tokens_of',
+    text: `with carriers as (
+             select id from vault_credentials
+             where tenant_id = $1 and token_of = $2 and status = 'active'
+               and not allowed_hosts <@ $3
+             order by id for update)
+           update vault_credentials c set updated_at = $4, allowed_hosts = array(
+             select host from unnest(c.allowed_hosts) with ordinality as h (host, place)
+             where host = any($3) order by place)
+           from carriers where c.tenant_id = $1 and c.id = carriers.id
+           returning c.id`,
+    values: [tenantId, id, hosts, now],
+  })
+  return rows.map((row) => row.id)
+}
+
+/** A page of the credentials of a tenant, newest first, the revoked ones included. */
+export async function listVaultCredentials(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<VaultCredentialRow[]> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.list',
+    text: `select ${COLUMNS}
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1
+             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
+           order by c.created_at desc, c.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
   return rows
 }

@@ -11,6 +11,15 @@ export type ClaimedLane = LaneKey & {
   failingSince: Date | null
 }
 
+/** How many lanes a worker takes, and of one tenant. */
+export type LaneRoom = {
+  readonly limit: number
+  /** Lanes of one tenant, those included that the worker has already. */
+  readonly perTenantMax: number
+  /** What the worker has already, by tenant. */
+  readonly held: ReadonlyMap<string, number>
+}
+
 /** Makes lanes due: they have deliveries that may be sent at once. */
 export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Promise<void> {
   if (lanes.length === 0) return
@@ -32,48 +41,69 @@ export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Pro
 }
 
 /**
- * Leases up to `limit` lanes that are due to one worker, the longest due first.
+ * Leases lanes that are due to one worker, as many as it has room for. Tenants take turns: the first
+ * lane of each goes before the second of any, what the worker has of a tenant counts as taken, and
+ * within a turn the longest due goes first.
  * @param lease names the worker.
  */
 export async function claimLanes(
   tx: Transaction,
   lease: string,
-  limit: number,
+  { limit, perTenantMax, held }: LaneRoom,
   leaseSecs: number,
 ): Promise<ClaimedLane[]> {
   const { rows } = await tx.query<ClaimedLane>({
     name: 'webhook_lane.claim',
-    text: `with due as (
-             select tenant_id, webhook_id from webhook_lanes
-             where due_at <= statement_timestamp()
-               and (held_until is null or held_until <= statement_timestamp())
-               and (leased_until is null or leased_until <= statement_timestamp())
-             order by due_at limit $2
-             for update skip locked)
+    text: `with waiting as (
+             select l.tenant_id, l.webhook_id, l.due_at,
+               row_number() over (partition by l.tenant_id order by l.due_at)
+                 + coalesce(h.held, 0) as place
+             from webhook_lanes l
+             left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held) using (tenant_id)
+             where ${DUE_AND_FREE}),
+           chosen as (
+             select tenant_id, webhook_id from waiting where place <= $6
+             order by place, due_at limit $2),
+           due as (
+             select l.tenant_id, l.webhook_id
+             from webhook_lanes l join chosen using (tenant_id, webhook_id)
+             where ${DUE_AND_FREE}
+             for update of l skip locked)
            update webhook_lanes l
            set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3)
            from due where l.tenant_id = due.tenant_id and l.webhook_id = due.webhook_id
            returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
                      l.failing_since as "failingSince"`,
-    values: [lease, limit, leaseSecs],
+    values: [lease, limit, leaseSecs, [...held.keys()], [...held.values()], perTenantMax],
   })
   return rows
 }
 
+/** Judged twice: of a lane that another worker leased in between, the second time says so. */
+const DUE_AND_FREE = `l.due_at <= statement_timestamp()
+  and (l.held_until is null or l.held_until <= statement_timestamp())
+  and (l.leased_until is null or l.leased_until <= statement_timestamp())`
+
+export type WokenLanes = {
+  readonly claimed: readonly ClaimedLane[]
+  /** Lanes that were free and were left, because their tenant has its share. */
+  readonly refused: number
+}
+
 /**
- * Makes lanes due, and leases those that nobody has to one worker, up to `limit`: what has just been
- * written is sent without another look. Lanes that rest, or that another worker has, are only woken.
+ * Makes lanes due, and leases those that nobody has to one worker, as far as it has room: what has just
+ * been written is sent without another look. Lanes that rest, or that another worker has, are only woken.
  */
 export async function wakeAndClaimLanes(
   tx: Transaction,
   lanes: readonly LaneKey[],
   lease: string,
-  limit: number,
+  { limit, perTenantMax, held }: LaneRoom,
   leaseSecs: number,
-): Promise<ClaimedLane[]> {
-  if (lanes.length === 0) return []
-  // Locked and judged as in `wakeLanes`.
-  const { rows } = await tx.query<ClaimedLane & { mine: boolean }>({
+): Promise<WokenLanes> {
+  if (lanes.length === 0) return { claimed: [], refused: 0 }
+  // Locked and judged as in `wakeLanes`, in turns as in `claimLanes`.
+  const { rows } = await tx.query<ClaimedLane & { mine: boolean; refused: boolean }>({
     name: 'webhook_lane.wake_and_claim',
     text: `with woken as (
              select l.tenant_id, l.webhook_id, l.due_at,
@@ -83,9 +113,16 @@ export async function wakeAndClaimLanes(
              join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
                using (tenant_id, webhook_id)
              order by l.tenant_id, l.webhook_id for update of l),
+           placed as (
+             select w.*, row_number() over (partition by free, tenant_id order by due_at)
+               + coalesce(h.held, 0) as place
+             from woken w
+             left join unnest($6::uuid[], $7::integer[]) as h (tenant_id, held) using (tenant_id)),
            judged as (
-             select *, free and row_number() over (partition by free order by due_at) <= $4 as mine
-             from woken)
+             select *, free and place > $8 as refused, free and place <= $8
+               and row_number() over (partition by free and place <= $8
+                 order by place, due_at) <= $4 as mine
+             from placed)
            update webhook_lanes l set due_at = least(l.due_at, statement_timestamp()),
              lease = case when j.mine then $3 else l.lease end,
              leased_until = case when j.mine
@@ -93,27 +130,41 @@ export async function wakeAndClaimLanes(
            from judged j where l.tenant_id = j.tenant_id and l.webhook_id = j.webhook_id
              and (j.mine or j.due_at is null or j.due_at > statement_timestamp())
            returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
-                     l.failing_since as "failingSince", j.mine`,
+                     l.failing_since as "failingSince", j.mine, j.refused`,
     values: [
       lanes.map(({ tenantId }) => tenantId),
       lanes.map(({ webhookId }) => webhookId),
       lease,
       limit,
       leaseSecs,
+      [...held.keys()],
+      [...held.values()],
+      perTenantMax,
     ],
   })
-  return rows.filter(({ mine }) => mine).map(({ mine: _mine, ...lane }) => lane)
+  const claimed = rows
+    .filter(({ mine }) => mine)
+    .map(({ mine: _mine, refused: _refused, ...lane }) => lane)
+  return { claimed, refused: rows.filter(({ refused }) => refused).length }
 }
 
-/** Milliseconds until a lane may be claimed, at most `withinMs`. */
-export async function nextLaneMs(tx: Transaction, withinMs: number): Promise<number> {
+/**
+ * Milliseconds until a lane may be claimed, at most `withinMs`.
+ * @param without tenants of which the worker takes no more.
+ */
+export async function nextLaneMs(
+  tx: Transaction,
+  withinMs: number,
+  without: readonly string[] = [],
+): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'webhook_lane.next',
     text: `select coalesce(min(extract(epoch from greatest(due_at, held_until, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
            from webhook_lanes
-           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)`,
-    values: [withinMs],
+           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
+             and tenant_id <> all($2::uuid[])`,
+    values: [withinMs, without],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }

@@ -23,11 +23,14 @@ export function judgePoll(
   return { tag: tooFast ? 'slow_down' : 'pending', intervalSecs: interval }
 }
 
+/** A request may say `ssh` for the scope that signs SSH certificates (decisions.md 24, ssh-sign). */
+const SHORT_NAMES: ReadonlyMap<string, string> = new Map([['ssh', 'vault:sign']])
+
 /** The scopes of a request in catalogue order, or those that are in no catalogue; none is a fault. */
 export function askedScopes(
   scope: string,
 ): { readonly scopes: readonly string[] } | { readonly unknown: readonly string[] } {
-  const asked = parseScope(scope)
+  const asked = parseScope(scope).map((one) => SHORT_NAMES.get(one) ?? one)
   const known: readonly string[] = SCOPES
   const unknown = asked.filter((one) => !known.includes(one))
   if (unknown.length > 0 || asked.length === 0) return { unknown }

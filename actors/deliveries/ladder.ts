@@ -80,3 +80,18 @@ export function restSecs(failures: number): number {
   if (failures < CIRCUIT_FAILURES) return 0
   return Math.min(REST_SECS_MAX, REST_SECS_FIRST * 2 ** Math.min(failures - CIRCUIT_FAILURES, 10))
 }
+
+/** A receiver whose median answer takes longer than this is slow. */
+const SLOW_MS = 5_000
+/** Rest of a slow receiver: so many times as long as its turn took. */
+const SLOW_REST = 2
+
+/**
+ * The rest of a receiver after a turn, by how long its answers took: 0 unless it is slow. A receiver
+ * that is slow and never idle has a place for a third of the time, so that others come to theirs.
+ */
+export function slowRestSecs(durationsMs: readonly number[], turnMs: number): number {
+  const ordered = durationsMs.toSorted((a, b) => a - b)
+  const median = ordered[Math.floor(ordered.length / 2)] ?? 0
+  return median < SLOW_MS ? 0 : Math.min(REST_SECS_MAX, (SLOW_REST * turnMs) / 1000)
+}

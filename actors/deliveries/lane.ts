@@ -1,17 +1,20 @@
 /**
  * One receiver while this worker holds its lane: a few attempts side by side, in the order in which
- * they fell due, until nothing is due, the receiver needs a rest, or the worker stops.
+ * they fell due, until nothing is due, its turn is over, the receiver needs a rest, or the worker stops.
  */
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { AttemptRecord, DueDelivery } from '../../storage/deliveries.js'
 import type { ClaimedLane, LaneRelease } from '../../storage/webhook-lanes.js'
 import { Bell } from './bell.js'
-import { CIRCUIT_FAILURES, GONE, isAlive, judgeAttempt, restSecs } from './ladder.js'
+import { CIRCUIT_FAILURES, GONE, isAlive, judgeAttempt, restSecs, slowRestSecs } from './ladder.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
 /** Attempts at one receiver side by side. */
 export const ATTEMPTS_AT_ONCE = 4
+/** The lane is given back after so long, or so many attempts: then other tenants have their turn. */
+const TURN_MS = 10_000
+const TURN_ATTEMPTS = 1_000
 /** While attempts run, the lane looks for news of other processes this often. */
 const REFILL_MS = 1_000
 /** A receiver that has only failed for so long is switched off. */
@@ -37,6 +40,8 @@ export interface LaneKeeper {
   /** Aborted when attempts that still run are to be given up. */
   readonly giveUp: AbortSignal
   readonly stopping: () => boolean
+  /** Monotonic. */
+  readonly nowMs: () => number
   /** Uniform in 0..1. */
   readonly chance: () => number
   record(attempt: AttemptRecord): Promise<void>
@@ -62,6 +67,10 @@ export class Lane {
   #failures: number
   #failingSince: Date | null
   #wakes = 0
+  /** How long each answer of this turn took. */
+  readonly #durationsMs: number[] = []
+  readonly #beganMs: number
+  #started = 0
   #ended = false
   #fault: unknown
 
@@ -75,6 +84,7 @@ export class Lane {
     this.#lane = lane
     this.#open = open
     this.#due = [...due]
+    this.#beganMs = keeper.nowMs()
     this.#failures = lane.failures
     this.#failingSince = lane.failingSince
   }
@@ -102,13 +112,23 @@ export class Lane {
       webhookId,
       failures: this.#failures,
       failingSince: this.#failingSince,
-      heldSecs: this.#fault === undefined ? restSecs(this.#failures) : MISHAP_REST_SECS,
+      heldSecs: this.#restSecs(),
     }
+  }
+
+  #restSecs(): number {
+    if (this.#fault !== undefined) return MISHAP_REST_SECS
+    const slow = slowRestSecs(this.#durationsMs, this.#keeper.nowMs() - this.#beganMs)
+    return Math.max(slow, restSecs(this.#failures))
+  }
+
+  #isOver(): boolean {
+    return this.#started >= TURN_ATTEMPTS || this.#keeper.nowMs() - this.#beganMs >= TURN_MS
   }
 
   async #send(): Promise<void> {
     this.#target = await this.#open()
-    while (!this.#ended && !this.#keeper.stopping()) {
+    while (!this.#ended && !this.#isOver() && !this.#keeper.stopping()) {
       if (this.#target === undefined) return this.#keeper.cancel(this.#lane)
       // After a rest one attempt goes first: it tells whether the others may follow.
       const room = this.#failures >= CIRCUIT_FAILURES ? 1 : ATTEMPTS_AT_ONCE
@@ -136,6 +156,7 @@ export class Lane {
   }
 
   #start(delivery: DueDelivery, target: OpenTarget): void {
+    this.#started += 1
     const done = this.#attempt(delivery, target)
       .catch((error: unknown) => {
         // Not written down: it will be sent again, under the same id.
@@ -151,6 +172,7 @@ export class Lane {
     const { id: deliveryId, tenantId, eventType, body } = delivery
     const result = await sender.send({ tenantId, deliveryId, eventType, body, ...target }, giveUp)
     if (result.error === 'cancelled') return
+    this.#durationsMs.push(result.durationMs)
     const rung = delivery.attemptCount - delivery.attemptsBefore + 1
     const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())
     const { attemptedAt, durationMs, responseStatus, error } = result

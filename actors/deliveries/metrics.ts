@@ -17,7 +17,7 @@ export function deliveryOutcomes(registry: Registry): DeliveryOutcomes {
     known ??
     new Counter({
       name: NAME,
-      help: 'Attempts at webhook deliveries by what became of them.',
+      help: 'Attempts at webhook deliveries of events by what became of them; test deliveries are not counted.',
       labelNames: ['outcome'],
       registers: [registry],
     })

@@ -23,6 +23,9 @@ export const webhooksSettings = section(
       .default([0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400])
       .describe('Wait before each attempt; its length is the number of attempts.'),
     max_subscriptions_per_tenant: count(50, 1, 10_000).describe('Subscriptions of one tenant.'),
+    lanes_per_tenant_max: count(32, 1, 512).describe(
+      'Receivers of one tenant that one process sends to side by side.',
+    ),
     delivery_retention_days: count(30, 1, 3_650).describe('How long deliveries are kept.'),
     allow_private_networks: flag(false).describe(
       'Loopback and private addresses; not in production.',

@@ -6,6 +6,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Life } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
+import { FairShare, isRefused, type ShareCounts } from '../../runtime/kernel/fair-share.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
@@ -25,6 +26,7 @@ import {
   DELIVERIES_CHANNEL,
   type LaneKey,
   type LaneRelease,
+  type LaneRoom,
   nextLaneMs,
   releaseLanes,
   renewLanes,
@@ -43,9 +45,11 @@ import { INACTIVE, Lane, type LaneKeeper, type OpenTarget } from './lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
-/** Receivers served side by side. A dead one holds its place for no longer than its circuit takes. */
+/** Receivers served side by side. One holds its place for a turn (lane.ts), and rests where it is slow. */
 const LANES_MAX = 512
 const CLAIM_MAX = 64
+/** In `svc_share_refused_total`. */
+const RESOURCE = 'webhook_lanes'
 const DUE_EACH = 32
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
@@ -65,6 +69,9 @@ export type WorkerNeeds = {
   readonly outcomes: DeliveryOutcomes
   /** `webhooks.retry_schedule_secs`. */
   readonly schedule: readonly number[]
+  /** `webhooks.lanes_per_tenant_max`. */
+  readonly lanesPerTenantMax: number
+  readonly shares: ShareCounts
 }
 
 export interface DeliveryWorker {
@@ -90,18 +97,26 @@ class Shift {
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #lease: string
-  readonly #lanes = new Map<string, { lane: Lane; done: Promise<void> }>()
+  readonly #lanes = new Map<string, { tenantId: string; lane: Lane; done: Promise<void> }>()
   readonly #events = new Bell()
   readonly #due = new Bell()
   readonly #release: (lane: LaneRelease) => Promise<void>
   readonly #keeper: LaneKeeper
+  /** Places for lanes, divided between tenants. */
+  readonly #places: FairShare
 
   constructor(needs: WorkerNeeds, signal: AbortSignal, log: Logger) {
     this.#needs = needs
     this.#signal = signal
     this.#log = log
     this.#lease = needs.random.uuid()
-    const { database, sender, schedule, outcomes, random } = needs
+    const { database, sender, schedule, outcomes, clock, random, lanesPerTenantMax } = needs
+    this.#places = new FairShare({
+      resource: RESOURCE,
+      total: LANES_MAX,
+      levels: [{ name: 'tenant', max: lanesPerTenantMax }],
+      counts: needs.shares,
+    })
     const giveUp = new AbortController()
     // Each running attempt listens.
     setMaxListeners(0, giveUp.signal)
@@ -118,6 +133,7 @@ class Shift {
       log,
       giveUp: giveUp.signal,
       stopping: () => signal.aborted,
+      nowMs: () => clock.monotonicMs(),
       chance: () => Buffer.from(random.bytes(4)).readUInt32BE() / 2 ** 32,
       record: inBatches<AttemptRecord>((attempts) =>
         database.system((tx) => recordAttempts(tx, attempts)),
@@ -167,8 +183,11 @@ class Shift {
       clock,
       random,
       maxAttempts: schedule.length,
-      wake: async (tx: Transaction, lanes: readonly LaneKey[]) =>
-        load(tx, await wakeAndClaimLanes(tx, lanes, this.#lease, this.#room(), LEASE_SECS)),
+      wake: async (tx: Transaction, lanes: readonly LaneKey[]) => {
+        const woken = await wakeAndClaimLanes(tx, lanes, this.#lease, this.#room(), LEASE_SECS)
+        for (let left = woken.refused; left > 0; left -= 1) this.#needs.shares.count(RESOURCE)
+        return load(tx, woken.claimed)
+      },
     }
     await this.#loop(async () => {
       const { events, lanes, taken } = await fanOut(source)
@@ -181,18 +200,23 @@ class Shift {
     })
   }
 
-  /** How many lanes may be claimed at once. */
-  #room(): number {
-    return Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#lanes.size))
+  /** How many lanes may be claimed at once, and of whom. */
+  #room(): LaneRoom {
+    const limit = Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#places.inUse))
+    const held = new Map<string, number>()
+    for (const { tenantId } of this.#lanes.values()) {
+      held.set(tenantId, this.#places.usedBy(0, tenantId))
+    }
+    return { limit, perTenantMax: this.#needs.lanesPerTenantMax, held }
   }
 
   async #claimLoop(): Promise<void> {
     await this.#loop(async () => {
-      const limit = this.#room()
-      if (limit === 0) return this.#due.rest(LOOK_MS_MAX)
-      const { claimed, nextMs } = await this.#claim(limit)
+      const room = this.#room()
+      if (room.limit === 0) return this.#due.rest(LOOK_MS_MAX)
+      const { claimed, nextMs } = await this.#claim(room)
       for (const claim of claimed) this.#run(claim)
-      if (claimed.length < limit) await this.#due.rest(nextMs)
+      if (claimed.length < room.limit) await this.#due.rest(nextMs)
     })
   }
 
@@ -209,30 +233,46 @@ class Shift {
   }
 
   /** Crosses tenants, like everything here: one worker sends for all of them. */
-  async #claim(limit: number) {
+  async #claim(room: LaneRoom) {
     return this.#needs.database.system(async (tx) => {
-      const lanes = await claimLanes(tx, this.#lease, limit, LEASE_SECS)
-      const nextMs = lanes.length < limit ? await nextLaneMs(tx, LOOK_MS_MAX) : 0
+      const lanes = await claimLanes(tx, this.#lease, room, LEASE_SECS)
+      // A tenant that has its share is looked at again when one of its lanes ends, which rings.
+      const full = tenantsAtMost(room, lanes)
+      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, LOOK_MS_MAX, full) : 0
       return { claimed: await load(tx, lanes), nextMs }
     })
   }
 
   #run({ lane: claimed, target, due }: Claim): void {
-    const { webhookId } = claimed
+    const { tenantId, webhookId } = claimed
+    const place = this.#places.tryAcquire([tenantId])
+    if (isRefused(place)) {
+      // Both loops claimed at once. Due as it was; who has a place for it takes it.
+      const { failures, failingSince } = claimed
+      void this.#giveBack({ tenantId, webhookId, failures, failingSince, heldSecs: 0 })
+      return
+    }
     const lane = new Lane(this.#keeper, claimed, () => this.#open(target), due)
     const done = lane
       .run()
-      .then((release) => this.#release(release))
-      // The lease runs out by itself.
-      .catch((error: unknown) => {
-        this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
-      })
+      .then((release) => this.#giveBack(release))
       .finally(() => {
+        place()
         // It may have been claimed again by now.
         if (this.#lanes.get(webhookId)?.lane === lane) this.#lanes.delete(webhookId)
         this.#due.ring()
       })
-    this.#lanes.set(webhookId, { lane, done })
+    this.#lanes.set(webhookId, { tenantId, lane, done })
+  }
+
+  async #giveBack(release: LaneRelease): Promise<void> {
+    try {
+      await this.#release(release)
+    } catch (error) {
+      // The lease runs out.
+      const { webhookId } = release
+      this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
+    }
   }
 
   async #refill(lane: ClaimedLane, inHand: readonly string[]) {
@@ -286,6 +326,13 @@ type Claim = {
   readonly lane: ClaimedLane
   readonly target: WebhookTarget | undefined
   readonly due: readonly DueDelivery[]
+}
+
+/** Tenants of which a worker takes no more lanes once it has these. */
+function tenantsAtMost({ held, perTenantMax }: LaneRoom, more: readonly ClaimedLane[]): string[] {
+  const counts = new Map(held)
+  for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
+  return [...counts].filter(([, count]) => count >= perTenantMax).map(([tenantId]) => tenantId)
 }
 
 /** Lanes that were claimed, with what is needed to run them. */

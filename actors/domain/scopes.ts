@@ -16,6 +16,7 @@ export const TENANT_SCOPES = [
   'webhooks:manage',
   'vault:list',
   'vault:read',
+  'vault:sign',
   'vault:manage',
   'agents:read',
   'agents:manage',
@@ -82,6 +83,7 @@ const HUMAN_MEMBER_SCOPES: readonly Scope[] = [
   'org:read',
   'vault:list',
   'vault:read',
+  'vault:sign',
   'delegations:manage',
 ]
 

@@ -1,6 +1,7 @@
 /** Letters: what they say, as text and as HTML, in the language and with the name of the tenant. */
 import type { Locale } from '../domain/locales.js'
 import { filledIn, timeWriter, wantedLocale } from '../domain/languages.js'
+import { withoutLinks } from '../domain/shown-names.js'
 import { de } from './catalogue/de.js'
 import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
 
@@ -54,7 +55,7 @@ export function compose(to: string, occasion: Occasion, head: Letterhead): Lette
   const locales = Object.keys(MAIL_CATALOGUES)
   const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
   const catalogue = MAIL_CATALOGUES[locale]!
-  const tenant = oneLine(head.tenant)
+  const tenant = withoutLinks(oneLine(head.tenant))
   const say = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
   const parts: Part[] = [
     { tag: 'words', words: say('mail.greeting') },

@@ -1,9 +1,22 @@
-/** Domains that belong to nobody: fixture users live there, and no mail ever goes there. */
+/** Domains that belong to nobody: fixture users live there, and no mail server delivers there. */
 
-/** RFC 6761 section 6: test, invalid, localhost, example; RFC 2606 section 3: the second level. */
-const RESERVED = /(?:^|\.)(?:test|invalid|localhost|example|example\.(?:com|net|org))$/
+/** RFC 6761 section 6: test, localhost, example; RFC 2606 section 3: the second level. */
+const RESERVED = /(?:^|\.)(?:test|localhost|example|example\.(?:com|net|org))$/
+/** RFC 6761 section 6.4: a name that is meant to be wrong. */
+const INVALID = /(?:^|\.)invalid$/
 
-export function isReservedDomain(email: string): boolean {
+/** For documentation and tests: letters go to the log or to a catcher alone. */
+export function isReserved(email: string): boolean {
+  return RESERVED.test(domainOf(email))
+}
+
+/** Letters go nowhere. */
+export function isUndeliverable(email: string): boolean {
+  return INVALID.test(domainOf(email))
+}
+
+/** The domain of an address: lower case, without a trailing dot. */
+export function domainOf(email: string): string {
   const domain = email.slice(email.lastIndexOf('@') + 1).toLowerCase()
-  return RESERVED.test(domain.endsWith('.') ? domain.slice(0, -1) : domain)
+  return domain.endsWith('.') ? domain.slice(0, -1) : domain
 }

@@ -29,6 +29,10 @@ export const emailSettings = section(
     smtp_ca_pem_path: path('ca.pem')
       .optional()
       .describe('Certificates to trust beside the well-known ones, for a mail server of your own.'),
+    smtp_catcher: flag(false).describe(
+      'The server keeps every letter and forwards none: reserved names and sandboxes may be written to. ' +
+        'Not in production.',
+    ),
     smtp_timeout_secs: timerSeconds(45, 5).describe('An attempt at one letter ends after this.'),
     retry_schedule_secs: list(z.int().min(1).max(86_400))
       .default([30, 120, 600, 1_800, 7_200, 21_600])
@@ -36,6 +40,14 @@ export const emailSettings = section(
     queue_max_per_tenant: count(1_000, 1, 1_000_000).describe(
       'Letters of one tenant that wait to be sent; the next one is dropped.',
     ),
+    per_address_per_day_max: count(3).describe(
+      'Invitations to one address in a day, over all tenants.',
+    ),
+    per_address_gap_secs: count(600, 0, 86_400).describe(
+      'Seconds between two invitations to one address, over all tenants.',
+    ),
+    per_tenant_per_day_max: count(1_000).describe('Invitations of one tenant in a day.'),
+    per_sandbox_per_day_max: count(20).describe('Letters of every kind of one sandbox in a day.'),
     requests_per_name_max: count(5).describe(
       'Letters that people ask for by themselves, per tenant, address as typed and window.',
     ),

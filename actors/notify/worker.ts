@@ -4,6 +4,7 @@
  * never lost while what it offers still holds.
  */
 import type { Life } from '../../runtime/kernel/actor.js'
+import { FairShare, isRefused, type ShareCounts } from '../../runtime/kernel/fair-share.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Listener } from '../../storage/listen.js'
@@ -24,8 +25,9 @@ import type { Mailer, Posted } from './client.js'
 import type { Letter } from './compose.js'
 import type { MailOutcomes } from './metrics.js'
 
-/** Letters sent side by side. */
+/** Letters sent side by side, in all and of one tenant. */
 const SENDING_MAX = 8
+const SENDING_PER_TENANT_MAX = 4
 /** A process that died gives its letters up after this. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
@@ -42,6 +44,7 @@ export type MailWorkerNeeds = {
   readonly outcomes: MailOutcomes
   /** `email.retry_schedule_secs`: waits between attempts. */
   readonly schedule: readonly number[]
+  readonly shares: ShareCounts
 }
 
 export interface MailWorker {
@@ -77,9 +80,18 @@ class Shift {
   readonly #lease: string
   readonly #bell = new Bell()
   readonly #inHand = new Set<Promise<void>>()
+  /** Tenants of the letters in hand. */
+  readonly #tenants = new Map<string, number>()
+  readonly #places: FairShare
 
   constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger) {
     this.#needs = needs
+    this.#places = new FairShare({
+      resource: 'mail_sending',
+      total: SENDING_MAX,
+      levels: [{ name: 'tenant', max: SENDING_PER_TENANT_MAX }],
+      counts: needs.shares,
+    })
     this.#signal = signal
     this.#log = log
     this.#lease = needs.random.uuid()
@@ -115,27 +127,55 @@ class Shift {
 
   async #round(): Promise<void> {
     const { database } = this.#needs
-    const room = SENDING_MAX - this.#inHand.size
-    if (room === 0) return this.#bell.rest(LOOK_MS_MAX)
+    const limit = SENDING_MAX - this.#places.inUse
+    if (limit === 0) return this.#bell.rest(LOOK_MS_MAX)
+    const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
-      const nextMs = claimed.length < room ? await nextMailMs(tx, LOOK_MS_MAX) : 0
+      // A tenant that has its share is looked at again when one of its letters ends, which rings.
+      const full = this.#full(claimed)
+      const nextMs = claimed.length < limit ? await nextMailMs(tx, LOOK_MS_MAX, full) : 0
       return { claimed, nextMs }
     })
-    for (const mail of claimed) {
-      const done = this.#send(mail)
-        // The lease runs out by itself.
-        .catch((error: unknown) => {
-          this.#log.warn({ err: error, mailId: mail.id }, 'what became of a letter was not kept')
-        })
-        .finally(() => {
-          this.#inHand.delete(done)
-          this.#bell.ring()
-        })
-      this.#inHand.add(done)
-    }
-    if (claimed.length < room) await this.#bell.rest(nextMs)
+    for (const mail of claimed) this.#begin(mail)
+    if (claimed.length < limit) await this.#bell.rest(nextMs)
+  }
+
+  #begin(mail: ClaimedMail): void {
+    const { tenantId, id } = mail
+    const place = this.#places.tryAcquire([tenantId])
+    // The claim kept to the bounds, and nobody else takes places.
+    if (isRefused(place)) throw new Error('a letter was claimed beyond the share of its tenant')
+    const done = this.#send(mail)
+      // The lease runs out.
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, mailId: id }, 'what became of a letter was not kept')
+      })
+      .finally(() => {
+        place()
+        this.#inHand.delete(done)
+        const left = this.#places.usedBy(0, tenantId)
+        if (left === 0) this.#tenants.delete(tenantId)
+        else this.#tenants.set(tenantId, left)
+        this.#bell.ring()
+      })
+    this.#inHand.add(done)
+    this.#tenants.set(tenantId, this.#places.usedBy(0, tenantId))
+  }
+
+  /** Letters that are being sent, by tenant. */
+  #held(): Map<string, number> {
+    return new Map(this.#tenants)
+  }
+
+  /** Tenants of which no more is taken once these are in hand. */
+  #full(more: readonly ClaimedMail[]): string[] {
+    const counts = this.#held()
+    for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
+    return [...counts]
+      .filter(([, count]) => count >= SENDING_PER_TENANT_MAX)
+      .map(([tenantId]) => tenantId)
   }
 
   async #renew(): Promise<void> {

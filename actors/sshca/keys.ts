@@ -2,6 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import sshpk from 'sshpk'
 import { freshPrivateKey } from '../../runtime/kernel/key-pair.js'
+import { isSoundPoint } from './ed25519-point.js'
 import { mpint, publicKeyLine, string } from './wire.js'
 
 const P256_FIELD_BYTES = 32
@@ -66,10 +67,13 @@ function jwkOf(key: sshpk.PrivateKey) {
   }
 }
 
+function rawPart(key: sshpk.PrivateKey | sshpk.Key, name: string): Buffer {
+  return key.parts.find((part) => part.name === name)?.data ?? Buffer.alloc(0)
+}
+
 function partOf(key: sshpk.PrivateKey | sshpk.Key, name: string): Buffer {
-  const part = key.parts.find((candidate) => candidate.name === name)
   // A multiple precision integer has a sign byte, or lacks leading zeros.
-  const data = part?.data ?? Buffer.alloc(0)
+  const data = rawPart(key, name)
   if (name === 'Q') return data
   const bare = data.subarray(Math.max(0, data.length - P256_FIELD_BYTES))
   return Buffer.concat([Buffer.alloc(P256_FIELD_BYTES - bare.length), bare])
@@ -141,7 +145,8 @@ export function readPublicKey(line: string): sshpk.Key | undefined {
   }
   const known = key.type === 'ed25519' || ((key.type as string) === 'ecdsa' && key.curve === CURVE)
   if (!known) return undefined
-  // Back from the wire: a point that is not on the curve must not be certified.
+  if (key.type === 'ed25519' && !isSoundPoint(rawPart(key, 'A'))) return undefined
+  // OpenSSL refuses a P-256 point that is not on the curve.
   try {
     createPublicKey({ key: publicJwk(key), format: 'jwk' })
     return key

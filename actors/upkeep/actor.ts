@@ -15,6 +15,7 @@ import { removeEndedDelegationRequests } from '../../storage/delegation-requests
 import { removeEndedDelegations } from '../../storage/delegations.js'
 import { sweepDeliveries } from '../../storage/deliveries.js'
 import { sweepIdempotencyKeys } from '../../storage/idempotency.js'
+import { sweepMailShares } from '../../storage/mail-shares.js'
 import { sweepMail } from '../../storage/outgoing-mail.js'
 import { removeExpiredTickets } from '../../storage/mail-tickets.js'
 import { sweepEvents } from '../../storage/outbox.js'
@@ -112,6 +113,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
+  mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),

@@ -4,9 +4,10 @@ import { findTenantFace } from '../../storage/sign-in-flows.js'
 import type { Transaction } from '../../storage/sql.js'
 import { sha256 } from '../browser-sessions/flows.js'
 import { faceOf } from '../login/face.js'
-import type { SealedMail } from '../notify/mail-room.js'
+import { MailShareUsed, type SealedMail } from '../notify/mail-room.js'
 import { sendTicketed } from '../notify/ticketed.js'
 import type { UsersNeeds } from './needs.js'
+import type { MailThrottled } from './protocol.js'
 
 const LINK_TOKEN_BYTES = 32
 
@@ -14,6 +15,12 @@ export type PreparedInvitation = {
   readonly tokenSha256: Uint8Array
   readonly letter: SealedMail
   readonly expiresAt: Date
+}
+
+/** What a transaction that was ended by a used-up share of mail is answered with. @throws any other error. */
+export function mailThrottled(error: unknown): MailThrottled {
+  if (!(error instanceof MailShareUsed)) throw error
+  return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
 }
 
 type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>

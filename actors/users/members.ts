@@ -44,7 +44,7 @@ import type {
   UsersListed,
   UsersProtocol,
 } from './protocol.js'
-import { invitationLetters, type PreparedInvitation } from './invitations.js'
+import { invitationLetters, mailThrottled, type PreparedInvitation } from './invitations.js'
 import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
 
 const SUBJECT_BYTES = 24
@@ -265,7 +265,7 @@ export function members(needs: UsersNeeds) {
       } catch (error) {
         // Somebody else invited the same human between our look and our insert.
         if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
-        throw error
+        return mailThrottled(error)
       }
     },
 
@@ -275,7 +275,8 @@ export function members(needs: UsersNeeds) {
       if (known.status !== 'invited') return { tag: 'not_invited' }
       const invitation = await letters.prepare(known.tenantId, known.email, turn)
       if (invitation === null) return { tag: 'absent' }
-      return database.system(async (tx) => {
+      if (invitation.letter.refusal === 'sandbox_address') return { tag: 'address_refused' }
+      const sent = database.system(async (tx): Outcome<'invite'> => {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (user.status !== 'invited') return { tag: 'not_invited' }
@@ -286,6 +287,7 @@ export function members(needs: UsersNeeds) {
         appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
         return { tag: 'found', user: recordOf(user) }
       }, turn)
+      return sent.catch(mailThrottled)
     },
 
     async update(message: UpdateUser, turn: Turn): Outcome<'update'> {

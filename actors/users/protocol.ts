@@ -22,10 +22,24 @@ export type UsersProtocol = {
   read: Ask<OneUser, UserFound | UnknownUser>
   create: Ask<
     CreateUser,
-    UserCreated | UserExists | PasswordUnacceptable | PasswordRefused | Busy | KeyRefused
+    | UserCreated
+    | UserExists
+    | PasswordUnacceptable
+    | PasswordRefused
+    | Busy
+    | KeyRefused
+    | MailThrottled
   >
   /** Sends the invitation of a user who is still invited once more. */
-  invite: Ask<OneUser, UserFound | UnknownUser | { tag: 'not_invited' } | { tag: 'absent' }>
+  invite: Ask<
+    OneUser,
+    | UserFound
+    | UnknownUser
+    | { tag: 'not_invited' }
+    | { tag: 'absent' }
+    | AddressRefused
+    | MailThrottled
+  >
   update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
   /** Ends what the human has open in the tenant, at once. */
   suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
@@ -127,6 +141,10 @@ export type UserCreated = {
   readonly user: UserRecord
   readonly replayed: boolean
 }
+/** The tenant or the address has had its invitations; nothing was done. */
+export type MailThrottled = { readonly tag: 'mail_throttled'; readonly retryAfterSecs: number }
+/** A sandbox writes to reserved names, verified domains and its owners alone. */
+export type AddressRefused = { readonly tag: 'address_refused' }
 export type UserExists = { readonly tag: 'user_exists' }
 /** Known from breaches; or breaches could not be asked. */
 export type PasswordRefused =

@@ -7,13 +7,16 @@ import type { Transaction } from '../../storage/sql.js'
 import {
   findVaultCredential,
   listGrantedCredentials,
+  listVaultCredentials,
   lockVaultCredential,
+  lockWithItsSource,
   type SecretCredentialRow,
 } from '../../storage/vault-credentials.js'
 import { listVaultGrants } from '../../storage/vault-grants.js'
 import { listVaultLeases } from '../../storage/vault-leases.js'
 import { granteeOf } from '../domain/grantee.js'
 import { isUuid } from '../domain/ids.js'
+import { isDirect } from '../domain/principal.js'
 import { sshca } from '../sshca/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
 import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
@@ -71,21 +74,24 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
     return {
       async list({ principal, limit, after }, { signal }) {
         const { tenantId } = principal
+        const managed = isDirect(principal) && principal.scopes.includes('vault:manage')
         const rows = await database.tenant(
           tenantId,
           (tx) =>
-            listGrantedCredentials(
-              tx,
-              tenantId,
-              granteeOf(principal),
-              clock.now(),
-              limit + 1,
-              after,
-            ),
+            managed
+              ? listVaultCredentials(tx, tenantId, limit + 1, after)
+              : listGrantedCredentials(
+                  tx,
+                  tenantId,
+                  granteeOf(principal),
+                  clock.now(),
+                  limit + 1,
+                  after,
+                ),
           { signal },
         )
         const { page, next } = pageOf(rows, limit)
-        return { tag: 'listed', credentials: page.map(credentialOf), next }
+        return { tag: 'listed', managed, credentials: page.map(credentialOf), next }
       },
 
       create: (message, turn) => createCredential(needs, message, turn),
@@ -102,7 +108,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           message.credentialId,
           turn.signal,
           (tx, row) => updateCredential(tx, row, message, needs, turn),
-          lockVaultCredential,
+          lockWithItsSource,
         ),
 
       rotate: (message, turn) => rotateSecret(needs, message, turn),

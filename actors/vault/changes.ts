@@ -5,7 +5,9 @@ import { forgetManagedToken } from '../../storage/managed-tokens.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Transaction } from '../../storage/sql.js'
 import {
+  findVaultCredential,
   lockTokensOf,
+  narrowTokensOf,
   revokeVaultCredential,
   type SecretCredentialRow,
   updateVaultCredential,
@@ -14,6 +16,7 @@ import { revokeGrantsOf, revokeVaultGrant } from '../../storage/vault-grants.js'
 import { revokeLeasesOf, revokeVaultLease } from '../../storage/vault-leases.js'
 import type { Caller } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
+import { metadataSources } from '../domain/networks.js'
 import type { VaultNeeds } from './needs.js'
 import { sourcesFault } from './credentials.js'
 import { credentialResource, grantRevoked, noted } from './events.js'
@@ -22,13 +25,22 @@ import type {
   CredentialRevoked,
   GrantRevoked,
   LeaseRevoked,
+  OwnerRefused,
   UnknownGrant,
   UnknownLease,
   UpdateCredential,
   VaultInvalid,
 } from './protocol.js'
+import { ownerRefusal } from './ownership.js'
 import { credentialOf, grantOf, leaseOf } from './records.js'
-import { invalid, metadataFault, normalizeHosts } from './rules.js'
+import {
+  hostsBeyond,
+  invalid,
+  metadataFault,
+  normalizeHosts,
+  widensHosts,
+  widensSources,
+} from './rules.js'
 
 type Means = Pick<VaultNeeds, 'clock' | 'random'>
 
@@ -38,7 +50,7 @@ export async function updateCredential(
   { caller, label, allowedHosts, metadata, authScheme }: UpdateCredential,
   { clock, random }: Means,
   { requestId }: Turn,
-): Promise<CredentialFound | VaultInvalid | CredentialRevoked> {
+): Promise<CredentialFound | VaultInvalid | CredentialRevoked | OwnerRefused> {
   if (row.status === 'revoked') return { tag: 'revoked' }
   if (authScheme !== undefined && authScheme !== row.authScheme) {
     return invalid('/auth_scheme', 'The auth_scheme of a credential is fixed at its creation.')
@@ -47,6 +59,15 @@ export async function updateCredential(
   if (hosts !== null && 'tag' in hosts) return hosts
   if (metadata !== undefined) {
     const fault = metadataFault(metadata) ?? sourcesFault(row.credentialType, metadata)
+    if (fault !== undefined) return fault
+  }
+  if (widens(row, hosts, metadata)) {
+    const refusal = await ownerRefusal(tx, row, caller.principal, clock.nowSecs())
+    if (refusal !== undefined) return refusal
+  }
+  if (hosts !== null && row.tokenOf !== null) {
+    const source = await findVaultCredential(tx, row.tenantId, row.tokenOf)
+    const fault = hostsBeyond(hosts, source!.allowedHosts)
     if (fault !== undefined) return fault
   }
   const now = clock.now()
@@ -58,7 +79,30 @@ export async function updateCredential(
   const telling = { caller, random, now, requestId }
   const resource = credentialResource(row.id)
   appendAudit(tx, [noted('vault.credential.updated', resource, telling, { changed: named })])
+  if (hosts !== null && row.credentialType === 'oauth2') {
+    const cut = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
+    appendAudit(
+      tx,
+      cut.map((id) =>
+        noted('vault.credential.updated', credentialResource(id), telling, {
+          changed: ['allowed_hosts'],
+          narrowed_with: row.id,
+        }),
+      ),
+    )
+  }
   return { tag: 'found', credential: credentialOf(changed) }
+}
+
+/** Whether a change lets the credential be used where, or from where, it was not used before. */
+function widens(
+  { credentialType, allowedHosts, metadata: before }: SecretCredentialRow,
+  hosts: readonly string[] | null,
+  metadata: UpdateCredential['metadata'],
+): boolean {
+  if (hosts !== null && widensHosts(credentialType, allowedHosts, hosts)) return true
+  if (metadata === undefined || credentialType !== 'ssh_ca') return false
+  return widensSources(metadataSources(before) ?? [], metadataSources(metadata) ?? [])
 }
 
 /**

@@ -26,26 +26,31 @@ import type {
   CredentialRevoked,
   CredentialType,
   IdempotencyRefused,
+  OwnerRefused,
   RotateCredential,
   SecretRead,
-  StepUpNeeded,
   UnknownCredential,
-  VaultDenied,
   VaultFull,
   VaultInvalid,
 } from './protocol.js'
+import { denied, ownerRefusal } from './ownership.js'
 import { credentialOf } from './records.js'
-import { authSchemeOf, credentialFault, invalid, normalizeHosts, secretFault } from './rules.js'
+import {
+  authSchemeOf,
+  credentialFault,
+  hostsBeyond,
+  invalid,
+  normalizeHosts,
+  secretFault,
+} from './rules.js'
 
-/** A human who reads a secret has signed in with two factors within this (interface.md, Limits). */
-const FRESH_SECS = 300
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
 export async function createCredential(
   needs: VaultNeeds,
   message: CreateCredential,
   turn: Turn,
-): Promise<CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused> {
+): Promise<CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused> {
   const { database, clock, random, settings } = needs
   const { caller, credentialType, metadata, idempotency } = message
   const { tenantId, subject, subjectType } = caller.principal
@@ -68,11 +73,13 @@ export async function createCredential(
       idempotently(
         tx,
         idempotency,
-        async (): Promise<CredentialCreated | VaultFull | VaultInvalid> => {
+        async (): Promise<CredentialCreated | VaultFull | VaultInvalid | OwnerRefused> => {
           const now = clock.now()
-          if (tokenOf !== null && !(await givesTokens(tx, tenantId, tokenOf))) {
-            return invalid('/token_of', 'An active oauth2 credential of the tenant.')
-          }
+          const unfit =
+            tokenOf === null
+              ? undefined
+              : await carrierFault(tx, caller.principal, tokenOf, allowedHosts, clock.nowSecs())
+          if (unfit !== undefined) return unfit
           const most = settings.max_credentials_per_tenant
           const row = await insertVaultCredential(
             tx,
@@ -107,10 +114,23 @@ export async function createCredential(
 
 const NO_SECRET = { secret: null, caPublicKey: null } as const
 
-/** Held until the transaction ends: its revocation ends what carries its tokens, too. */
-async function givesTokens(tx: Transaction, tenantId: string, id: string): Promise<boolean> {
-  const row = isUuid(id) ? await lockVaultCredential(tx, tenantId, id) : undefined
-  return row?.credentialType === 'oauth2' && row.status === 'active'
+/**
+ * Why the principal may not have a credential with these hosts carry the token of the other one. That
+ * one stays locked until the transaction ends: its hosts are not narrowed and it is not revoked before
+ * the new credential is there to be narrowed and revoked with it.
+ */
+async function carrierFault(
+  tx: Transaction,
+  principal: Principal,
+  id: string,
+  hosts: readonly string[],
+  nowSecs: number,
+): Promise<VaultInvalid | OwnerRefused | undefined> {
+  const row = isUuid(id) ? await lockVaultCredential(tx, principal.tenantId, id) : undefined
+  if (row?.credentialType !== 'oauth2' || row.status !== 'active') {
+    return invalid('/token_of', 'An active oauth2 credential of the tenant.')
+  }
+  return (await ownerRefusal(tx, row, principal, nowSecs)) ?? hostsBeyond(hosts, row.allowedHosts)
 }
 
 /** The secret as it is stored, and of an authority its public key. */
@@ -158,17 +178,22 @@ export async function rotateSecret(
   needs: VaultNeeds,
   { caller, credentialId, secret }: RotateCredential,
   turn: Turn,
-): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked> {
+): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
   const { database, clock, random } = needs
   const { signal } = turn
-  const { tenantId } = caller.principal
+  const { principal } = caller
+  const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
   const found = await database.tenant(
     tenantId,
-    (tx) => findVaultCredential(tx, tenantId, credentialId),
+    async (tx) => {
+      const row = await findVaultCredential(tx, tenantId, credentialId)
+      if (row === undefined) return UNKNOWN
+      return (await ownerRefusal(tx, row, principal, clock.nowSecs())) ?? row
+    },
     { signal },
   )
-  if (found === undefined) return UNKNOWN
+  if ('tag' in found) return found
   if (found.status === 'revoked') return { tag: 'revoked' }
   const { credentialType, authScheme, tokenOf } = found
   if (tokenOf !== null) return invalid('/secret', `Its secret is the token of ${tokenOf}.`)
@@ -205,12 +230,12 @@ export async function rotateSecret(
   )
 }
 
-/** Only who put a secret in takes it out, and only where it was not said to stay. */
+/** The owner takes a secret out, unless it was put in as not exportable. */
 export async function readSecret(
   { database, sealer, clock, random }: VaultNeeds,
   { caller, credentialId }: ChangeCredential,
   turn: Turn,
-): Promise<SecretRead | UnknownCredential | VaultDenied | StepUpNeeded> {
+): Promise<SecretRead | UnknownCredential | OwnerRefused> {
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
@@ -219,15 +244,13 @@ export async function readSecret(
     async (tx) => {
       const row = await findVaultCredential(tx, tenantId, credentialId)
       if (row === undefined) return UNKNOWN
-      if (row.ownerType !== principal.subjectType || row.ownerId !== principal.subject) {
-        return denied('Only the owner of the credential reads its secret.')
-      }
+      const refusal = await ownerRefusal(tx, row, principal, clock.nowSecs())
+      if (refusal !== undefined && refusal.tag !== 'step_up') return refusal
       if (row.nonExportable) return denied('The credential is not exportable.')
       if (row.status !== 'active' || row.secret === null)
         return denied('The credential is revoked.')
-      if (!isFresh(principal, clock.nowSecs())) {
-        return { tag: 'step_up', maxAgeSecs: FRESH_SECS } as const
-      }
+      // Last: a person does not sign in again for what is refused all the same.
+      if (refusal !== undefined) return refusal
       const now = clock.now()
       await touchVaultCredentials(tx, tenantId, [row.id], now)
       const telling = { caller, random, now, requestId: turn.requestId }
@@ -250,14 +273,4 @@ function pem(pkcs8: Uint8Array): string {
       .toString('base64')
       .match(/.{1,64}/g) ?? []
   return ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')
-}
-
-function isFresh({ subjectType, acr, authTimeSecs }: Principal, nowSecs: number): boolean {
-  if (subjectType !== 'human') return true
-  if (acr !== 'aal2' && acr !== 'aal3') return false
-  return authTimeSecs !== null && nowSecs - authTimeSecs <= FRESH_SECS
-}
-
-function denied(detail: string): VaultDenied {
-  return { tag: 'denied', detail }
 }

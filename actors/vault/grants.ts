@@ -14,11 +14,14 @@ import type {
   CreateGrant,
   CreateLease,
   CredentialRevoked,
+  DirectTokenNeeded,
   GrantCreated,
   IdempotencyRefused,
   LeaseCreated,
+  VaultDenied,
   VaultInvalid,
 } from './protocol.js'
+import { grantingRefusal } from './ownership.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
 
@@ -30,8 +33,17 @@ export async function createGrant(
   message: CreateGrant,
   { clock, random }: Means,
   { requestId }: Turn,
-): Promise<GrantCreated | VaultInvalid | CredentialRevoked | IdempotencyRefused> {
+): Promise<
+  | GrantCreated
+  | VaultInvalid
+  | CredentialRevoked
+  | IdempotencyRefused
+  | VaultDenied
+  | DirectTokenNeeded
+> {
   const { caller, granteeType, granteeId, idempotency } = message
+  const refusal = await grantingRefusal(tx, row, caller.principal)
+  if (refusal !== undefined) return refusal
   async function run(): Promise<GrantCreated | VaultInvalid | CredentialRevoked> {
     if (row.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()
@@ -98,8 +110,17 @@ export async function createLease(
   message: CreateLease,
   { clock, random }: Means,
   { requestId }: Turn,
-): Promise<LeaseCreated | VaultInvalid | CredentialRevoked | IdempotencyRefused> {
+): Promise<
+  | LeaseCreated
+  | VaultInvalid
+  | CredentialRevoked
+  | IdempotencyRefused
+  | VaultDenied
+  | DirectTokenNeeded
+> {
   const { caller, recipientId, byteBudget, expiresAt, idempotency } = message
+  const refusal = await grantingRefusal(tx, row, caller.principal)
+  if (refusal !== undefined) return refusal
   async function run(): Promise<LeaseCreated | VaultInvalid | CredentialRevoked> {
     if (row.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()

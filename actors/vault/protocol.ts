@@ -6,33 +6,51 @@ import type { TenantId } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
 
 export type VaultProtocol = {
-  /** What the calling agent was granted, by itself or through its delegation. */
-  list: Ask<ListGranted, CredentialsListed>
-  create: Ask<CreateCredential, CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused>
+  /**
+   * What the calling agent was granted, itself or through its delegation. For a direct token: what
+   * the tenant has.
+   */
+  list: Ask<ListCredentials, CredentialsListed>
+  create: Ask<
+    CreateCredential,
+    CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused
+  >
   read: Ask<NamedCredential, CredentialFound | UnknownCredential>
   update: Ask<
     UpdateCredential,
-    CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked
+    CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
-  /** Puts another secret in place of the one before. */
+  /** The owner puts another secret in place of the one before. */
   rotate: Ask<
     RotateCredential,
-    CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked
+    CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
   /** Ends a credential for good, with its grants and leases. */
   revoke: Ask<ChangeCredential, CredentialFound | UnknownCredential>
   /** The owner reads the secret back. */
-  secret: Ask<ChangeCredential, SecretRead | UnknownCredential | VaultDenied | StepUpNeeded>
+  secret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
   listGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
   createGrant: Ask<
     CreateGrant,
-    GrantCreated | UnknownCredential | VaultInvalid | CredentialRevoked | IdempotencyRefused
+    | GrantCreated
+    | UnknownCredential
+    | VaultInvalid
+    | CredentialRevoked
+    | IdempotencyRefused
+    | VaultDenied
+    | DirectTokenNeeded
   >
   revokeGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
   listLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
   createLease: Ask<
     CreateLease,
-    LeaseCreated | UnknownCredential | VaultInvalid | CredentialRevoked | IdempotencyRefused
+    | LeaseCreated
+    | UnknownCredential
+    | VaultInvalid
+    | CredentialRevoked
+    | IdempotencyRefused
+    | VaultDenied
+    | DirectTokenNeeded
   >
   revokeLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
 }
@@ -65,7 +83,7 @@ export type Credential = {
 /** Place in a list ordered by creation, newest first: the last row seen. */
 export type ListCursor = { readonly createdAt: Date; readonly id: string }
 
-export type ListGranted = {
+export type ListCredentials = {
   readonly principal: Principal
   /** 1 to 200. */
   readonly limit: number
@@ -73,6 +91,8 @@ export type ListGranted = {
 }
 export type CredentialsListed = {
   readonly tag: 'listed'
+  /** True: those of the tenant, revoked ones included; else those that were granted. */
+  readonly managed: boolean
   readonly credentials: readonly Credential[]
   readonly next: ListCursor | null
 }
@@ -131,8 +151,12 @@ export type SecretRead = {
   readonly secret: string
 }
 export type VaultDenied = { readonly tag: 'denied'; readonly detail: string }
+/** The owner has to ask with a direct token, not with a delegated one. */
+export type DirectTokenNeeded = { readonly tag: 'direct_token_needed' }
 /** A human has to sign in again, with two factors (RFC 9470). */
 export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: number }
+/** What only the owner may do was asked by others, with a delegated token, or without a fresh sign-in. */
+export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
 export const CAPABILITIES = ['list', 'use', 'sign'] as const
 export type Capability = (typeof CAPABILITIES)[number]

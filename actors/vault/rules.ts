@@ -1,5 +1,6 @@
 /** What a credential, a grant and a lease may be. decisions.md 4, 17, 22. */
 import { normalizeHostname } from '../domain/hostnames.js'
+import { networkContains } from '../domain/networks.js'
 import type {
   Capability,
   CreateCredential,
@@ -60,6 +61,40 @@ export function normalizeHosts(hosts: readonly string[]): readonly string[] | Va
     return invalid(`/allowed_hosts/${odd}`, 'A host name: no wildcard, no port, no address.')
   }
   return [...new Set(normal as string[])]
+}
+
+/** The first of these hosts that is outside of the hosts of the credential whose token is carried. */
+export function hostsBeyond(
+  hosts: readonly string[],
+  within: readonly string[],
+): VaultInvalid | undefined {
+  const outside = hosts.findIndex((host) => !within.includes(host))
+  if (outside < 0) return undefined
+  return invalid(
+    `/allowed_hosts/${outside}`,
+    'One of the allowed_hosts of the credential whose token is carried.',
+  )
+}
+
+/** Whether other hosts let a credential be used where it was not used before. */
+export function widensHosts(
+  type: CredentialType,
+  before: readonly string[],
+  after: readonly string[],
+): boolean {
+  if (type === 'ssh_ca') {
+    // An authority without hosts signs for any.
+    if (before.length === 0) return false
+    if (after.length === 0) return true
+  }
+  return after.some((host) => !before.includes(host))
+}
+
+/** Whether the certificates of an authority become good from where they were not. Empty: anywhere. */
+export function widensSources(before: readonly string[], after: readonly string[]): boolean {
+  if (before.length === 0) return false
+  if (after.length === 0) return true
+  return !after.every((source) => before.some((network) => networkContains(network, source)))
 }
 
 export function metadataFault(

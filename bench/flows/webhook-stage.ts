@@ -16,6 +16,7 @@ import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
+import { ShareCounts } from '../../runtime/kernel/fair-share.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
 import { memoryKms } from '../../storage/kms/memory.js'
@@ -121,6 +122,8 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     random,
     outcomes: deliveryOutcomes(new Registry()),
     schedule: SCHEDULE,
+    lanesPerTenantMax: 512,
+    shares: new ShareCounts(),
   })
   return {
     database,

@@ -9,7 +9,7 @@ import type {
   RegistrationStarted,
   StartRefused,
 } from '../../actors/agents/protocol.js'
-import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
+import { looksLikeLink, SHOWN_NAME } from '../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../actors/domain/tenancy.js'
 import { uuid } from '../ids.js'
@@ -23,6 +23,17 @@ const UINT64_END = 2n ** 64n
 export const DisplayName = z.string().regex(SHOWN_NAME).meta({
   description: '1 to 120 characters, none that controls or that turns the direction of the text',
 })
+
+/** A name that stands in letters to people who do not know who gave it. */
+export const MailedName = z
+  .string()
+  .regex(SHOWN_NAME)
+  .refine((name) => !looksLikeLink(name), 'looks like a link')
+  .meta({
+    description:
+      '1 to 120 characters, none that controls or that turns the direction of the text, ' +
+      'and nothing that looks like a link (`://`, `www.`, `name.tld`)',
+  })
 
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 

@@ -8,7 +8,7 @@ import {
 } from '../../actors/organizations/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { json, problem, type Route, reply, route } from '../route.js'
-import { DisplayName } from './agent-shapes.js'
+import { MailedName } from './agent-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
 
 const tags = ['Control plane'] as const
@@ -32,7 +32,7 @@ const Organization = z
   .meta({ id: 'Organization' })
 
 const CreateOrganization = z
-  .object({ name: DisplayName, slug: Slug.optional() })
+  .object({ name: MailedName, slug: Slug.optional() })
   .meta({ id: 'CreateOrganization' })
 
 export const Tenant = z
@@ -51,7 +51,7 @@ export const Tenant = z
 
 const CreateTenant = z
   .object({
-    name: DisplayName,
+    name: MailedName,
     slug: Slug.optional(),
     environment: z.enum(['sandbox', 'production']).default('sandbox'),
     support_contact: z

@@ -22,9 +22,16 @@ const SshSign = z
       .max(16)
       .meta({ description: 'User names on the host.', example: ['deploy'] }),
     validity_seconds: z.int().min(1).max(3_600).optional(),
-    public_key: z.string().min(1).max(1_024).optional().meta({
-      description: 'An OpenSSH line to certify; without one, a new pair is made.',
-    }),
+    public_key: z
+      .string()
+      .min(1)
+      .max(1_024)
+      .optional()
+      .meta({
+        description:
+          'An OpenSSH line to certify, ssh-ed25519 or ecdsa-sha2-nistp256; without one, a new pair is made. ' +
+          'An Ed25519 point of small order, not on the curve or not in its canonical encoding is refused.',
+      }),
     source_addresses: z.array(z.string().max(64)).max(32).optional(),
     force_command: z.string().min(1).max(1_024).optional(),
   })
@@ -64,7 +71,12 @@ export const sshcaRoutes: readonly Route[] = [
     description: 'Needs a direct agent token. The private key is in this answer and nowhere else.',
     tags: ['Vault'],
     exposure: 'public',
-    security: { scheme: 'bearer', subjects: ['agent'], direct: 'required' },
+    security: {
+      scheme: 'bearer',
+      scopes: ['vault:sign', 'vault:read'],
+      subjects: ['agent'],
+      direct: 'required',
+    },
     capabilities: ['vault.ssh_ca'],
     onceOnly: true,
     body: json(SshSign),

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { LOCALES } from '../../actors/domain/locales.js'
 import { isRedirectHost } from '../../actors/domain/redirect-hosts.js'
-import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
+import { looksLikeLink, SHOWN_NAME } from '../../actors/domain/shown-names.js'
 import { type TenantSettingsRecord, tenants } from '../../actors/tenants/protocol.js'
 import { organizations } from '../../actors/organizations/protocol.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
@@ -18,7 +18,14 @@ const LIFETIME_SECS_MAX = 30 * 86_400
 
 const Branding = z
   .object({
-    name: z.string().trim().min(1).max(120).regex(SHOWN_NAME).optional(),
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(120)
+      .regex(SHOWN_NAME)
+      .refine((name) => !looksLikeLink(name), 'looks like a link')
+      .optional(),
     color: z
       .string()
       .regex(/^#[0-9a-fA-F]{6}$/)

@@ -64,6 +64,15 @@ const rotated = reply(
   }),
 )
 
+const mailThrottled = problem(
+  429,
+  'rate-limited',
+  ({ retryAfterSecs }: { retryAfterSecs: number }) => ({
+    detail: 'The address or the tenant has had its invitations for now.',
+    retryAfterSecs,
+  }),
+)
+
 export const userRoutes: readonly Route[] = [
   route(users, 'mintFixture', {
     method: 'POST',
@@ -204,6 +213,7 @@ export const userRoutes: readonly Route[] = [
         retryAfterSecs: 5,
       }),
       busy,
+      mail_throttled: mailThrottled,
       ...idempotencyRefusals,
     },
   }),
@@ -212,7 +222,9 @@ export const userRoutes: readonly Route[] = [
     path: `${USER}/invitation`,
     operationId: 'sendTenantUserInvitation',
     summary: 'Send the invitation of a user once more',
-    description: 'The link of the letter before holds no longer.',
+    description:
+      'The link of the letter before holds no longer. 429 with Retry-After when the address or the ' +
+      'tenant has had its invitations; 403 when a sandbox may not write to the address.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -228,6 +240,12 @@ export const userRoutes: readonly Route[] = [
       absent: problem(403, 'policy-denied', {
         detail: 'Invitations are not sent by mail here (invitations.enabled).',
       }),
+      address_refused: problem(403, 'policy-denied', {
+        detail:
+          'A sandbox sends mail to reserved names such as example.com, to domains that its ' +
+          'organization has verified, and to its owners.',
+      }),
+      mail_throttled: mailThrottled,
     },
   }),
   route(users, 'read', {

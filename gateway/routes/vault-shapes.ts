@@ -75,8 +75,8 @@ export const CreateCredential = z
       .optional()
       .meta({
         description:
-          'In place of a secret, for an api_key or custom: an oauth2 credential of the tenant, ' +
-          'whose access token egress puts in.',
+          'In place of a secret, for an api_key or custom: an oauth2 credential of the caller, ' +
+          'whose access token egress puts in. The allowed_hosts lie within those of that one.',
       }),
     non_exportable: z.boolean().default(true),
     metadata: metadata.default({}),

@@ -16,7 +16,6 @@ import {
   operatorRecord,
   PatchCredential,
   RotateCredential,
-  VaultCredential,
   VaultGrant,
   VaultLease,
 } from './vault-shapes.js'
@@ -38,6 +37,23 @@ const invalid = problem(
     errors: [{ pointer: `#${pointer}`, detail }],
   }),
 )
+const ownerRefusals = {
+  denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
+  direct_token_needed: problem(403, 'forbidden', {
+    detail: 'This operation needs a direct token of the owner, not a delegated one.',
+  }),
+  step_up: problem(401, 'unauthorized', ({ maxAgeSecs }: { maxAgeSecs: number }) => ({
+    detail: 'Sign in again with two factors.',
+    error: 'insufficient_user_authentication',
+    headers: {
+      'www-authenticate': `Bearer error="insufficient_user_authentication", acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
+    },
+  })),
+}
+const grantRefusals = {
+  denied: ownerRefusals.denied,
+  direct_token_needed: ownerRefusals.direct_token_needed,
+}
 const revoked = problem(409, 'conflict', { detail: 'The credential is revoked.' })
 
 const found = reply(200, OperatorCredential, ({ credential }: CredentialFound) =>
@@ -50,18 +66,25 @@ export const vaultRoutes: readonly Route[] = [
     path: CREDENTIALS,
     operationId: 'listVaultCredentials',
     summary: 'List the credentials that the calling agent was granted',
-    description: 'Needs a delegated token. Secrets are never part of the answer.',
+    description:
+      'With a direct token that has vault:manage: the credentials of the tenant, with revoked ones. ' +
+      'Secrets are never part of the answer.',
     tags: ['Vault'],
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['vault:list'], direct: 'forbidden' },
+    security: {
+      scheme: 'bearer',
+      scopes: ['vault:list'],
+      direct: 'forbidden',
+      directScopes: ['vault:manage'],
+    },
     capabilities: ['vault'],
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
       listed: reply(
         200,
-        z.array(VaultCredential),
-        ({ credentials }) => credentials.map(credentialRecord),
+        z.array(OperatorCredential),
+        ({ credentials, managed }) => credentials.map(managed ? operatorRecord : credentialRecord),
         ({ next }, context) => nextLink(next, context),
       ),
     },
@@ -96,6 +119,7 @@ export const vaultRoutes: readonly Route[] = [
         ({ credential }) => ({ location: `${CREDENTIALS}/${credential.id}` }),
       ),
       invalid,
+      ...ownerRefusals,
       full: problem(403, 'policy-denied', ({ most }) => ({
         detail: `The tenant has the ${most} credentials that this deployment allows.`,
       })),
@@ -121,7 +145,10 @@ export const vaultRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}`,
     operationId: 'updateVaultCredential',
     summary: 'Change label, hosts or metadata of a credential',
-    description: 'Grants keep to the hosts of their time: a wider list does not widen them.',
+    description:
+      'Grants keep to the hosts of their time: a wider list does not widen them. More hosts, or more ' +
+      'source addresses of an ssh_ca: the owner alone, with a direct token, a human with a sign-in ' +
+      'with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(PatchCredential),
     message: ({ params, body, principal, clientAddress }) => ({
@@ -132,14 +159,16 @@ export const vaultRoutes: readonly Route[] = [
       metadata: body.metadata,
       authScheme: body.auth_scheme,
     }),
-    replies: { found, unknown_credential: unknown, invalid, revoked },
+    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
   route(vault, 'rotate', {
     ...operation,
+    security: { ...operators, direct: 'required' },
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/rotate`,
     operationId: 'rotateVaultCredential',
-    summary: 'Put another secret in place of the one before',
+    summary: 'Put another secret in place of the one before, as the owner',
+    description: 'A human needs a sign-in with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(RotateCredential),
     message: ({ params, body, principal, clientAddress }) => ({
@@ -147,7 +176,7 @@ export const vaultRoutes: readonly Route[] = [
       credentialId: params.credential_id,
       secret: body.secret ?? null,
     }),
-    replies: { found, unknown_credential: unknown, invalid, revoked },
+    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
   route(vault, 'revoke', {
     ...operation,
@@ -182,14 +211,7 @@ export const vaultRoutes: readonly Route[] = [
         secret,
       })),
       unknown_credential: unknown,
-      denied: problem(403, 'policy-denied', ({ detail }) => ({ detail })),
-      step_up: problem(401, 'unauthorized', ({ maxAgeSecs }) => ({
-        detail: 'Sign in again with two factors.',
-        error: 'insufficient_user_authentication',
-        headers: {
-          'www-authenticate': `Bearer error="insufficient_user_authentication", acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
-        },
-      })),
+      ...ownerRefusals,
     },
   }),
   route(vault, 'listGrants', {
@@ -220,7 +242,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
     operationId: 'createVaultGrant',
-    summary: 'Let an agent or a delegation use a credential',
+    summary: 'Let an agent or a delegation use a credential of your own',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateGrant),
@@ -248,6 +270,7 @@ export const vaultRoutes: readonly Route[] = [
       unknown_credential: unknown,
       invalid,
       revoked,
+      ...grantRefusals,
       ...idempotencyRefusals,
     },
   }),
@@ -295,7 +318,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/leases`,
     operationId: 'createVaultLease',
-    summary: 'Lend a credential to an agent, with a budget of bytes',
+    summary: 'Lend a credential of your own to an agent, with a budget of bytes',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateLease),
@@ -317,6 +340,7 @@ export const vaultRoutes: readonly Route[] = [
       unknown_credential: unknown,
       invalid,
       revoked,
+      ...grantRefusals,
       ...idempotencyRefusals,
     },
   }),

@@ -10,7 +10,7 @@ import {
   agentJson,
   completion,
   completionRefusals,
-  DisplayName,
+  MailedName,
   RegistrationStart,
   registrationOf,
   selectorOf,
@@ -86,7 +86,7 @@ const start = route(agents, 'startRegistration', {
 const CompleteRequest = z
   .object({
     ...completion,
-    organization_name: DisplayName,
+    organization_name: MailedName,
     redirect_uris: z.array(z.string().max(2048)).max(20).default([]),
     issue_operator_invite: z.boolean().default(false),
     framework: z.string().max(40).default('generic'),

@@ -107,12 +107,16 @@ test('an agent asks, a person approves, the agent polls once for a token of both
   await gone.close()
 })
 
-test('the delegated token lists the vault, the direct one does not; both the other way round elsewhere', async (t) => {
+test('the delegated token lists what it was granted, a direct one needs vault:manage; both the other way round elsewhere', async (t) => {
   const { api, workspace, person } = t.context
   const lent = await lend(api, workspace.token, person)
   const list = '/api/v1/vault/credentials'
   t.is((await api.get(list, lent.token)).status, 200)
-  t.is((await api.get(list, workspace.token)).status, 403)
+  const { key, agentId } = await api.register(workspace.tenantId)
+  const selector = { tenant_id: workspace.tenantId, agent_id: agentId }
+  const direct = String((await api.login(key, selector)).body['access_token'])
+  t.is((await api.get(list, direct)).status, 403)
+  t.is((await api.get(list, workspace.token)).status, 200)
   const credential = await api.post(list, workspace.token, {
     provider: 'github',
     credential_type: 'api_key',

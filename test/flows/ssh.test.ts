@@ -199,6 +199,67 @@ test('only an ssh_ca signs, and only a direct agent token asks', async (t) => {
   t.is((await api.post(SIGN, undefined, {})).status, 401)
 })
 
+test('a token signs with vault:sign or vault:read, and not when it was narrowed to others', async (t) => {
+  const { token, key, tenantId, agentId } = await api.workspace()
+  const { id } = await authorityOf(token)
+  const narrowed = async (scope: string) => {
+    const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId }, scope)
+    return String(body['access_token'])
+  }
+  for (const scope of ['openid', 'vault:list', 'vault:manage']) {
+    const refused = await sign(await narrowed(scope), id)
+    t.is(refused.status, 403, scope)
+    t.is(refused.body['error'], 'insufficient_scope', scope)
+    t.regex(refused.headers['www-authenticate'] ?? '', /scope="vault:sign vault:read"/)
+  }
+  for (const scope of ['vault:sign', 'vault:read']) {
+    t.is((await sign(await narrowed(scope), id)).status, 200, scope)
+  }
+})
+
+test('an Ed25519 key behind which no private key stands is not certified', async (t) => {
+  const { token } = await api.workspace()
+  const { id } = await authorityOf(token)
+  const blob = (point: Uint8Array) =>
+    `ssh-ed25519 ${Buffer.concat([
+      Buffer.from('0000000b7373682d6564323535313900000020', 'hex'),
+      point,
+    ]).toString('base64')}`
+  const points = [
+    Buffer.alloc(32),
+    Buffer.concat([Buffer.of(1), Buffer.alloc(31)]),
+    Buffer.from('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85', 'hex'),
+    // Past p: another encoding of 3.
+    Buffer.from('f0ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', 'hex'),
+    Buffer.concat([Buffer.of(2), Buffer.alloc(31)]),
+  ]
+  for (const point of points) {
+    const answer = await sign(token, id, { public_key: blob(point) })
+    t.is(answer.status, 400, point.toString('hex'))
+    t.is((answer.body['errors'] as Json[])[0]!['pointer'], '#/public_key')
+  }
+  const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+  const own = await sign(token, id, { public_key: blob(Buffer.from(x, 'base64url')) })
+  t.is(own.status, 200, JSON.stringify(own.body))
+})
+
+test('an authority is granted to sign and to list, not to use', async (t) => {
+  const { token, agentId } = await api.workspace()
+  const { id } = await authorityOf(token)
+  const grant = (capabilities: string[]) =>
+    api.post(`${CREDENTIALS}/${id}/grants`, token, {
+      grantee_type: 'agent',
+      grantee_id: agentId,
+      capabilities,
+    })
+  for (const bad of [['use'], ['sign', 'use'], ['list', 'use']]) {
+    t.is((await grant(bad)).status, 400, bad.join(' '))
+  }
+  for (const good of [['sign'], ['list'], ['list', 'sign']]) {
+    t.is((await grant(good)).status, 201, good.join(' '))
+  }
+})
+
 test('source addresses of the authority bind; a caller may narrow them', async (t) => {
   const { token } = await api.workspace()
   const metadata = { source_addresses: ['10.0.0.0/8'] }

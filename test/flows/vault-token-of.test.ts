@@ -19,7 +19,7 @@ async function carried(endpoint: TokenUpstream, more: Json = {}) {
   const source = await settingOf(house, {
     credential_type: 'oauth2',
     auth_scheme: undefined,
-    allowed_hosts: [],
+    allowed_hosts: [UPSTREAM_NAME],
     secret: JSON.stringify({ token_url: endpoint.url, client_id: 'c', refresh_token: 'rt-0' }),
   })
   const { operator, agentId } = source

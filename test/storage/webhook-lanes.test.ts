@@ -6,6 +6,7 @@ import { insertOrganization } from '../../storage/organizations.js'
 import { insertTenant } from '../../storage/tenants.js'
 import {
   claimLanes,
+  type LaneRoom,
   nextLaneMs,
   releaseLanes,
   renewLanes,
@@ -19,10 +20,11 @@ const fresh = await freshDatabase()
 const { database } = fresh
 test.after.always(() => fresh.drop())
 
-async function lane() {
-  const [tenantId, organizationId, webhookId] = [randomUUID(), randomUUID(), randomUUID()]
+async function lane(of?: string) {
+  const [tenantId, organizationId, webhookId] = [of ?? randomUUID(), randomUUID(), randomUUID()]
   const createdAt = new Date()
   await database.system(async (tx) => {
+    if (of !== undefined) return
     const slug = `t-${tenantId.slice(0, 8)}`
     await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt })
     await insertTenant(tx, {
@@ -35,6 +37,8 @@ async function lane() {
       admitAgents: true,
       createdAt,
     } as Parameters<typeof insertTenant>[1])
+  })
+  await database.system(async (tx) => {
     await insertWebhook(
       tx,
       {
@@ -61,6 +65,13 @@ async function lane() {
   return { ...key, key, delivery }
 }
 
+/** Room for so many lanes, by default of any tenant. */
+const roomOf = (limit: number, more: Partial<LaneRoom> = {}): LaneRoom => ({
+  limit,
+  perTenantMax: limit,
+  held: new Map(),
+  ...more,
+})
 const now = () => ({ maxAttempts: 3, now: new Date() })
 const given = { failures: 0, failingSince: null, heldSecs: 0 }
 
@@ -68,7 +79,7 @@ test.serial('a lane that is woken while its worker gives it back is due again', 
   const { key, delivery, webhookId } = await lane()
   const lease = randomUUID()
   await database.system((tx) => wakeLanes(tx, [key]))
-  const claimed = await database.system((tx) => claimLanes(tx, lease, 10, 60))
+  const claimed = await database.system((tx) => claimLanes(tx, lease, roomOf(10), 60))
   t.deepEqual(
     claimed.map((one) => one.webhookId),
     [webhookId],
@@ -89,7 +100,7 @@ test.serial('a lane that is woken while its worker gives it back is due again', 
     await sleep(300)
   })
   await waker
-  const again = await database.system((tx) => claimLanes(tx, randomUUID(), 10, 60))
+  const again = await database.system((tx) => claimLanes(tx, randomUUID(), roomOf(10), 60))
   t.deepEqual(
     again.map((one) => one.webhookId),
     [webhookId],
@@ -105,7 +116,7 @@ test.serial('a lane is one workerâ€™s until its lease runs out, and a rest is a 
   })
   const claim = (lease: string, secs = 1) =>
     database.system(async (tx) => {
-      const lanes = await claimLanes(tx, lease, 10, secs)
+      const lanes = await claimLanes(tx, lease, roomOf(10), secs)
       return lanes.some((one) => one.webhookId === webhookId)
     })
   t.true(await claim(mine))
@@ -150,7 +161,7 @@ test.serial('who wakes lanes takes those that nobody has, and wakes the others',
   const keys = all.map(({ key }) => key)
   await database.system(async (tx) => {
     await wakeLanes(tx, [held.key, resting.key])
-    await claimLanes(tx, theirs, 10, 60)
+    await claimLanes(tx, theirs, roomOf(10), 60)
     const rest = { ...resting.key, failures: 11, failingSince: new Date(), heldSecs: 60 }
     await releaseLanes(tx, theirs, [rest])
   })
@@ -160,20 +171,20 @@ test.serial('who wakes lanes takes those that nobody has, and wakes the others',
       all.map(({ delivery }) => delivery()),
       now(),
     )
-    return wakeAndClaimLanes(tx, keys, mine, 1, 60)
+    return wakeAndClaimLanes(tx, keys, mine, roomOf(1), 60)
   })
-  t.is(taken.length, 1, 'as many as there is room for')
-  const [first] = taken
+  t.is(taken.claimed.length, 1, 'as many as there is room for')
+  const [first] = taken.claimed
   t.true([free, idle].some((one) => one.webhookId === first!.webhookId))
   t.like(first, { failures: 0, failingSince: null })
-  const more = await database.system((tx) => wakeAndClaimLanes(tx, keys, theirs, 10, 60))
+  const more = await database.system((tx) => wakeAndClaimLanes(tx, keys, theirs, roomOf(10), 60))
   t.deepEqual(
-    more.map(({ webhookId }) => webhookId),
+    more.claimed.map(({ webhookId }) => webhookId),
     [free, idle].map((one) => one.webhookId).filter((id) => id !== first!.webhookId),
     'neither what another has, nor what rests',
   )
   await database.system((tx) => releaseLanes(tx, theirs, [{ ...held.key, ...given }]))
-  const again = await database.system((tx) => claimLanes(tx, mine, 10, 60))
+  const again = await database.system((tx) => claimLanes(tx, mine, roomOf(10), 60))
   t.deepEqual(
     again.map(({ webhookId }) => webhookId),
     [held.webhookId],
@@ -186,10 +197,66 @@ test.serial('of many that wake the same lanes at once, each lane is one workerâ€
   const keys = lanes.map(({ key }) => key)
   const taken = await Promise.all(
     Array.from({ length: 6 }, () =>
-      database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), 5, 60)),
+      database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(5), 60)),
     ),
   )
-  const ids = taken.flat().map(({ webhookId }) => webhookId)
+  const ids = taken.flatMap(({ claimed }) => claimed).map(({ webhookId }) => webhookId)
   t.is(new Set(ids).size, ids.length)
   t.is(ids.length, 12)
+})
+
+test.serial('tenants take turns, and none is leased more than its share', async (t) => {
+  const first = await lane()
+  const crowd = [first]
+  for (let more = 1; more < 6; more += 1) crowd.push(await lane(first.tenantId))
+  const few = [await lane(), await lane()]
+  // The crowd has been due for longer than anybody.
+  for (const { key } of [...crowd, ...few]) await database.system((tx) => wakeLanes(tx, [key]))
+  const tenantsOf = (claimed: readonly { tenantId: string }[]) =>
+    claimed.map(({ tenantId }) => tenantId)
+  const mine = randomUUID()
+  const claim = (room: LaneRoom) => database.system((tx) => claimLanes(tx, mine, room, 60))
+  const turn = tenantsOf(await claim(roomOf(3, { perTenantMax: 4 })))
+  t.deepEqual(turn.toSorted(), [first, ...few].map(({ tenantId }) => tenantId).toSorted())
+  const held = new Map([[first.tenantId, 1]])
+  const rest = await claim(roomOf(10, { perTenantMax: 4, held }))
+  t.deepEqual(tenantsOf(rest), Array(3).fill(first.tenantId))
+  const all = new Map([[first.tenantId, 4]])
+  t.deepEqual(await claim(roomOf(10, { perTenantMax: 4, held: all })), [])
+  // What is left is no reason to look again at once.
+  const [now, later] = await database.system(async (tx) => [
+    await nextLaneMs(tx, 5_000),
+    await nextLaneMs(tx, 5_000, [first.tenantId]),
+  ])
+  t.is(now, 0)
+  t.true(later > 0)
+  const theirs = await database.system((tx) =>
+    claimLanes(tx, randomUUID(), roomOf(10, { perTenantMax: 4 }), 60),
+  )
+  const ours = tenantsOf(theirs).filter((id) => id === first.tenantId)
+  t.is(ours.length, 2, 'another worker has room')
+})
+
+test.serial('what is woken beyond the share of its tenant is left and counted', async (t) => {
+  const first = await lane()
+  const lanes = [first, await lane(first.tenantId), await lane(first.tenantId), await lane()]
+  const keys = lanes.map(({ key }) => key)
+  const held = new Map([[first.tenantId, 1]])
+  const { claimed, refused } = await database.system(async (tx) => {
+    await insertDeliveries(
+      tx,
+      lanes.map(({ delivery }) => delivery()),
+      now(),
+    )
+    return wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(10, { perTenantMax: 2, held }), 60)
+  })
+  t.is(refused, 2)
+  t.deepEqual(
+    claimed.map(({ tenantId }) => tenantId).toSorted(),
+    [first.tenantId, lanes[3]!.tenantId].toSorted(),
+  )
+  const room = roomOf(10, { perTenantMax: 2 })
+  const left = await database.system((tx) => claimLanes(tx, randomUUID(), room, 60))
+  const ours = left.filter(({ tenantId }) => tenantId === first.tenantId)
+  t.is(ours.length, 2, 'they wait for a worker that has room')
 })

@@ -101,6 +101,7 @@ export async function openMailServer(given: MailServerOptions = {}): Promise<Mai
     certificate,
     environment: {
       SVC_EMAIL__PROVIDER: 'smtp',
+      SVC_EMAIL__SMTP_CATCHER: 'true',
       SVC_EMAIL__SMTP_HOST: 'localhost',
       SVC_EMAIL__SMTP_PORT: String(port),
       SVC_EMAIL__SMTP_STARTTLS: String(starttls),

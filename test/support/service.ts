@@ -54,6 +54,10 @@ export const TEST_DEFAULTS = {
   SVC_DATABASE__MAX_CONNECTIONS: '8',
   SVC_DATABASE__MIN_CONNECTIONS: '0',
   SVC_DATABASE__IDENTITY_MAX_CONNECTIONS: '2',
+  // Tests write to one address over and over; tests of these bounds set them.
+  SVC_EMAIL__PER_ADDRESS_PER_DAY_MAX: '1000',
+  SVC_EMAIL__PER_ADDRESS_GAP_SECS: '0',
+  SVC_EMAIL__PER_SANDBOX_PER_DAY_MAX: '1000',
   // On by default outside production: a test turns on what it is about.
   SVC_PASSKEY__ENABLED: 'false',
   SVC_USER_SELF_SERVICE__ENABLED: 'false',

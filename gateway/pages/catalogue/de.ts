@@ -339,6 +339,7 @@ export const de: Catalogue = {
   'scope.webhooks:manage': 'Webhooks verwalten',
   'scope.vault:list': 'Sehen, welche Zugangsdaten im Tresor liegen',
   'scope.vault:read': 'Zugangsdaten des Tresors benutzen',
+  'scope.vault:sign': 'SSH-Zertifikate mit Zertifizierungsstellen des Tresors ausstellen',
   'scope.vault:manage': 'Die Zugangsdaten des Tresors verwalten',
   'scope.agents:read': 'Software-Agenten sehen',
   'scope.agents:manage': 'Software-Agenten verwalten',

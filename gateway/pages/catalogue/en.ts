@@ -319,6 +319,7 @@ export const en = {
   'scope.webhooks:manage': 'Manage webhooks',
   'scope.vault:list': 'See which credentials are in the vault',
   'scope.vault:read': 'Use credentials of the vault',
+  'scope.vault:sign': 'Sign SSH certificates with authorities of the vault',
   'scope.vault:manage': 'Manage the credentials of the vault',
   'scope.agents:read': 'See software agents',
   'scope.agents:manage': 'Manage software agents',

@@ -68,6 +68,13 @@ test('a scope of no catalogue is named', (t) => {
   t.deepEqual(askedScopes('  '), { unknown: [] })
 })
 
+test('ssh is short for the scope that signs, which every person holds', (t) => {
+  t.deepEqual(askedScopes('ssh vault:sign openid'), { scopes: ['openid', 'vault:sign'] })
+  for (const role of ['member', 'admin', 'owner'] as const) {
+    t.deepEqual(heldScopes(['vault:sign'], role), ['vault:sign'])
+  }
+})
+
 const principal: Principal = {
   subject: 'ada',
   subjectType: 'human',

@@ -7,6 +7,7 @@ import {
   judgeAttempt,
   readRetryAfter,
   restSecs,
+  slowRestSecs,
 } from '../../../actors/deliveries/ladder.js'
 
 const SCHEDULE = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
@@ -98,3 +99,19 @@ test('the rest of a receiver grows and never exceeds a minute', (t) => {
   t.deepEqual(rests, [5, 10, 20, 40, 60, 60])
   t.is(restSecs(1_000_000), 60)
 })
+
+for (const [durationsMs, turnMs, rest] of [
+  [[], 0, 0],
+  [[10, 20, 30], 10_000, 0],
+  // One slow answer makes no slow receiver.
+  [[10, 10, 14_000], 14_000, 0],
+  [[4_999, 4_999], 10_000, 0],
+  [[5_000], 5_000, 10],
+  [[6_000, 7_000, 10], 12_000, 24],
+  [[14_000, 14_000], 28_000, 56],
+  [[15_000], 300_000, 60],
+] as const) {
+  test(`the rest after answers of ${durationsMs.join(', ')} ms in ${turnMs} ms is ${rest} s`, (t) => {
+    t.is(slowRestSecs(durationsMs, turnMs), rest)
+  })
+}

@@ -3,6 +3,7 @@ import test from 'ava'
 import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../actors/browser-sessions/actor.js'
 import { loginActor } from '../../../actors/login/actor.js'
+import { ShareCounts } from '../../../runtime/kernel/fair-share.js'
 import { openMailRoom } from '../../../actors/notify/mail-room.js'
 import type { SsoProtocol } from '../../../actors/sso/protocol.js'
 import type { PasswordsProtocol } from '../../../actors/passwords/protocol.js'
@@ -110,7 +111,21 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       alwaysTwo: false,
       passkeys: false,
       cookies: { idle_secs: 60, absolute_secs: 60 },
-      mail: openMailRoom({ sealer, random, clock, queuedMax: 10 }),
+      mail: openMailRoom({
+        database,
+        sealer,
+        random,
+        clock,
+        bounds: {
+          queuedMax: 10,
+          perTenantMax: 10,
+          perSandboxMax: 10,
+          perAddressMax: 10,
+          perAddressGapSecs: 0,
+        },
+        destination: 'delivered',
+        shares: new ShareCounts(),
+      }),
       email: {
         requests_per_name_max: 5,
         requests_per_address_max: 20,

@@ -147,7 +147,8 @@ test.serial(
     t.deepEqual(await seen(delegated(tenantId, 'nobody', 'deleg')), set('delegation'))
     t.deepEqual(await seen(delegated(tenantId, 'nobody')), [])
     // The human behind the delegation was granted nothing itself.
-    t.deepEqual(await seen(principal(tenantId, { subject: 'human', subjectType: 'human' })), [])
+    const human = { subject: 'human', subjectType: 'human', scopes: ['vault:list'] } as const
+    t.deepEqual(await seen(principal(tenantId, human)), [])
 
     const caller = { principal: owner, address: '192.0.2.1' }
     await actor.ref.ask('revoke', { caller, credentialId: ids['revoked']! })
