@@ -1,6 +1,6 @@
 /** One round of billing: what is due of each kind, some at a time. */
 import type { Life } from '../../runtime/kernel/actor.js'
-import { claimCharges, type ChargeRow, findCharge } from '../../storage/charges.js'
+import { claimCharges, type ChargeRow, findCharge, isAbandoned } from '../../storage/charges.js'
 import { expireCheckouts } from '../../storage/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import { claimPayouts, type PayoutRow } from '../../storage/payouts.js'
@@ -24,7 +24,7 @@ const EXPIRED = 'checkout_expired'
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
 export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
-  const { database, clock, random } = needs
+  const { database, clock, random, rails } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
@@ -74,13 +74,19 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   async function conclude(charge: ChargeRow): Promise<void> {
     const { tenantId, id: chargeId, amountMinor, currency } = charge
     const rail = desk.railOf(charge.rail)
-    const order = { tenantId, chargeId, amountMinor, currency }
+    const abandoned = await database.tenant(
+      tenantId,
+      (tx) => isAbandoned(tx, tenantId, chargeId, clock.now()),
+      options,
+    )
+    const order = { tenantId, chargeId, amountMinor, currency, abandoned }
     const answer = await rail.conclude(order, desk.limit(life.signal))
     await desk.record(charge, rail, answer, options)
   }
 
   /** created -> held while it clears -> released. */
-  async function settle({ tenantId, chargeId }: SettlementRow): Promise<void> {
+  async function settle({ tenantId, chargeId, rail }: SettlementRow): Promise<void> {
+    const clearedAt = new Date(clock.now().getTime() + (rails.get(rail)?.clearingMs ?? 0))
     await database.tenant(
       tenantId,
       async (tx) => {
@@ -88,7 +94,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         if (now === undefined || now.holdReason === 'dispute') return
         const told =
           now.status === 'created'
-            ? await stepSettlement(tx, means, now, 'held', 'clearing', clock.now())
+            ? await stepSettlement(tx, means, now, 'held', 'clearing', clearedAt)
             : await stepSettlement(tx, means, now, 'released', null, null)
         appendEvents(tx, told?.events ?? [])
       },
@@ -106,6 +112,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     if (charge === undefined) throw new Error('a refund has a charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
     const answer = await desk.railOf(charge.rail).refund(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
@@ -117,6 +124,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
     const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),

@@ -13,14 +13,14 @@ import type { Caller } from '../domain/audit.js'
 import type { ChargeMeans } from './events.js'
 import { ACCOUNT_OF } from './disputes.js'
 import { paymentEvent } from './events.js'
-import type { DoneAnswer } from './rail.js'
+import type { FinalDone } from './rail.js'
 
 /** @returns what is to be told; undefined when the refund had ended before. */
 export async function applyRefund(
   tx: Transaction,
   means: ChargeMeans,
   refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor'>,
-  answer: DoneAnswer,
+  answer: FinalDone,
   requestId?: string,
   caller?: Caller,
 ): Promise<readonly NewEvent[] | undefined> {

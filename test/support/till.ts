@@ -27,6 +27,8 @@ export function flaky(rail: Rail, next: () => Mishap): Rail {
   return {
     name: rail.name,
     offers: (environment) => rail.offers(environment),
+    leadsTo: rail.leadsTo,
+    clearingMs: rail.clearingMs,
     take: (order, signal) => through(() => rail.take(order, signal)),
     conclude: (order, signal) => through(() => rail.conclude(order, signal)),
     refund: (order, signal) => through(() => rail.refund(order, signal)),
