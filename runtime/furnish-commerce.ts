@@ -6,6 +6,7 @@ import { billingActor } from '../actors/billing/actor.js'
 import { paymentOutcomes } from '../actors/commerce/metrics.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
 import type { House } from './house.js'
+import { offerMeans } from './payment-chains.js'
 import { paymentRails } from './rails.js'
 
 export function commerceFurnishings(house: House): readonly Furnishing[] {
@@ -20,6 +21,7 @@ export function commerceFurnishings(house: House): readonly Furnishing[] {
       random,
       rails: paymentRails({ database, clock }),
       paid: paymentOutcomes(registry),
+      x402: offerMeans(settings),
       settings: settings.commerce,
     })),
     furnish(commerceActor, () => ({

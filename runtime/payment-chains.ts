@@ -7,6 +7,7 @@ import { type ChainWatch, watchChains } from '../actors/x402/chain-watch.js'
 import { createFacilitator, type Facilitator } from '../actors/x402/facilitator.js'
 import type { Timing } from '../actors/x402/payments.js'
 import type { ReconciliationNeeds } from '../actors/reconciliation/actor.js'
+import type { OfferMeans } from '../actors/x402/offers.js'
 import type { X402Compute, X402Needs } from '../actors/x402/needs.js'
 import { reconciliationMetrics, x402Metrics } from '../actors/x402/metrics.js'
 import type { House } from './house.js'
@@ -86,6 +87,12 @@ function openFacilitator(settings: Settings): Facilitator | null {
 
 function paymentAssets({ chains }: Settings): readonly Asset[] {
   return knownAssets(chains)
+}
+
+/** What tenants can offer to be paid with; null where x402 is off. */
+export function offerMeans(settings: Settings): OfferMeans | null {
+  const { x402_enabled: enabled, x402_max_timeout_secs: maxTimeoutSecs } = settings.commerce
+  return enabled ? { assets: paymentAssets(settings), maxTimeoutSecs } : null
 }
 
 /** The chains whose node is known, by network. Nothing is connected before the first question. */

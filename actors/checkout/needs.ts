@@ -2,10 +2,13 @@
 import type { Sealer } from '../../storage/sealer.js'
 import type { Database } from '../../storage/sql.js'
 import type { DeskNeeds } from '../commerce/desk.js'
+import type { OfferMeans } from '../x402/offers.js'
 
 export type CheckoutNeeds = DeskNeeds & {
   readonly database: Database
   readonly sealer: Sealer
+  /** Null where `commerce.x402_enabled` is false. */
+  readonly x402: OfferMeans | null
   readonly settings: {
     readonly checkout_ttl_secs: number
     readonly redirect_hosts: readonly string[]

@@ -18,7 +18,9 @@ import { buyerFault } from '../domain/buyers.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { isUuid } from '../domain/ids.js'
 import { redirectFault, redirectHostsIn, redirectRules } from '../domain/redirect-hosts.js'
+import { termsOf } from '../x402/offers.js'
 import type { CheckoutNeeds } from './needs.js'
+import { waysToPay } from './ways-to-pay.js'
 import type {
   Checkout,
   CheckoutDetails,
@@ -26,6 +28,7 @@ import type {
   CheckoutOpened,
   CheckoutRefused,
   LinkUnknown,
+  NoWayToPay,
   Subscribe,
   SubscriptionOpened,
 } from './protocol.js'
@@ -104,7 +107,12 @@ export function checkouts(needs: CheckoutNeeds) {
         idempotently(
           tx,
           details.idempotency,
-          async () => {
+          async (): Promise<CheckoutOpened | SubscriptionOpened | NoWayToPay> => {
+            const { currency } = offer
+            const x402 = termsOf(order.link?.x402 ?? null)
+            if (waysToPay(tenant, { amountMinor, currency, x402 }, needs).length === 0) {
+              return { tag: 'no_way_to_pay' }
+            }
             const { outcome, events } = await write(tx, needs, offer, details, {
               ...order,
               amountMinor,
@@ -113,7 +121,7 @@ export function checkouts(needs: CheckoutNeeds) {
             appendEvents(tx, events)
             return outcome
           },
-          (outcome) => outcome,
+          (outcome) => (outcome.tag === 'no_way_to_pay' ? undefined : outcome),
         ),
       { signal },
     )

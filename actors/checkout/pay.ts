@@ -10,17 +10,19 @@ import {
   type CheckoutSessionRow,
   findCheckoutSession,
 } from '../../storage/checkout-sessions.js'
-import { findOffer } from '../../storage/products.js'
+import { findOffer, findOwnPaymentLink } from '../../storage/products.js'
 import type { Transaction } from '../../storage/sql.js'
-import { findTenantWithSettings, type TenantWithSettings } from '../../storage/tenants.js'
+import { findTenantWithSettings } from '../../storage/tenants.js'
 import { railDesk } from '../commerce/desk.js'
-import type { Rail, Rails } from '../commerce/rail.js'
+import type { Rail } from '../commerce/rail.js'
 import { isEmail } from '../domain/email.js'
 import { faceOf } from '../login/face.js'
+import { type LinkTerms, termsOf } from '../x402/offers.js'
 import type { CheckoutNeeds } from './needs.js'
 import { type Checkouts, hashOf } from './open.js'
 import type {
   LinkShown,
+  LinkUnpayable,
   Pay,
   PayAgain,
   PayEnded,
@@ -30,6 +32,7 @@ import type {
   PayState,
   PayUnknown,
 } from './protocol.js'
+import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
 /** After this a worker asks the rail what became of a payment. Longer than any request lives. */
 const ASK_AGAIN_MS = 120_000
@@ -51,12 +54,12 @@ const NOTHING_SAID = {
 type Seen = {
   readonly session: CheckoutSessionRow
   readonly charge: ChargeRow
-  readonly tenant: TenantWithSettings
+  readonly ways: readonly WayToPay[]
   readonly page: PayShown
 }
 
 export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
-  const { database, clock, rails } = needs
+  const { database, clock } = needs
   const desk = railDesk(needs)
 
   /** Crosses tenants: a buyer names a page and no tenant. */
@@ -78,6 +81,8 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     if (charge === undefined || tenant === undefined || offer === undefined) return UNKNOWN
     if (tenant.status !== 'active') return UNKNOWN
     const { interval, intervalCount } = offer
+    const x402 = await linkTerms(tx, tenantId, charge.paymentLinkId)
+    const ways = waysToPay(tenant, { ...charge, x402 }, needs)
     const page: PayShown = {
       tag: 'page',
       token,
@@ -93,11 +98,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           : { interval, intervalCount },
       chargeId: charge.id,
       customerEmail: charge.customerEmail,
-      rails: offered(rails, tenant).map(({ name }) => name),
+      rails: railsIn(ways).map(({ name }) => name),
       successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
       cancelUrl: session.cancelUrl,
     }
-    return { session, charge, tenant, page }
+    return { session, charge, ways, page }
   }
 
   /** @returns 'full' where a payment could not be booked: nobody was asked for money. */
@@ -154,21 +159,30 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     const offer = await linkOffer(token, signal)
     if (offer === undefined) return UNKNOWN
     const { link, tenant } = offer
-    const { productName, amountMinor, currency } = offer.offer
+    const { productName, currency } = offer.offer
+    const amountMinor = offer.offer.amountMinor * link.quantity
+    const x402 = termsOf(link.x402)
     return {
       tag: 'link_page',
       token,
       tenant: faceOf(tenant.id, tenant.name, tenant.settings),
       productName,
       quantity: link.quantity,
-      amountMinor: amountMinor * link.quantity,
+      amountMinor,
       currency,
-      payable: offered(rails, tenant).length > 0,
+      payable: waysToPay(tenant, { amountMinor, currency, x402 }, needs).length > 0,
     }
   }
 
-  async function beginAtLink(token: string, turn: Turn): Promise<PaySent | PayUnknown> {
+  async function beginAtLink(
+    token: string,
+    turn: Turn,
+  ): Promise<PaySent | LinkUnpayable | PayUnknown> {
     const opened = await checkoutLink({ ...NOTHING_SAID, token }, turn)
+    if (opened.tag === 'no_way_to_pay') {
+      const shown = await showLink(token, turn.signal)
+      return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
+    }
     return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token}` } : UNKNOWN
   }
 
@@ -185,12 +199,12 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     async pay(
       message: Pay,
       turn: Turn,
-    ): Promise<PaySent | PayAgain | PayFull | PayEnded | PayUnknown> {
+    ): Promise<PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown> {
       if (LINK_TOKEN.test(message.token)) return beginAtLink(message.token, turn)
       const seen = await see(message.token, turn.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {
-        const rail = offered(rails, seen.tenant).find(({ name }) => name === message.rail)
+        const rail = railsIn(seen.ways).find(({ name }) => name === message.rail)
         if (rail === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
@@ -213,8 +227,18 @@ function stateOf({ status }: CheckoutSessionRow, charge: ChargeRow): PayState {
   return status === 'paying' ? 'processing' : 'open'
 }
 
-function offered(rails: Rails, { environment }: TenantWithSettings): readonly Rail[] {
-  return [...rails.values()].filter((rail) => rail.offers(environment))
+function railsIn(ways: readonly WayToPay[]): readonly Rail[] {
+  return ways.flatMap((way) => (way.tag === 'rail' ? [way.rail] : []))
+}
+
+/** The terms that the payment link of a charge sets for x402. */
+async function linkTerms(
+  tx: Transaction,
+  tenantId: string,
+  linkId: string | null,
+): Promise<LinkTerms | null> {
+  const link = linkId === null ? undefined : await findOwnPaymentLink(tx, tenantId, linkId)
+  return termsOf(link?.x402 ?? null)
 }
 
 /** So that whoever the buyer comes back to knows what was paid. */

@@ -10,7 +10,7 @@ export type CheckoutProtocol = {
   checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
   /** The payment page as it stands, or the page of a payment link. */
   show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
-  pay: Ask<Pay, PaySent | PayAgain | PayFull | PayEnded | PayUnknown>
+  pay: Ask<Pay, PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
 }
 
@@ -60,8 +60,11 @@ export type CheckoutRefused =
       readonly pointer: string
       readonly detail: string
     }
+  | NoWayToPay
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
+/** The tenant offers no way to pay for it. */
+export type NoWayToPay = { readonly tag: 'no_way_to_pay' }
 /** Unknown and inactive are the same. */
 export type LinkUnknown = { readonly tag: 'unknown_link' }
 
@@ -99,9 +102,11 @@ export type LinkShown = Pick<
   'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency'
 > & {
   readonly tag: 'link_page'
-  /** Whether there is a rail to pay by. */
+  /** True if the tenant offers a way to pay. */
   readonly payable: boolean
 }
+/** The button of a link was pressed whose tenant offers no way to pay. */
+export type LinkUnpayable = Omit<LinkShown, 'tag'> & { readonly tag: 'link_unpayable' }
 /** Paid too late, or never: the page is gone. */
 export type PayEnded = { readonly tag: 'ended' }
 export type PayUnknown = { readonly tag: 'unknown_page' }

@@ -8,7 +8,7 @@ import {
   type OfferRow,
   type PaymentLinkRow,
 } from '../../storage/products.js'
-import { findTenant } from '../../storage/tenants.js'
+import { findTenantWithSettings } from '../../storage/tenants.js'
 import type { X402PaymentRow } from '../../storage/x402-payments.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { v1NetworkOf } from './assets.js'
@@ -20,7 +20,9 @@ import {
   offersOf,
   paymentRequired,
   paymentRequiredV1,
+  termsOf,
 } from './offers.js'
+import { type Payees, payeesOf } from './payees.js'
 import { payments, type Purchase, type Verdict } from './payments.js'
 import { encodeField, type Proof, readProof } from './proof.js'
 import {
@@ -64,8 +66,8 @@ export function x402Pool(processors: number): PoolOptions {
 type Found = {
   readonly link: PaymentLinkRow
   readonly price: OfferRow
-  /** Whether the tenant may sell. */
-  readonly isOpen: boolean
+  /** Null where the tenant may not sell. */
+  readonly payees: Payees | null
 }
 type Sale = Omit<Purchase, 'offer' | 'proof'> & { readonly offers: readonly Offer[] }
 
@@ -97,32 +99,30 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
           const link = await findPaymentLink(tx, linkToken)
           if (link === undefined) return undefined
           const price = await findOffer(tx, link.priceId)
-          const tenant = await findTenant(tx, link.tenantId)
-          return price && { link, price, isOpen: tenant?.status === 'active' }
+          const tenant = await findTenantWithSettings(tx, link.tenantId)
+          const payees = tenant?.status === 'active' ? payeesOf(tenant) : null
+          return price && { link, price, payees }
         },
         { signal },
       )
     }
 
     /** What an order is about. */
-    function saleOf({ link, price, isOpen }: Found, order: X402Order): Sale | OrderFault {
+    function saleOf({ link, price, payees }: Found, order: X402Order): Sale | OrderFault {
       const { linkToken, buyerCountry, buyerRegion } = order
       const { tenantId, quantity, metadata, x402: terms } = link
       const { currency, productId } = price
       const amountMinor = price.amountMinor * quantity
       // What is paid again and again cannot be authorized once.
-      const isForSale = isOpen && link.active && price.active && price.productActive
-      if (!isForSale || price.interval !== null || amountMinor > AMOUNT_MINOR_MAX) return UNKNOWN
-      const offers = offersOf(
-        terms && {
-          network: terms.network,
-          asset: terms.asset ?? null,
-          payTo: terms.pay_to ?? null,
-        },
-        { amountMinor, currency },
-        needs.assets,
-        needs.maxTimeoutSecs,
+      const isForSale = link.active && price.active && price.productActive
+      if (
+        payees === null ||
+        !isForSale ||
+        price.interval !== null ||
+        amountMinor > AMOUNT_MINOR_MAX
       )
+        return UNKNOWN
+      const offers = offersOf(termsOf(terms), { amountMinor, currency }, payees, needs)
       if (offers.length === 0) return UNKNOWN
       if (buyerCountry === undefined || !COUNTRY.test(buyerCountry)) {
         return { tag: 'invalid_buyer', parameter: 'buyer_country' }

@@ -3,6 +3,7 @@
  * x402 v2 sections 5.1 and 6.1, scheme exact on EVM; x402 v1; decisions.md sections 11 and 22.
  */
 import { type Asset, atomicAmount, chainIdOf, sameAddress, v1NetworkOf } from './assets.js'
+import { defaultPayee, type Payees } from './payees.js'
 import { type Accepted, PAYMENT_IDENTIFIER, type Version } from './proof.js'
 
 const SCHEME = 'exact'
@@ -31,19 +32,37 @@ export type LinkTerms = {
   readonly payTo: string | null
 }
 
+/** The terms of a link as they are stored. */
+export function termsOf(
+  x402: {
+    readonly network: string
+    readonly asset?: string | undefined
+    readonly pay_to?: string | undefined
+  } | null,
+): LinkTerms | null {
+  return x402 && { network: x402.network, asset: x402.asset ?? null, payTo: x402.pay_to ?? null }
+}
+
 export type Priced = { readonly amountMinor: number; readonly currency: string }
 
-/** The offers of a link, the configured chains first; empty where it cannot be paid this way. */
+/** What a deployment can be paid with. */
+export type OfferMeans = {
+  readonly assets: readonly Asset[]
+  /** `commerce.x402_max_timeout_secs`. */
+  readonly maxTimeoutSecs: number
+}
+
+/** The offers of a tenant, the configured chains first; empty where it cannot be paid this way. */
 export function offersOf(
   terms: LinkTerms | null,
   { amountMinor, currency }: Priced,
-  assets: readonly Asset[],
-  maxTimeoutSecs: number,
+  payees: Payees,
+  { assets, maxTimeoutSecs }: OfferMeans,
 ): Offer[] {
   return assets.flatMap((asset) => {
     if (terms?.network != null && terms.network !== asset.network) return []
     if (terms?.asset != null && !sameAddress(terms.asset, asset.address)) return []
-    const payTo = terms?.payTo ?? asset.payTo
+    const payTo = terms?.payTo ?? defaultPayee(payees, asset)
     if (payTo === null || asset.currency !== currency) return []
     const amount = atomicAmount(amountMinor, currency, asset)
     return amount === null || amount === '0' ? [] : [{ asset, amount, payTo, maxTimeoutSecs }]

@@ -51,7 +51,9 @@ const signature = await account.signTypedData(typed)
 const resource = { url: 'https://svc.example/x402', description: 'Tea' }
 const priced = { amountMinor: 1_999, currency: 'USD' }
 const terms = { network: asset.network, asset: null, payTo }
-const offers = offersOf(terms, priced, assets, 60)
+const payees = { own: {}, operator: false }
+const means = { assets, maxTimeoutSecs: 60 }
+const offers = offersOf(terms, priced, payees, means)
 const challenge = paymentRequired('PAYMENT-SIGNATURE header is required', resource, offers)
 const authorization = Object.fromEntries(
   Object.entries(typed.message).map(([name, value]) => [name, String(value)]),
@@ -124,7 +126,9 @@ await publish(
         target: 0.8,
         run: (ms) =>
           repeat(ms, () =>
-            encodeField(paymentRequired('required', resource, offersOf(terms, priced, assets, 60))),
+            encodeField(
+              paymentRequired('required', resource, offersOf(terms, priced, payees, means)),
+            ),
           ),
       },
     ],

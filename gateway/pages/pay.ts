@@ -1,5 +1,11 @@
 /** The payment page: what is bought, what it costs, how to pay, and what became of it. */
-import type { LinkShown, PayAgain, PayFull, PayShown } from '../../actors/checkout/protocol.js'
+import type {
+  LinkShown,
+  LinkUnpayable,
+  PayAgain,
+  PayFull,
+  PayShown,
+} from '../../actors/checkout/protocol.js'
 import type { Recurring } from '../../actors/commerce/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
@@ -53,7 +59,7 @@ function everyOf({ interval, intervalCount }: Recurring, { say, stretch }: Langu
 }
 
 /** What a payment link sells, and a button from which the checkout begins. */
-export function linkPage(shown: LinkShown, { browser }: ReplyContext): PageAnswer {
+export function linkPage(shown: LinkShown | LinkUnpayable, { browser }: ReplyContext): PageAnswer {
   const { tenant, amountMinor, currency } = shown
   const acceptLanguage = browser.languages
   const { money } = chooseLanguage(undefined, acceptLanguage, tenant.locale)

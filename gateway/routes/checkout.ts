@@ -107,6 +107,10 @@ const refusals = {
     redirect_host_not_allowed: because,
     bad_request: because,
   }),
+  no_way_to_pay: problem(409, 'conflict', {
+    error: 'payment_method_unavailable',
+    detail: 'The seller offers no way to pay for this.',
+  }),
   ...idempotencyRefusals,
 }
 
@@ -254,6 +258,7 @@ export const checkoutRoutes: readonly Route[] = [
       sent: seeOther(({ location }) => ({ location })),
       again: page(400, payPage),
       full: page(409, payPage),
+      link_unpayable: page(409, linkPage),
       ended: payGone,
       unknown_page: payUnknown,
     },

@@ -46,7 +46,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
   const life = { signal: new AbortController().signal }
   return {
     clock,
-    checkout: spawnInline(checkoutActor, { ...needs, settings, sealer }).ref,
+    checkout: spawnInline(checkoutActor, { ...needs, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */

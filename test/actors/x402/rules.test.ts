@@ -62,8 +62,25 @@ test('configured chains come first and replace those built in', (t) => {
     ['eip155:84532', 'eip155:8453'],
   )
   const priced = { amountMinor: 5, currency: 'EUR' }
-  t.like(offersOf(null, priced, assets, 60), [{ amount: '5', payTo: chain.pay_to }])
-  t.deepEqual(offersOf(null, { ...priced, currency: 'USD' }, assets, 60), [])
+  const [operator, means] = [
+    { own: {}, operator: true },
+    { assets, maxTimeoutSecs: 60 },
+  ]
+  t.like(offersOf(null, priced, operator, means), [{ amount: '5', payTo: chain.pay_to }])
+  t.deepEqual(offersOf(null, { ...priced, currency: 'USD' }, operator, means), [])
+})
+
+test('pay_to of a chain is the payee of the operator alone; a tenant names its own', (t) => {
+  const [ours, theirs] = [`0x${'cc'.repeat(20)}`, `0x${'dd'.repeat(20)}`]
+  const means = { assets: [{ ...usdc, payTo: ours }], maxTimeoutSecs: 60 }
+  const priced = { amountMinor: 5, currency: 'USD' }
+  const payTo = (own: Record<string, string>, operator: boolean) =>
+    offersOf(null, priced, { own, operator }, means).map((offer) => offer.payTo)
+  t.deepEqual(payTo({}, true), [ours])
+  t.deepEqual(payTo({}, false), [])
+  t.deepEqual(payTo({ [usdc.network]: theirs }, false), [theirs])
+  t.deepEqual(payTo({ [usdc.network]: theirs }, true), [theirs])
+  t.deepEqual(payTo({ 'eip155:1': theirs }, false), [])
 })
 
 test('the window of an authorization has its edges where the token has them', (t) => {
