@@ -1,5 +1,6 @@
 /** One round of billing: what is due of each kind, some at a time. */
 import type { Life } from '../../runtime/kernel/actor.js'
+import { claimCardEvents } from '../../storage/card-payments.js'
 import { claimCharges, type ChargeRow, findCharge, isAbandoned } from '../../storage/charges.js'
 import { expireCheckouts } from '../../storage/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
@@ -14,12 +15,14 @@ import { stepSettlement } from '../commerce/disputes.js'
 import { statementEvent } from '../commerce/events.js'
 import { applyPayout } from '../commerce/payouts.js'
 import { applyRefund } from '../commerce/refunds.js'
+import { cardDisputes } from './card-disputes.js'
 import { renewal } from './renewal.js'
 import type { BillingNeeds } from './needs.js'
 
 const BATCH = 32
 /** Longer than a piece of work may take. */
 const LEASE_MS = 60_000
+const SIDE_BY_SIDE = 4
 const EXPIRED = 'checkout_expired'
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
@@ -29,6 +32,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
   const renew = renewal(needs, life)
+  const dispute = cardDisputes(needs, life)
 
   const claimed = <Row>(
     claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
@@ -39,19 +43,25 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   }
 
   /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
-  async function each<Row extends { readonly tenantId: string }>(
+  async function each<Row extends object>(
     rows: readonly Row[],
     work: (row: Row) => Promise<void>,
   ): Promise<number> {
-    for (const row of rows) {
-      if (life.signal.aborted) break
-      try {
-        await work(row)
-      } catch (error) {
-        if (life.signal.aborted) break
-        life.log.warn({ err: error, tenantId: row.tenantId }, 'billing: tried again later')
+    const waiting = [...rows]
+    async function workOn(): Promise<void> {
+      for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
+        if (life.signal.aborted) return
+        try {
+          await work(row)
+        } catch (error) {
+          if (life.signal.aborted) return
+          const tenantId = 'tenantId' in row ? row.tenantId : undefined
+          life.log.warn({ err: error, tenantId }, 'billing: tried again later')
+        }
       }
     }
+    // Side by side, so that a provider that does not answer holds up as little as can be.
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, workOn))
     return rows.length
   }
 
@@ -172,6 +182,10 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         refunded: await each(
           await claimed((tx, now, to) => claimRefunds(tx, now, to, BATCH)),
           giveBack,
+        ),
+        disputed: await each(
+          await claimed((tx, now, to) => claimCardEvents(tx, now, to, BATCH)),
+          dispute,
         ),
         paidOut: await each(
           await claimed((tx, now, to) => claimPayouts(tx, now, to, BATCH)),

@@ -54,7 +54,9 @@ export async function applyAnswer(
       : fallOff(tx, means, subscription, period))
   }
   if (!paid || answer.disputed === null) return told.events
-  const disputed = await openDispute(tx, means, told.row, answer.disputed, requestId)
+  const disputed = await openDispute(tx, means, told.row, answer.disputed, {
+    ...(requestId === undefined ? {} : { requestId }),
+  })
   return [...told.events, ...(disputed?.events ?? [])]
 }
 

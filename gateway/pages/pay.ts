@@ -31,7 +31,7 @@ export function payPage(
   shown: PayShown | PayAgain | PayFull,
   { browser }: ReplyContext,
 ): PageAnswer {
-  const { tenant, state, recurring, successUrl, cancelUrl } = shown
+  const { tenant, state, recurring, successUrl, cancelUrl, leadsTo } = shown
   const acceptLanguage = browser.languages
   const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
@@ -48,7 +48,7 @@ export function payPage(
     },
   )
   const led = [successUrl, cancelUrl].filter((url) => url !== null)
-  return { html, formTargets: [...new Set(led.map((url) => new URL(url).origin))] }
+  return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
 }
 
 /** How often it is paid, as people say it. */

@@ -41,12 +41,13 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
   const random = systemRandom(clock)
   const rails = railsOf([flaky(sandboxRail({ database, clock }), next)])
   const needs = { database, clock, random, rails, paid: () => undefined }
+  const pages = { baseUrl: 'http://localhost', heard: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
   const life = { signal: new AbortController().signal }
   return {
     clock,
-    checkout: spawnInline(checkoutActor, { ...needs, settings, sealer, x402: null }).ref,
+    checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */
