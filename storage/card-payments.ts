@@ -190,20 +190,21 @@ export async function receiveCardEvent(
     name: 'card_event.receive',
     text: `with fresh as (
              insert into card_events (id, type, about, object_id, payment_id, received_at, due_at)
-             values ($1, $2, $3, $4, $5, $6, case when $3 = 'dispute' then $6 end)
+             values ($1, $2, $3::text, $4, $5, $6::timestamptz,
+               case when $3::text = 'dispute' then $6::timestamptz end)
              on conflict do nothing returning id),
            payment as (
              select p.tenant_id, p.charge_id from fresh, card_payments p
-             where ($3 = 'payment' and (p.checkout_id = $4 or p.payment_id = $4))
-                or ($3 = 'refund' and p.payment_id = $5)),
+             where ($3::text = 'payment' and (p.checkout_id = $4 or p.payment_id = $4))
+                or ($3::text = 'refund' and p.payment_id = $5)),
            charge as (
-             update charges c set due_at = $6 from payment
+             update charges c set due_at = $6::timestamptz from payment
              where c.tenant_id = payment.tenant_id and c.id = payment.charge_id
-               and $3 = 'payment' and c.status = 'pending' returning 1),
+               and $3::text = 'payment' and c.status = 'pending' returning 1),
            refund as (
-             update refunds r set due_at = $6 from payment
+             update refunds r set due_at = $6::timestamptz from payment
              where r.tenant_id = payment.tenant_id and r.charge_id = payment.charge_id
-               and $3 = 'refund' and r.status = 'pending' returning 1)
+               and $3::text = 'refund' and r.status = 'pending' returning 1)
            select exists (select from fresh) as fresh`,
     values: [id, type, about, objectId, paymentId, receivedAt],
   })

@@ -3,11 +3,7 @@
  * the dispute up and bring ours to the same state.
  */
 import type { Life } from '../../runtime/kernel/actor.js'
-import {
-  type CardEventRow,
-  cardPaymentOf,
-  finishCardEvent,
-} from '../../storage/card-payments.js'
+import { type CardEventRow, cardPaymentOf, finishCardEvent } from '../../storage/card-payments.js'
 import { findCharge, lockCharge } from '../../storage/charges.js'
 import { findDisputeOf } from '../../storage/disputes.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'

@@ -114,12 +114,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   }
 
   /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
-  async function begin(
-    seen: Seen,
-    rail: Rail,
-    message: Pay,
-    turn: Turn,
-  ): Promise<Asked | 'full'> {
+  async function begin(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
@@ -152,12 +147,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   }
 
   /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
-  async function ask(
-    { charge, page }: Seen,
-    rail: Rail,
-    message: Pay,
-    turn: Turn,
-  ): Promise<Asked> {
+  async function ask({ charge, page }: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked> {
     const { tenantId } = charge
     // From here on the answer is wanted whether or not the browser waits for it.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)

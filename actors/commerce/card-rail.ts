@@ -198,8 +198,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       case 'paid': {
         const { tenantId, chargeId } = order
         const { paymentId } = state
-        const payment =
-          membersOf(page['payment_intent']) ?? (await getPayment(paymentId, signal))
+        const payment = membersOf(page['payment_intent']) ?? (await getPayment(paymentId, signal))
         await database.tenant(tenantId, (tx) =>
           noteCheckoutPayment(tx, tenantId, chargeId, paymentId),
         )
@@ -415,11 +414,9 @@ export function cardRail(needs: CardRailNeeds): Rail {
 
     async refund(order, signal) {
       const { tenantId, chargeId, amountMinor, currency } = order
-      const row = await database.tenant(
-        tenantId,
-        (tx) => findCardPayment(tx, tenantId, chargeId),
-        { signal },
-      )
+      const row = await database.tenant(tenantId, (tx) => findCardPayment(tx, tenantId, chargeId), {
+        signal,
+      })
       if (row?.paymentId == null) throw new Error('a paid charge has a payment at the provider')
       const amount = providerAmount(amountMinor, currency)
       if (amount === undefined) return { tag: 'refused', code: NOT_CHARGEABLE }
