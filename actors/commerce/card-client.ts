@@ -14,6 +14,9 @@ const CALLS_MAX = 64
 const CODE = /^[a-z0-9_]{1,64}$/
 const ID = /^[A-Za-z0-9_]{1,255}$/
 
+/** A call with this idempotency key came before, with other parameters. */
+export const KEY_REUSED = 'idempotency_key_reused'
+
 /** No final answer: nothing is known of what the provider did. */
 export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderUnavailable'
@@ -27,7 +30,7 @@ export class ProviderUnavailable extends Error {
 
   /** The provider keeps such an answer under its idempotency key: only another key gets another. */
   get isKept(): boolean {
-    return this.fault === 'idempotency_key_reused' || /^status_5/.test(this.fault)
+    return this.fault === KEY_REUSED || /^status_5/.test(this.fault)
   }
 }
 
@@ -139,7 +142,7 @@ export function judgeAnswer(status: number, bytes: Uint8Array): ProviderAnswer {
     throw new ProviderUnavailable(status === 200 ? 'not_json' : `status_${status}`)
   }
   // Another request with the same key and other parameters: the first one's outcome is not known.
-  if (error['type'] === 'idempotency_error') throw new ProviderUnavailable('idempotency_key_reused')
+  if (error['type'] === 'idempotency_error') throw new ProviderUnavailable(KEY_REUSED)
   return { tag: 'refused', code: codeOf(error), error }
 }
 

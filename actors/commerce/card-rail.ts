@@ -23,6 +23,7 @@ import type { Database } from '../../storage/sql.js'
 import { providerAmount } from './card-amounts.js'
 import {
   type CardClient,
+  KEY_REUSED,
   idIn,
   type Members,
   membersOf,
@@ -51,6 +52,9 @@ const ASK_AGAIN_MS_FIRST = 60_000
 const ASK_AGAIN_MS_MAX = 900_000
 const NAME_CHARS_MAX = 250
 
+/** Keys that are tried in a row at most. */
+const KEYS_MAX = 10
+
 const NOT_CHARGEABLE = 'amount_not_supported'
 const NO_MANDATE = 'no_payment_method'
 const ABANDONED = 'abandoned'
@@ -78,7 +82,11 @@ export function cardRail(needs: CardRailNeeds): Rail {
       signal,
     })
 
-  /** A creation or confirmation. A server error is kept under its key, so the next call gets another. */
+  /**
+   * A creation or confirmation. The provider keeps a server error under its key, so the next call gets
+   * another key; a key whose first call had other parameters is replaced at once. Neither can take money
+   * twice: a creation takes none, and a payment that was confirmed is not confirmed again.
+   */
   async function send(
     row: CardPaymentRow,
     path: string,
@@ -90,10 +98,11 @@ export function cardRail(needs: CardRailNeeds): Rail {
     try {
       return await client.call({ method: 'POST', path, params, idempotencyKey, signal })
     } catch (error) {
-      if (error instanceof ProviderUnavailable && error.isKept) {
-        await database.tenant(row.tenantId, (tx) => noteFailedCall(tx, row))
-      }
-      throw error
+      if (!(error instanceof ProviderUnavailable) || !error.isKept) throw error
+      await database.tenant(row.tenantId, (tx) => noteFailedCall(tx, row))
+      const again = { ...row, failedCalls: row.failedCalls + 1 }
+      if (error.fault !== KEY_REUSED || row.failedCalls >= KEYS_MAX) throw error
+      return send(again, path, params, step, signal)
     }
   }
 
