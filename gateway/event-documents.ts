@@ -200,6 +200,7 @@ const PAYMENT: Fields = {
   amount_minor: [z.int(), 1999],
   currency: [z.string().regex(/^[A-Z]{3}$/), 'USD'],
   metadata: [z.record(z.string(), z.unknown()), { order: '1234' }],
+  buyer_metadata: [z.record(z.string(), z.unknown()).optional(), { size: 'M' }],
   product_id: [text.optional(), EXAMPLE_ID],
   price_id: [text.optional(), EXAMPLE_ID],
   buyer_id: [text.optional(), EXAMPLE_ID],

@@ -122,6 +122,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const secure = issuer.startsWith('https:')
   const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
   let isStarted = false
+  const addresses = clientAddresses(server.trusted_proxies)
   const pipeline = new Pipeline({
     router,
     answers: new Answers({
@@ -133,7 +134,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
     hosts: hostPolicy(server.allowed_hosts, server.base_domain),
-    addresses: clientAddresses(server.trusted_proxies),
+    addresses,
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
       issuer,
@@ -142,7 +143,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     quotas,
     authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
     pages: new PageDoor({ browsers, sessions: browserSessions }),
-    input: new InputReader(),
+    input: new InputReader(addresses),
     publicOrigin: new URL(issuer),
     baseUrl: issuer,
     requestTimeoutMs: server.request_timeout_secs * 1000,

@@ -13,6 +13,7 @@ import {
   queryPointer,
   refuseMedia,
 } from './body/read.js'
+import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from './compile.js'
 import type { Exchange } from './exchange.js'
 import { accepts } from './headers/accept.js'
@@ -26,7 +27,7 @@ import {
   type StreamedBody,
 } from './route.js'
 import { decodeParams } from './router.js'
-import { EMPTY, type Parts, type Visit } from './visit.js'
+import { clientAddressOf, EMPTY, type Parts, type Visit } from './visit.js'
 
 export type PartsRead =
   | { readonly ok: true; readonly value: Parts }
@@ -47,6 +48,12 @@ export function restIsDropped({ headers }: Pick<Exchange, 'headers'>): boolean {
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
 export class InputReader {
+  private readonly addresses: ClientAddresses
+
+  constructor(addresses: ClientAddresses) {
+    this.addresses = addresses
+  }
+
   /** At once where there is no body to wait for. */
   read(
     visit: Visit,
@@ -105,7 +112,7 @@ export class InputReader {
       const idempotency: IdempotencyClaim | null =
         named === undefined
           ? null
-          : { scope: scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
+          : { scope: this.scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
       const value: Parts = {
         params: params.value,
         query: query.value,
@@ -134,6 +141,19 @@ export class InputReader {
     })
   }
 
+  /**
+   * Tenant, caller, method and path (decisions.md 14). A caller without a token is one address at one
+   * host: clients that choose the same key do not meet.
+   */
+  private scopeOf(visit: Visit, principal: Principal | null): string {
+    const { exchange } = visit
+    const caller =
+      principal === null
+        ? `anonymous:${clientAddressOf(visit, this.addresses)}:${exchange.host}`
+        : `${principal.tenantId}:${principal.clientId}:${principal.subject}`
+    return `${caller}:${exchange.method}:${exchange.path}`
+  }
+
   private bodyMs({ deadlineMs }: Visit): number {
     return deadlineMs === undefined
       ? BODY_MS_MAX
@@ -146,15 +166,6 @@ const BAD_KEY: Problem = {
   name: 'bad-request',
   detail: 'The idempotency-key is not 1 to 255 visible ASCII characters.',
   errors: [{ pointer: 'header:idempotency-key', detail: '1 to 255 visible ASCII characters' }],
-}
-
-/** tenant + caller + method + path (decisions.md 14). */
-function scopeOf({ exchange }: Visit, principal: Principal | null): string {
-  const caller =
-    principal === null
-      ? `anonymous:${exchange.host}`
-      : `${principal.tenantId}:${principal.clientId}:${principal.subject}`
-  return `${caller}:${exchange.method}:${exchange.path}`
 }
 
 /**

@@ -785,6 +785,7 @@ create table charges (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  buyer_metadata jsonb,
   constraint charges_pkey PRIMARY KEY (tenant_id, id),
   constraint charges_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
   constraint charges_check CHECK ((((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) <= amount_minor)),
@@ -831,6 +832,7 @@ create table checkout_sessions (
 CREATE UNIQUE INDEX checkout_sessions_charge ON public.checkout_sessions USING btree (tenant_id, charge_id);
 CREATE INDEX checkout_sessions_expired ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'expired'::text);
 CREATE INDEX checkout_sessions_expiry ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'open'::text);
+CREATE UNIQUE INDEX checkout_sessions_named ON public.checkout_sessions USING btree (id);
 alter table checkout_sessions enable row level security;
 alter table checkout_sessions force row level security;
 create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -1476,10 +1478,13 @@ create table refunds (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  external_reference text,
   constraint refunds_pkey PRIMARY KEY (tenant_id, id),
   constraint refunds_amount_minor_check CHECK ((amount_minor > 0)),
   constraint refunds_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
-  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text]))),
+  constraint refunds_check1 CHECK (((status <> 'recorded'::text) OR (external_reference IS NOT NULL))),
+  constraint refunds_external_reference_check CHECK (((length(external_reference) >= 1) AND (length(external_reference) <= 255))),
+  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text, 'recorded'::text]))),
   constraint refunds_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refunds_due ON public.refunds USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -2132,7 +2137,7 @@ create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_
 create table x402_payments (
   tenant_id uuid not null,
   id uuid not null,
-  payment_link_id uuid not null,
+  payment_link_id uuid,
   charge_id uuid not null,
   version smallint not null,
   network text not null,
@@ -2155,17 +2160,19 @@ create table x402_payments (
   error_reason text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  checkout_session_id uuid,
   constraint x402_payments_pkey PRIMARY KEY (tenant_id, id),
   constraint x402_payments_check CHECK (((state = 'settled'::text) <= (transaction IS NOT NULL))),
   constraint x402_payments_check1 CHECK (((state = 'failed'::text) <= (error_reason IS NOT NULL))),
   constraint x402_payments_check2 CHECK (((state = ANY (ARRAY['settling'::text, 'unknown'::text])) = (due_at IS NOT NULL))),
+  constraint x402_payments_check3 CHECK ((num_nonnulls(payment_link_id, checkout_session_id) = 1)),
   constraint x402_payments_payload_sha256_check CHECK ((length(payload_sha256) = 32)),
   constraint x402_payments_proof_sha256_check CHECK ((length(proof_sha256) = 32)),
   constraint x402_payments_state_check CHECK ((state = ANY (ARRAY['verifying'::text, 'settling'::text, 'unknown'::text, 'settled'::text, 'failed'::text]))),
   constraint x402_payments_version_check CHECK ((version = ANY (ARRAY[1, 2]))),
   constraint x402_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
+CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id) WHERE (state = ANY (ARRAY['settling'::text, 'unknown'::text, 'settled'::text]));
 CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
 CREATE INDEX x402_payments_listed ON public.x402_payments USING btree (tenant_id, created_at DESC, id DESC);

@@ -23,6 +23,8 @@ export type ChargeRow = {
   reversedAmountMinor: number
   failureCode: string | null
   metadata: Record<string, unknown>
+  /** What a buyer said at a payment link, whole; null where nobody could. */
+  buyerMetadata: Record<string, unknown> | null
   productId: string | null
   priceId: string | null
   quantity: number
@@ -57,6 +59,7 @@ export type NewCharge = Pick<
 > & {
   readonly [K in
     | 'railReference'
+    | 'buyerMetadata'
     | 'buyerId'
     | 'customerEmail'
     | 'buyerCountry'
@@ -75,6 +78,7 @@ const COLUMNS = `c.id, c.tenant_id as "tenantId", c.status, c.rail,
   c.refunded_amount_minor as "refundedAmountMinor",
   c.refunding_amount_minor as "refundingAmountMinor",
   c.reversed_amount_minor as "reversedAmountMinor", c.failure_code as "failureCode", c.metadata,
+  c.buyer_metadata as "buyerMetadata",
   c.product_id as "productId", c.price_id as "priceId", c.quantity, c.buyer_id as "buyerId",
   c.customer_email as "customerEmail", c.buyer_country as "buyerCountry",
   c.buyer_region as "buyerRegion", c.checkout_session_id as "checkoutSessionId",
@@ -99,9 +103,9 @@ export async function insertCharge(
     text: `insert into charges as c (tenant_id, id, rail, rail_reference, amount_minor, currency,
              metadata, product_id, price_id, quantity, buyer_id, customer_email, buyer_country,
              buyer_region, checkout_session_id, payment_link_id, subscription_id,
-             subscription_period, due_at, created_at, updated_at)
+             subscription_period, due_at, created_at, updated_at, buyer_metadata)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20, $20)
+             $19, $20, $20, $21)
            on conflict do nothing returning ${COLUMNS}`,
     values: [
       charge.tenantId,
@@ -124,6 +128,7 @@ export async function insertCharge(
       charge.subscriptionPeriod ?? null,
       charge.dueAt,
       charge.createdAt,
+      charge.buyerMetadata == null ? null : JSON.stringify(charge.buyerMetadata),
     ],
   })
   return rows[0]

@@ -118,22 +118,34 @@ export async function listBalances(tx: Transaction, tenantId: string): Promise<L
   return rows
 }
 
-/** What could be paid out of a rail, after everything booked so far; others that book wait. */
+/** Locks the book of a currency to the end of the transaction: others that book wait. */
+export async function lockBook(tx: Transaction, tenantId: string, currency: string): Promise<void> {
+  await tx.query({
+    name: 'ledger.lock_book',
+    text: `select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update`,
+    values: [tenantId, currency],
+  })
+}
+
+/**
+ * What could be paid out of a rail, after everything booked so far and less the refunds that the rail
+ * was asked for; others that book wait.
+ */
 export async function lockAvailable(
   tx: Transaction,
   tenantId: string,
   currency: string,
   rail: string,
 ): Promise<number> {
-  await tx.query({
-    name: 'ledger.lock_book',
-    text: `select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update`,
-    values: [tenantId, currency],
-  })
+  await lockBook(tx, tenantId, currency)
   const { rows } = await tx.query<{ available: number }>({
     name: 'ledger.available',
-    text: `select -balance_minor as available from ledger_accounts
-           where tenant_id = $1 and currency = $2 and rail = $3 and account = 'available'`,
+    text: `select -a.balance_minor - (
+             select coalesce(sum(c.refunding_amount_minor), 0)::bigint from charges c
+             where c.tenant_id = $1 and c.currency = $2 and c.rail = $3
+               and c.refunding_amount_minor > 0) as available
+           from ledger_accounts a
+           where a.tenant_id = $1 and a.currency = $2 and a.rail = $3 and a.account = 'available'`,
     values: [tenantId, currency, rail],
   })
   return rows[0]?.available ?? 0

@@ -1,4 +1,6 @@
 /** Refunds: parts of a charge on their way back. What is asked of a rail is reserved on the charge. */
+import { lockCharge } from './charges.js'
+import { lockBook } from './ledger.js'
 import type { Transaction } from './sql.js'
 
 export type RefundRow = {
@@ -16,33 +18,65 @@ const COLUMNS = `r.id, r.tenant_id as "tenantId", r.charge_id as "chargeId",
   r.amount_minor as "amountMinor", r.reason, r.status, r.failure_code as "failureCode",
   r.created_at as "createdAt"`
 
+/** What is left of a charge. */
+const REST = `(c.amount_minor - c.refunded_amount_minor - c.refunding_amount_minor
+  - c.reversed_amount_minor)`
+
 /**
- * Reserves a part of what is left of a paid charge that is not in dispute.
+ * What a rail still has of a merchant's money: `available` to be paid out, and in reserve what is on
+ * its way there. Money in dispute, and refunds that the rail was asked for, do not count. Needs the
+ * lock of the book. $1 is the tenant, `c` the charge.
+ */
+const FUNDS = `((select coalesce(sum(-a.balance_minor), 0) from ledger_accounts a
+   where a.tenant_id = $1 and a.currency = c.currency and a.rail = c.rail
+     and a.account = 'available')
+  + (select coalesce(sum(s.amount_minor), 0) from settlements s
+     where s.tenant_id = $1 and s.currency = c.currency and s.rail = c.rail
+       and (s.status = 'created' or s.hold_reason = 'clearing'))
+  - (select coalesce(sum(o.refunding_amount_minor), 0) from charges o
+     where o.tenant_id = $1 and o.currency = c.currency and o.rail = c.rail
+       and o.refunding_amount_minor > 0))`
+
+/**
+ * Reserves a part of what is left of a paid charge that is not in dispute. Never more than the rail has
+ * of the merchant's money: the platform lends nothing.
  * @param amountMinor null: all that is left.
- * @returns how much was reserved; undefined when that much is not left.
+ * @returns how much was reserved; `left` when that much is not left of the charge, `funds` when the
+ * merchant's money does not cover it.
  */
 export async function reserveRefund(
   tx: Transaction,
-  tenantId: string,
-  chargeId: string,
+  charge: { readonly tenantId: string; readonly id: string; readonly currency: string },
   amountMinor: number | null,
   now: Date,
-): Promise<number | undefined> {
+): Promise<number | 'left' | 'funds'> {
+  const { tenantId, id, currency } = charge
+  // The charge before the book: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, id)
+  await lockBook(tx, tenantId, currency)
   const { rows } = await tx.query<{ reserved: number }>({
     name: 'refund.reserve',
-    text: `with charge as (
-             select tenant_id, id, amount_minor - refunded_amount_minor - refunding_amount_minor
-               - reversed_amount_minor as rest
-             from charges where tenant_id = $1 and id = $2 and status in ('succeeded', 'refunded')
-             for no key update)
+    text: `with asked as (
+             select c.id, coalesce($3, ${REST}) as amount
+             from charges c where c.tenant_id = $1 and c.id = $2
+               and c.status in ('succeeded', 'refunded')
+               and ${REST} > 0 and ${REST} >= coalesce($3, ${REST})
+               and ${FUNDS} >= coalesce($3, ${REST}))
            update charges c set updated_at = $4,
-             refunding_amount_minor = c.refunding_amount_minor + coalesce($3, charge.rest)
-           from charge where c.tenant_id = charge.tenant_id and c.id = charge.id
-             and charge.rest > 0 and charge.rest >= coalesce($3, charge.rest)
-           returning coalesce($3, charge.rest) as reserved`,
-    values: [tenantId, chargeId, amountMinor, now],
+             refunding_amount_minor = c.refunding_amount_minor + asked.amount
+           from asked where c.tenant_id = $1 and c.id = asked.id
+           returning asked.amount as reserved`,
+    values: [tenantId, id, amountMinor, now],
   })
-  return rows[0]?.reserved
+  const [row] = rows
+  if (row !== undefined) return row.reserved
+  const left = await tx.query<{ enough: boolean }>({
+    name: 'refund.left',
+    text: `select ${REST} > 0 and ${REST} >= coalesce($3, ${REST}) as enough
+           from charges c where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, id, amountMinor],
+  })
+  return left.rows[0]?.enough === true ? 'funds' : 'left'
 }
 
 export async function insertRefund(

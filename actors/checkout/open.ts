@@ -16,6 +16,7 @@ import { findTenantWithSettings, type TenantWithSettings } from '../../storage/t
 import { openCharge } from '../commerce/charges.js'
 import { buyerFault } from '../domain/buyers.js'
 import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
+import { type IdempotencyClaim, isUnguessableKey } from '../domain/idempotency.js'
 import { isUuid } from '../domain/ids.js'
 import { redirectFault, redirectHostsIn, redirectRules } from '../domain/redirect-hosts.js'
 import { termsOf } from '../x402/offers.js'
@@ -95,7 +96,8 @@ export function checkouts(needs: CheckoutNeeds) {
     order: { readonly quantity: number; readonly link: PaymentLinkRow | null },
     { signal, requestId }: Turn,
   ): Promise<CheckoutOpened | SubscriptionOpened | CheckoutRefused> {
-    const fault = detailsFault(details, tenant)
+    const said = { ...details, metadata: metadataOf(details, order.link) }
+    const fault = detailsFault(said, tenant)
     if (fault !== null) return fault
     const amountMinor = offer.amountMinor * order.quantity
     if (amountMinor > AMOUNT_MINOR_MAX) {
@@ -121,7 +123,7 @@ export function checkouts(needs: CheckoutNeeds) {
             appendEvents(tx, events)
             return outcome
           },
-          (outcome) => (outcome.tag === 'no_way_to_pay' ? undefined : outcome),
+          (outcome) => keptOf(outcome, details.idempotency),
         ),
       { signal },
     )
@@ -160,11 +162,24 @@ export function checkouts(needs: CheckoutNeeds) {
       const offered = await linkOffer(message.token, turn.signal)
       if (offered === undefined) return { tag: 'unknown_link' }
       const { link } = offered
-      const details = { ...message, metadata: { ...link.metadata, ...message.metadata } }
       const order = { quantity: message.quantity ?? link.quantity, link }
-      return (await opened(offered, details, order, turn)) as CheckoutOpened | CheckoutRefused
+      return (await opened(offered, message, order, turn)) as CheckoutOpened | CheckoutRefused
     },
   }
+}
+
+/** Anybody can be a buyer: what the merchant wrote into the link cannot be overwritten. */
+function metadataOf({ metadata }: CheckoutDetails, link: PaymentLinkRow | null) {
+  return { ...metadata, ...link?.metadata }
+}
+
+/** What a repetition of the request gets; undefined for a refusal. */
+function keptOf(
+  outcome: CheckoutOpened | SubscriptionOpened | NoWayToPay,
+  claim: IdempotencyClaim | null,
+): CheckoutOpened | SubscriptionOpened | undefined {
+  if (outcome.tag === 'no_way_to_pay') return undefined
+  return claim !== null && isUnguessableKey(claim.key) ? outcome : { ...outcome, token: null }
 }
 
 async function write(
@@ -180,8 +195,10 @@ async function write(
   },
 ): Promise<{ outcome: CheckoutOpened | SubscriptionOpened; events: readonly NewEvent[] }> {
   const { tenantId, productId, id: priceId, currency, interval, intervalCount } = offer
-  const { customerEmail, buyerCountry, buyerRegion, metadata } = details
+  const { customerEmail, buyerCountry, buyerRegion } = details
   const { amountMinor, quantity, link, requestId } = order
+  const metadata = metadataOf(details, link)
+  const buyerMetadata = link === null ? null : details.metadata
   const now = clock.now()
   const [chargeId, checkoutSessionId] = [random.uuid(), random.uuid()]
   const token = random.token(TOKEN_BYTES)
@@ -206,6 +223,7 @@ async function write(
     {
       ...shared,
       ...buyer,
+      buyerMetadata: buyerMetadata && { ...buyerMetadata },
       id: chargeId,
       rail: null,
       quantity,
@@ -234,6 +252,8 @@ async function write(
     chargeId,
     amountMinor,
     currency,
+    metadata,
+    buyerMetadata,
     expiresAt,
     replayed: false,
   }

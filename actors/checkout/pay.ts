@@ -229,7 +229,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       const shown = await showLink(token, turn.signal)
       return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
     }
-    return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token}` } : UNKNOWN
+    return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token!}` } : UNKNOWN
   }
 
   return {

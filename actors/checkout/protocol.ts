@@ -36,12 +36,18 @@ export type CheckoutLink = CheckoutDetails & {
 
 export type CheckoutOpened = {
   readonly tag: 'opened'
-  /** Of the page: it lets its holder pay, and nothing else. */
-  readonly token: string
+  /**
+   * Of the page: it lets its holder pay, and see and change the email address of the buyer. Null in
+   * a replay under an idempotency key that others could guess.
+   */
+  readonly token: string | null
   readonly checkoutSessionId: string
   readonly chargeId: string
   readonly amountMinor: number
   readonly currency: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  /** What the buyer said at the payment link, whole; null without a link. */
+  readonly buyerMetadata: Readonly<Record<string, unknown>> | null
   readonly expiresAt: Date
   readonly replayed: boolean
 }

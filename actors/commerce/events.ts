@@ -34,6 +34,7 @@ export function paymentEvent(
     amount_minor: charge.amountMinor,
     currency: charge.currency,
     metadata: charge.metadata,
+    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
     ...known('product_id', charge.productId),
     ...known('price_id', charge.priceId),
     ...known('buyer_id', charge.buyerId),

@@ -20,6 +20,7 @@ import {
 import type { Transaction } from '../../storage/sql.js'
 import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
 import { AMOUNT_MINOR_MAX, currencyExponent } from '../domain/currencies.js'
+import { payeeFault } from '../domain/evm-addresses.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import { isUuid } from '../domain/ids.js'
 import type { CommerceNeeds } from './needs.js'
@@ -194,6 +195,8 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
         return invalid('/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
       }
+      const fault = x402?.pay_to === undefined ? null : await payeeFault(x402.pay_to)
+      if (fault !== null) return invalid('/x402/pay_to', fault)
       if (!isUuid(priceId)) return NO_PRICE
       const row = {
         id: random.uuid(),

@@ -77,6 +77,8 @@ export type Charge = {
   readonly refundedAmountMinor: number
   readonly failureCode: string | null
   readonly metadata: Readonly<Record<string, unknown>>
+  /** What a buyer said at a payment link, whole. */
+  readonly buyerMetadata: Readonly<Record<string, unknown>> | null
   readonly productId: string | null
   readonly priceId: string | null
   readonly buyerId: string | null
@@ -153,6 +155,8 @@ export type RefundOutcome =
   | { readonly tag: 'refunded'; readonly charge: Charge; readonly replayed: boolean }
   | { readonly tag: 'disputed' }
   | { readonly tag: 'not_paid' }
+  /** What the merchant has at the rail, available and in reserve, does not cover it. */
+  | { readonly tag: 'insufficient_funds' }
   /** The rail cannot give back what came by it. */
   | { readonly tag: 'no_refunds' }
   | { readonly tag: 'refused'; readonly code: string }

@@ -37,6 +37,7 @@ export function chargeOf(row: ChargeView): Charge {
     refundedAmountMinor: row.refundedAmountMinor,
     failureCode: row.failureCode,
     metadata: row.metadata,
+    buyerMetadata: row.buyerMetadata,
     productId: row.productId,
     priceId: row.priceId,
     buyerId: row.buyerId,

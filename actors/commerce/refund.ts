@@ -31,8 +31,9 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
     if (!rails.has(charge.rail ?? '')) return { tag: 'no_refunds' }
     const now = clock.now()
-    const reserved = await reserveRefund(tx, tenantId, chargeId, amountMinor, now)
-    if (reserved === undefined) {
+    const reserved = await reserveRefund(tx, charge, amountMinor, now)
+    if (reserved === 'funds') return { tag: 'insufficient_funds' }
+    if (reserved === 'left') {
       return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is left to give back.' }
     }
     const refundId = random.uuid()

@@ -118,7 +118,7 @@ export const chainsSettings = sectionList(
       .describe('Currency of prices that the asset pays, one to one.'),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
-      .describe('Receives payments of links that name no address of their own.'),
+      .describe('Default payee of the tenant of the operator. Others set x402_pay_to.'),
   },
   { about: 'One table per chain; adds to and overrides the chains built in.' },
 )

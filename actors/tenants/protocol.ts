@@ -12,7 +12,7 @@ export type TenantsProtocol = {
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
   /** What those who look after a tenant may decide about it. The control plane is no such tenant. */
   readSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
-  changeSettings: Ask<ChangeSettings, SettingsFound | NoEnvironment>
+  changeSettings: Ask<ChangeSettings, SettingsFound | SettingInvalid | NoEnvironment>
   /** Drops what is remembered of a tenant that changed, here or elsewhere; null: of all of them. */
   forget: Tell<{ tenantId: string | null }>
 }
@@ -47,6 +47,8 @@ export type TenantSettingsRecord = {
   readonly credentialIssuerEnabled: boolean
   /** Where checkouts may lead to besides `commerce.redirect_hosts`. */
   readonly checkoutRedirectHosts: readonly string[]
+  /** Default payees of x402: addresses by CAIP-2 network. */
+  readonly x402PayTo: Readonly<Record<string, string>>
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
@@ -80,6 +82,12 @@ export type ChangeSettings = {
   }
 }
 export type SettingsFound = { tag: 'found'; settings: TenantSettingsRecord }
+export type SettingInvalid = {
+  tag: 'invalid'
+  /** JSON pointer into the body. */
+  pointer: string
+  detail: string
+}
 /** The token is one of the control plane, which belongs to all operators. */
 export type NoEnvironment = { tag: 'no_environment' }
 

@@ -10,10 +10,12 @@ import {
   updateTenantSettings,
 } from '../../storage/tenants.js'
 import { audited } from '../domain/audit.js'
+import { payeeFault } from '../domain/evm-addresses.js'
 import type {
   Branding,
   ChangeSettings,
   NoEnvironment,
+  SettingInvalid,
   SettingsFound,
   SocialSignIn,
   TenantSettingsRecord,
@@ -46,8 +48,12 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
     async changeSettings(
       { caller, change }: ChangeSettings,
       { signal, requestId }: Turn,
-    ): Promise<SettingsFound | NoEnvironment> {
+    ): Promise<SettingsFound | SettingInvalid | NoEnvironment> {
       const { tenantId } = caller.principal
+      for (const [network, address] of Object.entries(change.x402PayTo ?? {})) {
+        const detail = await payeeFault(address)
+        if (detail !== null) return { tag: 'invalid', pointer: `/x402_pay_to/${network}`, detail }
+      }
       const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
       const settings = storedSettings(change)
       const now = clock.now()
@@ -86,11 +92,13 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
   const { branding, session, social, checkout_redirect_hosts: hosts } = settings as StoredSettings
+  const { x402_pay_to: x402PayTo } = settings as StoredSettings
   return {
     admitAgents,
     directAgentRegistration,
     credentialIssuerEnabled,
     checkoutRedirectHosts: hosts ?? [],
+    x402PayTo: x402PayTo ?? {},
     branding: {
       name: branding?.name,
       color: branding?.color,
@@ -105,6 +113,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
 /** As they lie in the row, where the pages read them (actors/login/face.ts). */
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
+  readonly x402_pay_to?: Readonly<Record<string, string>>
   readonly branding?: Branding
   readonly social?: SocialSignIn
   readonly session?: {
@@ -114,9 +123,10 @@ type StoredSettings = {
 }
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
-  const { branding, session, social, checkoutRedirectHosts: hosts } = change
+  const { branding, session, social, checkoutRedirectHosts: hosts, x402PayTo } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
+    ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
     ...(session === undefined
@@ -134,6 +144,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     direct_agent_registration: settings.directAgentRegistration,
     credential_issuer_enabled: settings.credentialIssuerEnabled,
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
+    x402_pay_to: settings.x402PayTo,
     // The picture itself is too large for a record; that there is one is not.
     branding: {
       name: name ?? null,

@@ -13,7 +13,7 @@ export type Asset = {
   readonly decimals: number
   /** ISO 4217: prices in this currency can be paid with it, one to one. */
   readonly currency: string
-  /** Receives payments of links that name no address; null where nothing is set. */
+  /** `[[chains]].pay_to`: default payee of the operator's own tenant; null where nothing is set. */
   readonly payTo: string | null
   /** Null where the chain is not watched. */
   readonly rpcUrl: string | null

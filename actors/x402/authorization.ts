@@ -10,6 +10,12 @@ import type { ErrorReason } from './reasons.js'
 /** A facilitator needs this long to bring a transaction into a block. */
 const SETTLE_SECS_MIN = 6
 
+/**
+ * Beyond the time that the offer allows. An authorization that is good for longer keeps a payment of
+ * unknown outcome open for as long: it fails only when it can no longer be spent.
+ */
+const CLOCK_SLACK_SECS = 60
+
 /** The order of the curve secp256k1, halved: tokens refuse signatures with a larger s. */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const SIGNATURE_CHARS = 2 + 65 * 2
@@ -20,7 +26,7 @@ const SIGNATURE_CHARS = 2 + 65 * 2
  */
 export function authorizationFault(
   authorization: Authorization,
-  { payTo, amount }: Offer,
+  { payTo, amount, maxTimeoutSecs }: Offer,
   nowSecs: number,
 ): ErrorReason | null {
   if (!sameAddress(authorization.to, payTo)) {
@@ -33,7 +39,9 @@ export function authorizationFault(
   if (BigInt(authorization.validAfter) > BigInt(nowSecs)) {
     return 'invalid_exact_evm_payload_authorization_valid_after'
   }
-  if (BigInt(authorization.validBefore) < BigInt(nowSecs + SETTLE_SECS_MIN)) {
+  const validBefore = BigInt(authorization.validBefore)
+  const isTooSoon = validBefore < BigInt(nowSecs + SETTLE_SECS_MIN)
+  if (isTooSoon || validBefore > BigInt(nowSecs + maxTimeoutSecs + CLOCK_SLACK_SECS)) {
     return 'invalid_exact_evm_payload_authorization_valid_before'
   }
   return null

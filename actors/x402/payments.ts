@@ -172,7 +172,7 @@ export function payments(needs: PaymentNeeds) {
     }
     if (!(await ends.begin(held, bill, settleLeaseSecs, requestId))) return lost(payment)
     const said = await timed('settle', () => facilitator.settle(request, expectedOf(held)))
-    const settlement = await confirmed(firstHand(said), lookAt(held))
+    const settlement = await confirmed(said, lookAt(held))
     return conclude(held, payment, settlement, { requestId, log })
   }
 
@@ -260,13 +260,6 @@ function asRow(payment: Claim, state: X402PaymentRow['state'], transaction: stri
 
 function isSamePayment(row: X402PaymentRow, payment: Claim): boolean {
   return row.paymentLinkId === payment.paymentLinkId && row.proofSha256.equals(payment.proofSha256)
-}
-
-/** Spent before we ever asked: not by this payment. */
-function firstHand(settlement: Settlement): Settlement {
-  return settlement.tag === 'spent'
-    ? { tag: 'failed', reason: 'invalid_transaction_state' }
-    : settlement
 }
 
 /** What a payment's state means to its buyer; null while it is only being verified. */

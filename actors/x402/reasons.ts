@@ -47,8 +47,36 @@ export function reasonOf(
   if (message !== null && /exceeds balance|insufficient (?:balance|funds)/i.test(message)) {
     return 'insufficient_funds'
   }
+  return meaning(words) ?? otherwise
+}
+
+function meaning(words: string): ErrorReason | null {
   if (KNOWN.has(words)) return words as ErrorReason
-  return Object.hasOwn(MEANT, words) ? MEANT[words]! : otherwise
+  return Object.hasOwn(MEANT, words) ? MEANT[words]! : null
+}
+
+/**
+ * Refusals that follow from the payment alone: a facilitator finds them before it sends a
+ * transaction. Every other word, also one of the list, may come after a transaction was sent.
+ */
+const BEFORE_BROADCAST: ReadonlySet<ErrorReason> = new Set([
+  'insufficient_funds',
+  'invalid_exact_evm_payload_authorization_valid_after',
+  'invalid_exact_evm_payload_authorization_value_mismatch',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_payload_recipient_mismatch',
+  'invalid_network',
+  'invalid_payload',
+  'invalid_payment_requirements',
+  'invalid_scheme',
+  'unsupported_scheme',
+  'invalid_x402_version',
+])
+
+/** The refusal that a facilitator means; null where its words do not exclude a transaction. */
+export function refusalBeforeBroadcast(words: string | null): ErrorReason | null {
+  const reason = words === null ? null : meaning(words)
+  return reason !== null && BEFORE_BROADCAST.has(reason) ? reason : null
 }
 
 /** Words that say the authorization is spent: by this payment, or by its payer. */

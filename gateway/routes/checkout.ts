@@ -23,7 +23,13 @@ import {
   route,
   seeOther,
 } from '../route.js'
-import { FulfillmentView, fulfillmentView, Metadata, QUANTITY_MAX } from './commerce-shapes.js'
+import {
+  BuyerMetadata,
+  FulfillmentView,
+  fulfillmentView,
+  Metadata,
+  QUANTITY_MAX,
+} from './commerce-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
 
 const AT = '/api/v1/public/commerce'
@@ -52,12 +58,21 @@ const LinkBody = z
   .meta({ id: 'PaymentLinkCheckoutRequest' })
 
 const result = {
-  checkout_url: z.url().meta({ description: 'Send the buyer there.' }),
+  checkout_url: z
+    .url()
+    .optional()
+    .meta({
+      description:
+        'Send the buyer there. Left out of a replay unless the idempotency key holds 128 bits: a UUID, ' +
+        '22 or more characters of base64url, or 32 or more of hex.',
+    }),
   checkout_session_id: z.uuid(),
   charge_id: z.uuid(),
   status: z.literal('open'),
   amount_minor: z.int(),
   currency: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  buyer_metadata: BuyerMetadata.optional(),
   expires_at: z.iso.datetime(),
 }
 const CheckoutResult = z.object(result).meta({ id: 'CheckoutResult' })
@@ -83,12 +98,14 @@ const detailsOf = (body: Details, idempotency: IdempotencyClaim | null) => ({
 
 type Opened = CheckoutOpened | SubscriptionOpened
 const resultOf = (opened: Opened, { baseUrl }: ReplyContext) => ({
-  checkout_url: `${baseUrl}/pay/${opened.token}`,
+  ...(opened.token === null ? {} : { checkout_url: `${baseUrl}/pay/${opened.token}` }),
   checkout_session_id: opened.checkoutSessionId,
   charge_id: opened.chargeId,
   status: 'open' as const,
   amount_minor: opened.amountMinor,
   currency: opened.currency,
+  metadata: { ...opened.metadata },
+  ...(opened.buyerMetadata === null ? {} : { buyer_metadata: { ...opened.buyerMetadata } }),
   expires_at: opened.expiresAt.toISOString(),
 })
 
@@ -192,7 +209,9 @@ export const checkoutRoutes: readonly Route[] = [
     path: `${AT}/payment-links/{payment_link_token}/checkout`,
     operationId: 'checkoutPaymentLink',
     summary: 'Begin to buy at a payment link',
-    description: 'Every member may be left out, and so may the body.',
+    description:
+      'Every member may be left out, and so may the body. Where `metadata` and the link name the same ' +
+      'member, the link wins; `buyer_metadata` keeps what was sent.',
     idempotent: true,
     params: z.object({ payment_link_token: z.string().max(64) }),
     body: json(LinkBody, { optional: true }),
@@ -217,7 +236,14 @@ export const checkoutRoutes: readonly Route[] = [
       'For merchants who missed a webhook. The header X-Svc-Fulfillment-Secret holds a secret in ' +
       'force of an active subscription to at least one commerce.payment.* event.',
     params: z.object({ charge_id: z.string().max(64) }),
-    headers: z.object({ 'x-svc-fulfillment-secret': z.string().max(512).optional() }),
+    headers: z.object({
+      // Judged by the actor: a missing one is 401, as a wrong one is.
+      'x-svc-fulfillment-secret': z
+        .string()
+        .max(512)
+        .optional()
+        .meta({ param: { required: true } }),
+    }),
     message: ({ params, headers }) => ({
       chargeId: params.charge_id,
       secret: headers['x-svc-fulfillment-secret'] ?? null,

@@ -95,6 +95,12 @@ export const PaymentLinkRecord = z
   })
   .meta({ id: 'PaymentLink' })
 
+export const BuyerMetadata = z.record(z.string(), z.unknown()).meta({
+  description:
+    'What the buyer said at the payment link, whole. Do not fulfil by it: anybody can say anything. ' +
+    'In `metadata` the members of the link win.',
+})
+
 const fulfillment = {
   charge_id: z.uuid(),
   tenant_id: z.uuid(),
@@ -102,6 +108,7 @@ const fulfillment = {
   amount_minor: z.int(),
   currency: z.string(),
   metadata: z.record(z.string(), z.unknown()),
+  buyer_metadata: BuyerMetadata.optional(),
   product_id: z.uuid().optional(),
   price_id: z.uuid().optional(),
   buyer_id: z.string().optional(),
@@ -210,6 +217,7 @@ export function fulfillmentView(charge: Charge) {
     amount_minor: charge.amountMinor,
     currency: charge.currency,
     metadata: charge.metadata,
+    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
     ...known('product_id', charge.productId),
     ...known('price_id', charge.priceId),
     ...known('buyer_id', charge.buyerId),

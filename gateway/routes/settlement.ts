@@ -98,6 +98,10 @@ export const settlementRoutes: readonly Route[] = [
       refunded: reply(200, ChargeRecord, ({ charge }: { charge: Charge }) => chargeRecord(charge)),
       disputed: problem(409, 'conflict', { detail: 'The charge is in dispute.' }),
       not_paid: problem(409, 'conflict', { detail: 'The charge was not paid.' }),
+      insufficient_funds: problem(409, 'conflict', {
+        error: 'insufficient_balance',
+        detail: 'The refund is more than what is available and in reserve at the rail.',
+      }),
       no_refunds: problem(409, 'conflict', {
         detail: 'What came by this rail cannot be given back by it.',
       }),

@@ -75,6 +75,14 @@ const members = {
     )
     .max(100)
     .meta({ description: 'Where checkouts may lead buyers back to.' }),
+  x402_pay_to: z
+    .record(z.string().regex(/^eip155:[1-9][0-9]{0,14}$/), z.string().regex(/^0x[0-9a-fA-F]{40}$/))
+    .refine((payees) => Object.keys(payees).length <= 32, { message: 'at most 32 networks' })
+    .meta({
+      description:
+        'Who receives payments by x402, by CAIP-2 network, where a payment link names no address of its own.',
+      example: { 'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' },
+    }),
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
@@ -93,6 +101,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   direct_agent_registration: settings.directAgentRegistration,
   credential_issuer_enabled: settings.credentialIssuerEnabled,
   checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
+  x402_pay_to: { ...settings.x402PayTo },
   branding: settings.branding,
   session: {
     idle_secs: settings.session.idleSecs,
@@ -192,6 +201,7 @@ export const tenantRoutes: readonly Route[] = [
         directAgentRegistration: body.direct_agent_registration,
         credentialIssuerEnabled: body.credential_issuer_enabled,
         checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
+        x402PayTo: body.x402_pay_to,
         branding: body.branding,
         social: body.social,
         session:
@@ -200,6 +210,13 @@ export const tenantRoutes: readonly Route[] = [
             : { idleSecs: body.session.idle_secs, absoluteSecs: body.session.absolute_secs },
       },
     }),
-    replies: { found, no_environment: noEnvironment },
+    replies: {
+      found,
+      invalid: problem(400, 'bad-request', ({ pointer, detail }) => ({
+        detail,
+        errors: [{ pointer, detail }],
+      })),
+      no_environment: noEnvironment,
+    },
   }),
 ]

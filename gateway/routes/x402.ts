@@ -17,14 +17,18 @@ const throttle = [{ policy: 'commerce', by: 'address' }] as const
 
 /** Judged by the actor, after the link: an unknown link is a 404 whatever the query says. */
 const Buyer = z.object({
-  buyer_country: z.string().optional().meta({
-    description: 'ISO 3166-1 alpha-2. Required.',
-    example: 'US',
-  }),
-  buyer_region: z.string().optional().meta({
-    description: 'The part of ISO 3166-2 behind the hyphen. Required.',
-    example: 'CA',
-  }),
+  buyer_country: z
+    .string()
+    .optional()
+    .meta({ description: 'ISO 3166-1 alpha-2.', example: 'US', param: { required: true } }),
+  buyer_region: z
+    .string()
+    .optional()
+    .meta({
+      description: 'The part of ISO 3166-2 behind the hyphen.',
+      example: 'CA',
+      param: { required: true },
+    }),
 })
 
 const Extensions = z.record(z.string(), z.looseObject({ info: z.looseObject({}) }))

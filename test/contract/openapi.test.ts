@@ -109,3 +109,20 @@ test('the served document is that of the public routes', async (t) => {
   }) as Document
   for (const path of Object.keys(document.paths)) t.true(path in paths, path)
 })
+
+test('parameters without which a request is refused are described as required', async (t) => {
+  const { paths } = await served()
+  const at = '/api/v1/public/commerce'
+  const x402 = `${at}/payment-links/{payment_link_token}/x402`
+  const required = (path: string, method: string) => {
+    const { parameters = [] } = paths[path]![method] as unknown as {
+      parameters?: { in: string; name: string; required?: boolean }[]
+    }
+    return parameters
+      .filter((one) => one.required === true && one.in !== 'path')
+      .map((one) => one.name)
+  }
+  t.deepEqual(required(x402, 'get'), ['buyer_country', 'buyer_region'])
+  t.deepEqual(required(x402, 'post'), ['buyer_country', 'buyer_region'])
+  t.deepEqual(required(`${at}/fulfillment/{charge_id}`, 'get'), ['x-svc-fulfillment-secret'])
+})

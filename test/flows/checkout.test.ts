@@ -259,12 +259,12 @@ test('hosts that the tenant adds to its settings may be led to, loopback in sand
     })
     t.is(refused.status, 400, bad)
   }
+  const session = await other.checkout()
   await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
     other.workspace.tenantId,
   ])
   const loopback = { ...json, success_url: 'http://localhost:3000/done' }
   t.is((await api.post(path, undefined, loopback)).body['error'], 'bad_request')
-  const session = await other.checkout()
   const page = await openBrowser(running).get(new URL(String(session['checkout_url'])).pathname)
   t.false(page.html.includes('name="outcome"'), 'the sandbox rail is for sandboxes')
   const forced = await other.pay(session['checkout_url'])

@@ -168,6 +168,47 @@ test('payouts side by side never send more than is available; a failed one comes
   t.deepEqual(await sums(), EVEN)
 })
 
+test('a refund after the payout is refused until there is money to cover it', async (t) => {
+  const { bought, post, until, rows, charge, sums } = await fresh()
+  const id = await bought()
+  await until('settlements', released(1))
+  t.is((await post('payouts', { rail: 'sandbox', currency: 'USD' })).status, 201)
+  await until('payouts', ([one]) => one?.['status'] === 'paid')
+  const refused = await post(`charges/${id}/refund`)
+  t.is(refused.status, 409, JSON.stringify(refused.body))
+  t.is(refused.body['error'], 'insufficient_balance')
+  t.is((await post(`charges/${id}/refund`, { amount_minor: 1 })).status, 409)
+  t.is((await post(`charges/${id}/refund`, { amount_minor: 2000 })).status, 400, 'not so much left')
+  t.like(await charge(id), { status: 'succeeded' })
+  t.is((await rows('balances'))[0]?.['available_minor'], 0)
+  // The next sale is in reserve from its first moment on.
+  await bought()
+  t.is((await post(`charges/${id}/refund`, { amount_minor: 1500 })).status, 200)
+  t.is((await post(`charges/${id}/refund`)).body['error'], undefined)
+  await until('settlements', released(2))
+  t.is((await rows('balances'))[0]?.['available_minor'], 0)
+  t.deepEqual(await sums(), EVEN)
+})
+
+test('refunds and payouts side by side never send more than there is', async (t) => {
+  const { bought, post, until, rows, sums } = await fresh()
+  const ids = [await bought(), await bought(), await bought()]
+  await until('settlements', released(3))
+  const payout = { rail: 'sandbox', currency: 'USD', amount_minor: 1000 }
+  const answers = await Promise.all([
+    ...ids.flatMap((id) =>
+      [300, 400, 500, 799].map((minor) => post(`charges/${id}/refund`, { amount_minor: minor })),
+    ),
+    ...Array.from({ length: 6 }, () => post('payouts', payout)),
+  ])
+  const sent = answers.filter(({ status }) => status === 200 || status === 201).length
+  t.true(sent > 0 && sent < answers.length)
+  await until('payouts', (all) => all.every(({ status }) => status !== 'submitted'))
+  const [balance] = await rows('balances')
+  t.true(Number(balance?.['available_minor']) >= 0, JSON.stringify(balance))
+  t.deepEqual(await sums(), EVEN)
+})
+
 test('statements follow one another and tell of every entry once', async (t) => {
   const { bought, post, until, rows } = await fresh()
   t.is((await post('statements', { currency: 'USD' })).status, 400, 'nothing was booked')

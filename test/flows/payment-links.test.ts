@@ -2,10 +2,13 @@
 import test from 'ava'
 import type { Json } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
+import { sql } from '../support/identity.js'
 import { testService } from '../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../support/shop.js'
 
-const running = await testService({ environment: COMMERCE })
+const running = await testService({
+  environment: { ...COMMERCE, SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32' },
+})
 const shop = await openShop(running)
 const { api, token } = shop
 test.after.always(async () => {
@@ -15,7 +18,7 @@ test.after.always(async () => {
 
 const errorsOf = (body: Json) => (body['errors'] as { pointer: string }[])[0]?.pointer
 
-test('a payment link sells without a body; what the buyer says goes over what the link says', async (t) => {
+test('a payment link sells without a body; what the link says cannot be overwritten', async (t) => {
   const link = await shop.make('payment-links', {
     price_id: shop.priceId,
     quantity: 2,
@@ -25,13 +28,31 @@ test('a payment link sells without a body; what the buyer says goes over what th
   const bare = await api.call('POST', path)
   t.is(bare.status, 200, JSON.stringify(bare.body))
   t.is(bare.body['amount_minor'], 3998)
-  const json = { quantity: 1, metadata: { source: 'mail' } }
-  const named = await api.post(path, undefined, json)
+  t.deepEqual(bare.body['metadata'], { campaign: 'spring', source: 'link' })
+  t.deepEqual(bare.body['buyer_metadata'], {})
+  const said = { source: 'mail', seats: 1000 }
+  const merged = { campaign: 'spring', source: 'link', seats: 1000 }
+  const named = await api.post(path, undefined, { quantity: 1, metadata: said })
+  t.like(named.body, { metadata: merged, buyer_metadata: said })
   t.like(await shop.charge(named.body['charge_id']), {
     amount_minor: 1999,
-    metadata: { campaign: 'spring', source: 'mail' },
+    metadata: merged,
+    buyer_metadata: said,
     payment_link_id: link['id'],
   })
+  await shop.pay(named.body['checkout_url'])
+  const told = await sql<{ type: string; data: Json }>(
+    running.db.database,
+    `select type, data from events where data ->> 'charge_id' = $1 order by sequence`,
+    [String(named.body['charge_id'])],
+  )
+  t.deepEqual(
+    told.slice(0, 2).map(({ type, data }) => [type, data['metadata'], data['buyer_metadata']]),
+    [
+      ['commerce.payment.pending', merged, said],
+      ['commerce.payment.succeeded', merged, said],
+    ],
+  )
   const page = new URL(String(link['url'])).pathname
   t.is(link['url'], `${running.baseUrl}/pay/${String(link['token'])}`)
   await api.call('PATCH', `/api/v1/commerce/payment-links/${String(link['id'])}`, {
@@ -115,4 +136,46 @@ test('the page of a payment link begins a checkout for whoever presses its butto
   t.is((await count()).length, 2, 'the next buyer has one of their own')
   const forged = await api.form(page, { rail: 'sandbox' })
   t.is(forged.status, 403)
+})
+
+test('an idempotency key of one buyer says nothing to another', async (t) => {
+  const link = await shop.make('payment-links', { price_id: shop.priceId })
+  const path = `${PUBLIC}/payment-links/${String(link['token'])}/checkout`
+  const open = (key: string, address: string, json: Json = {}) =>
+    api.call('POST', path, {
+      json,
+      headers: { 'idempotency-key': key, 'x-forwarded-for': address },
+    })
+  const [ada, bob] = ['203.0.113.7', '203.0.113.8']
+  const first = await open('order-1', ada)
+  t.is(first.status, 200, JSON.stringify(first.body))
+  const strange = await open('order-1', bob)
+  t.is(strange.status, 200)
+  t.is(strange.headers['idempotency-replayed'], undefined)
+  t.not(strange.body['checkout_session_id'], first.body['checkout_session_id'])
+  t.is((await open('order-1', bob, { quantity: 2 })).status, 422, 'their own key')
+
+  const behind = await open('order-1', ada)
+  t.is(behind.headers['idempotency-replayed'], 'true')
+  t.is(behind.body['checkout_session_id'], first.body['checkout_session_id'])
+  t.is(behind.body['checkout_url'], undefined, 'a neighbour at the address can guess the key')
+
+  for (const key of [
+    '0b9c2f0e-54ea-4a58-9a51-2f0f1a1f9e55',
+    'a'.repeat(10) + 'Zx3_-QmN7pL2',
+    '00112233445566778899aabbccddeeff',
+  ]) {
+    const opened = await open(key, ada)
+    const again = await open(key, ada)
+    t.deepEqual(again.body, opened.body, key)
+    t.truthy(again.body['checkout_url'])
+  }
+  for (const key of [
+    '0123456789abcdef0123456789abcde',
+    'abcdefghijklmnopqrstu',
+    'order/2026/11/23/0001!',
+  ]) {
+    await open(key, ada)
+    t.is((await open(key, ada)).body['checkout_url'], undefined, key)
+  }
 })

@@ -13,6 +13,7 @@ const SANDBOX = {
   direct_agent_registration: false,
   credential_issuer_enabled: false,
   checkout_redirect_hosts: [],
+  x402_pay_to: {},
   branding: {},
   session: {},
   social: {},
@@ -119,4 +120,35 @@ test('the looks of the pages and the lifetimes of sessions are settings', async 
   ]) {
     t.is((await patch(token, wrong)).status, 400, JSON.stringify(wrong))
   }
+})
+
+test('a tenant says where its x402 payments go; what cannot be an address is refused', async (t) => {
+  const { token } = await api.workspace()
+  const good = {
+    'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+    'eip155:84532': `0x${'ab'.repeat(20)}`,
+  }
+  const changed = await patch(token, { x402_pay_to: good })
+  t.is(changed.status, 200, JSON.stringify(changed.body))
+  t.deepEqual(changed.body['x402_pay_to'], good)
+  t.deepEqual((await second.get(PATH, token)).body['x402_pay_to'], good)
+  for (const bad of [
+    { 'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed' },
+    { 'eip155:8453': `0x${'0'.repeat(40)}` },
+    { 'eip155:8453': '0x1234' },
+    { 'eip155:8453': 7 },
+    { base: good['eip155:8453'] },
+    { 'eip155:08453': good['eip155:8453'] },
+    Object.fromEntries(
+      Array.from({ length: 33 }, (_, at) => [`eip155:${at + 1}`, `0x${'ab'.repeat(20)}`]),
+    ),
+  ]) {
+    t.is((await patch(token, { x402_pay_to: bad })).status, 400, JSON.stringify(bad))
+  }
+  t.deepEqual((await api.get(PATH, token)).body['x402_pay_to'], good)
+  t.deepEqual(
+    (await patch(token, { x402_pay_to: {} })).body['x402_pay_to'],
+    {},
+    'replaced as a whole',
+  )
 })

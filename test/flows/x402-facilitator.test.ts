@@ -266,6 +266,43 @@ test.serial(
   },
 )
 
+const ambiguous: [what: string, said: Said][] = [
+  ['an unexpected error', { errorReason: 'unexpected_settle_error', transaction: '' }],
+  ['words of its own', { errorReason: 'TimeoutError: no receipt after 60 s', transaction: '' }],
+  [
+    'a transaction',
+    { errorReason: 'invalid_transaction_state', transaction: `0x${'cd'.repeat(32)}` },
+  ],
+  ['insufficient funds and a transaction', { errorReason: 'insufficient_funds' }],
+]
+for (const [what, words] of ambiguous) {
+  test.serial(
+    `/settle fails with ${what} after sending: pending, and nobody pays twice`,
+    async (t) => {
+      const fails: Mischief = async (_, honest) => ({
+        ...(await honest()),
+        success: false,
+        ...words,
+      })
+      await paying(blind, onSettle(fails), async (link, proof) => {
+        const first = await blind.post(link, proof)
+        t.is(first.status, 503, first.text)
+        t.is(first.headers.get('payment-required'), null, 'no challenge for what may be paid')
+        t.is((await blind.post(link, proof)).status, 503)
+        t.like(await chargeOf(blind, first.body['charge_id']), { status: 'pending' })
+        t.is((await chain.transfersTo(link.payTo)).length, 1)
+      })
+      await paying(shop, onSettle(once(fails)), async (link, proof) => {
+        const first = await shop.post(link, proof)
+        t.is(first.status, 503, first.text)
+        const answer = await shop.final(link, proof)
+        t.is(answer.status, 200, answer.text)
+        t.is(answer.body['charge_id'], first.body['charge_id'])
+      })
+    },
+  )
+}
+
 test.serial('who looks at the chain believes no settlement that is not there', async (t) => {
   const lie: Mischief = ({ paymentPayload }) => ({
     success: true,

@@ -45,6 +45,8 @@ test('authorizations that do not pay are refused before the facilitator hears of
     [{ value: PRICE_ATOMIC + 1n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
     [{ validAfter: nowSecs + 30n }, 'invalid_exact_evm_payload_authorization_valid_after'],
     [{ validBefore: nowSecs }, 'invalid_exact_evm_payload_authorization_valid_before'],
+    [{ validBefore: nowSecs + 600n }, 'invalid_exact_evm_payload_authorization_valid_before'],
+    [{ validBefore: 2n ** 255n }, 'invalid_exact_evm_payload_authorization_valid_before'],
     [{ name: 'Other' }, 'invalid_exact_evm_payload_signature'],
     [{ chainId: 1 }, 'invalid_exact_evm_payload_signature'],
     [{ token: newAccount().address }, 'invalid_exact_evm_payload_signature'],

@@ -55,7 +55,7 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
             const { quantity, outcome } = one
             const opened = await till.checkout.ask('checkout', { ...BUYER, priceId, quantity })
             if (opened.tag !== 'opened') throw new Error(opened.tag)
-            const { token } = opened
+            const token = opened.token!
             const form = { token, rail: 'sandbox', outcome, customerEmail: '' }
             await till.checkout.ask('pay', form)
           } else if (one.do === 'refund') {

@@ -23,7 +23,12 @@ async function subscribed(next?: () => Mishap) {
   const opened = await till.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
   if (opened.tag !== 'subscription_opened') throw new Error(opened.tag)
   const { token, subscriptionId: id } = opened
-  await till.checkout.ask('pay', { token, rail: 'sandbox', outcome: 'succeed', customerEmail: '' })
+  await till.checkout.ask('pay', {
+    token: token!,
+    rail: 'sandbox',
+    outcome: 'succeed',
+    customerEmail: '',
+  })
   broken = true
   const { tenantId } = merchant
   const read = async () => {

@@ -103,6 +103,8 @@ test('the window of an authorization has its edges where the token has them', (t
   t.is(fault(now, now + 6), null)
   t.regex(fault(now + 1, now + 60) ?? '', /valid_after$/)
   t.regex(fault(0, now + 5) ?? '', /valid_before$/)
+  t.is(fault(0, now + 120), null, 'the time of the offer and a minute')
+  t.regex(fault(0, now + 121) ?? '', /valid_before$/)
 })
 
 test('only the payer can have signed it', async (t) => {
@@ -213,6 +215,21 @@ test('a settlement counts when everything in it fits', (t) => {
   t.is(judge({ success: false, errorReason: 'insufficient_funds' }, 402), 'failed')
   t.is(judge({ success: false, errorReason: 'settlement_pending', transaction }), 'unknown')
   t.is(judge({ success: false, errorReason: 'invalid_exact_evm_nonce_already_used' }), 'spent')
+  for (const errorReason of [
+    'unexpected_settle_error',
+    'invalid_transaction_state',
+    'invalid_exact_evm_transaction_failed',
+    'invalid_exact_evm_payload_authorization_valid_before',
+    'the receipt did not come in time',
+    undefined,
+  ]) {
+    t.is(judge({ success: false, errorReason }), 'unknown', String(errorReason))
+  }
+  for (const errorReason of ['insufficient_funds', 'invalid_exact_evm_nonce_already_used']) {
+    const said = { success: false, errorReason, transaction }
+    const judged = judgeSettlement({ tag: 'answered', status: 200, json: said }, expected)
+    t.deepEqual(judged, { tag: 'unknown', error: errorReason, transaction })
+  }
   t.is(judgeSettlement({ tag: 'failed', error: 'timeout', sent: true }, expected).tag, 'unknown')
   t.is(judgeSettlement({ tag: 'failed', error: 'refused', sent: false }, expected).tag, 'failed')
 })
