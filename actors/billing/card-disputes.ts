@@ -35,10 +35,9 @@ export function cardDisputes(needs: BillingNeeds, life: Pick<Life, 'signal' | 'l
       throw new Error('a dispute came before its payment')
     }
     if (charge.status === 'failed') throw new Error('a charge is disputed that was not paid')
-    const amountMinor = seen.currency === charge.currency ? seen.amountMinor : null
-    const opened = await openDispute(tx, means, charge, seen.reason, {
-      ...(amountMinor === null ? {} : { amountMinor }),
-    })
+    const amountMinor =
+      seen.currency === charge.currency ? (seen.amountMinor ?? undefined) : undefined
+    const opened = await openDispute(tx, means, charge, seen.reason, { amountMinor })
     const events = opened?.events ?? []
     if (seen.status === 'open') return events
     const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))

@@ -30,7 +30,7 @@ export class ProviderUnavailable extends Error {
 
   /** The provider keeps such an answer under its idempotency key: only another key gets another. */
   get isKept(): boolean {
-    return this.fault === KEY_REUSED || /^status_5/.test(this.fault)
+    return this.fault === KEY_REUSED || this.fault.startsWith('status_5')
   }
 }
 

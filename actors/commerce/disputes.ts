@@ -39,7 +39,13 @@ export async function openDispute(
   means: ChargeMeans,
   charge: ChargeRow,
   reason: string,
-  { requestId, amountMinor }: { readonly requestId?: string; readonly amountMinor?: number } = {},
+  {
+    requestId,
+    amountMinor,
+  }: {
+    readonly requestId?: string | undefined
+    readonly amountMinor?: number | undefined
+  } = {},
 ): Promise<Told<DisputeRow> | undefined> {
   const { clock, random } = means
   const { tenantId, id: chargeId, currency } = charge

@@ -54,9 +54,7 @@ export async function applyAnswer(
       : fallOff(tx, means, subscription, period))
   }
   if (!paid || answer.disputed === null) return told.events
-  const disputed = await openDispute(tx, means, told.row, answer.disputed, {
-    ...(requestId === undefined ? {} : { requestId }),
-  })
+  const disputed = await openDispute(tx, means, told.row, answer.disputed, { requestId })
   return [...told.events, ...(disputed?.events ?? [])]
 }
 
