@@ -401,7 +401,8 @@ export function cardRail(needs: CardRailNeeds): Rail {
 
   return {
     name: CARD_RAIL,
-    offers: (environment) => environment === 'production',
+    offers: (environment, { amountMinor, currency }) =>
+      environment === 'production' && providerAmount(amountMinor, currency) !== undefined,
     leadsTo: checkoutHosts.flatMap((host) =>
       plainHttp ? [`https://${host}`, `http://${host}`] : [`https://${host}`],
     ),

@@ -15,8 +15,8 @@ import type { Environment } from '../domain/tenancy.js'
 export interface Rail {
   /** Lower case, as in `charges.rail`; never changed. */
   readonly name: string
-  /** Whether buyers of such a tenant are offered it. */
-  offers(environment: Environment): boolean
+  /** Whether buyers of such a tenant are offered it for that amount. */
+  offers(environment: Environment, amount: RailAmount): boolean
   /** Origins of the pages to which `take` sends buyers; empty where it sends them nowhere. */
   readonly leadsTo: readonly string[]
   /** Milliseconds that a payment stays held before it is available. */
@@ -73,6 +73,8 @@ export type ProviderDispute = {
   readonly reason: string
   readonly status: 'open' | 'won' | 'lost'
 }
+
+export type RailAmount = { readonly amountMinor: number; readonly currency: string }
 
 export type OrderName = {
   readonly tenantId: string

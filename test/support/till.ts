@@ -26,7 +26,7 @@ export function flaky(rail: Rail, next: () => Mishap): Rail {
   }
   return {
     name: rail.name,
-    offers: (environment) => rail.offers(environment),
+    offers: (environment, amount) => rail.offers(environment, amount),
     leadsTo: rail.leadsTo,
     clearingMs: rail.clearingMs,
     take: (order, signal) => through(() => rail.take(order, signal)),
