@@ -178,8 +178,8 @@ export type CardEventRow = {
 }
 
 /**
- * Takes a webhook in, once by its id, and has a worker look at once at what it is about: the payment of
- * a pending charge, pending refunds, a dispute. Crosses tenants: the provider names none.
+ * Takes a webhook in, once by its id, and has a worker look at what it is about at once: the payment of a
+ * pending charge, pending refunds of ours, a refund or dispute of the provider. Crosses tenants: the provider names none.
  * @returns whether it is new.
  */
 export async function receiveCardEvent(
@@ -191,7 +191,7 @@ export async function receiveCardEvent(
     text: `with fresh as (
              insert into card_events (id, type, about, object_id, payment_id, received_at, due_at)
              values ($1, $2, $3::text, $4, $5, $6::timestamptz,
-               case when $3::text = 'dispute' then $6::timestamptz end)
+               case when $3::text <> 'payment' then $6::timestamptz end)
              on conflict do nothing returning id),
            payment as (
              select p.tenant_id, p.charge_id from fresh, card_payments p

@@ -15,7 +15,7 @@ import { stepSettlement } from '../commerce/disputes.js'
 import { statementEvent } from '../commerce/events.js'
 import { applyPayout } from '../commerce/payouts.js'
 import { applyRefund } from '../commerce/refunds.js'
-import { cardDisputes } from './card-disputes.js'
+import { cardNews } from './card-news.js'
 import { renewal } from './renewal.js'
 import type { BillingNeeds } from './needs.js'
 
@@ -32,7 +32,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
   const renew = renewal(needs, life)
-  const dispute = cardDisputes(needs, life)
+  const follow = cardNews(needs, life)
 
   const claimed = <Row>(
     claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
@@ -183,9 +183,9 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
           await claimed((tx, now, to) => claimRefunds(tx, now, to, BATCH)),
           giveBack,
         ),
-        disputed: await each(
+        heard: await each(
           await claimed((tx, now, to) => claimCardEvents(tx, now, to, BATCH)),
-          dispute,
+          follow,
         ),
         paidOut: await each(
           await claimed((tx, now, to) => claimPayouts(tx, now, to, BATCH)),

@@ -1,7 +1,8 @@
 /** What the objects of the card provider mean. Pure. An object that is not about the order is an error. */
 import { ownAmount, providerAmount } from './card-amounts.js'
 import { idIn, idOf, type Members, membersOf } from './card-client.js'
-import type { DoneAnswer, OrderName, ProviderDispute } from './rail.js'
+import { isUuid } from '../domain/ids.js'
+import type { DoneAnswer, OrderName, ProviderDispute, ProviderRefund } from './rail.js'
 
 const CODE = /^[a-z0-9_]{1,64}$/
 const AUTHENTICATION = 'authentication_required'
@@ -110,6 +111,20 @@ export function refundAnswer(refund: Members): DoneAnswer {
     default:
       throw new Error('the card provider answered with a refund in an unknown state')
   }
+}
+
+/** @throws for what is no refund of a payment. */
+export function refundOf(refund: Members): ProviderRefund {
+  const paymentId = idIn(refund['payment_intent'])
+  const { amount, currency } = refund
+  const code = typeof currency === 'string' ? currency.toUpperCase() : ''
+  const amountMinor = typeof amount === 'number' ? ownAmount(amount, code) : undefined
+  if (paymentId === undefined || amountMinor === undefined) {
+    throw new Error('the card provider answered with a refund that cannot be read')
+  }
+  const named = membersOf(refund['metadata'])?.['svc_refund_id']
+  const refundId = typeof named === 'string' && isUuid(named) ? named : null
+  return { paymentId, refundId, amountMinor, currency: code, answer: refundAnswer(refund) }
 }
 
 /** `warning_*` is an inquiry: nothing is taken back while it lasts. */

@@ -38,6 +38,7 @@ import {
   paymentState,
   readMandate,
   refundAnswer,
+  refundOf,
 } from './card-objects.js'
 import { readWebhook } from './card-webhooks.js'
 import { type CardRefunds, cardRefunds } from './card-refunds.js'
@@ -109,6 +110,14 @@ export function cardRail(needs: CardRailNeeds): Rail {
   async function get(path: string, params: Members, signal: AbortSignal): Promise<Members> {
     const answer = await client.call({ method: 'GET', path, params, signal })
     if (answer.tag === 'ok') return answer.object
+    throw new Error(`the card provider refused a look-up: ${answer.code}`)
+  }
+
+  /** Undefined for what the provider does not know. */
+  async function find(path: string, signal: AbortSignal): Promise<Members | undefined> {
+    const answer = await client.call({ method: 'GET', path, signal })
+    if (answer.tag === 'ok') return answer.object
+    if (answer.code === 'resource_missing') return undefined
     throw new Error(`the card provider refused a look-up: ${answer.code}`)
   }
 
@@ -441,10 +450,12 @@ export function cardRail(needs: CardRailNeeds): Rail {
     provider: {
       readWebhook: (body, signature, now) => readWebhook(webhookSecret, body, signature, now),
       async dispute(id, signal) {
-        const answer = await client.call({ method: 'GET', path: `/v1/disputes/${id}`, signal })
-        if (answer.tag === 'ok') return disputeOf(answer.object)
-        if (answer.code === 'resource_missing') return undefined
-        throw new Error(`the card provider refused a look-up: ${answer.code}`)
+        const dispute = await find(`/v1/disputes/${id}`, signal)
+        return dispute && disputeOf(dispute)
+      },
+      async refund(id, signal) {
+        const refund = await find(`/v1/refunds/${id}`, signal)
+        return refund && refundOf(refund)
       },
     },
   }

@@ -26,6 +26,7 @@ const ABOUT: Readonly<Record<string, 'payment' | 'dispute' | 'refund'>> = {
   'charge.dispute.created': 'dispute',
   'charge.dispute.updated': 'dispute',
   'charge.dispute.closed': 'dispute',
+  'refund.created': 'refund',
   'refund.updated': 'refund',
   'refund.failed': 'refund',
   'charge.refund.updated': 'refund',

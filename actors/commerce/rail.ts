@@ -48,6 +48,8 @@ export interface RailProvider {
   readWebhook(body: Uint8Array, signature: string | null, now: Date): WebhookReading
   /** Looks up a dispute; undefined when the provider does not know it. */
   dispute(id: string, signal: AbortSignal): Promise<ProviderDispute | undefined>
+  /** Looks up a refund; undefined when the provider does not know it. */
+  refund(id: string, signal: AbortSignal): Promise<ProviderRefund | undefined>
 }
 
 export type WebhookReading =
@@ -63,6 +65,16 @@ export type WebhookReading =
       readonly paymentId: string | null
     }
   | { readonly tag: 'refused'; readonly reason: 'signature' | 'timestamp' | 'body' }
+
+export type ProviderRefund = {
+  /** The provider's id of the payment that was given back. */
+  readonly paymentId: string
+  /** Our id of the refund; null where it was made at the provider's dashboard. */
+  readonly refundId: string | null
+  readonly amountMinor: number
+  readonly currency: string
+  readonly answer: DoneAnswer
+}
 
 export type ProviderDispute = {
   /** The provider's id of the disputed payment. */

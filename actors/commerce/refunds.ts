@@ -6,7 +6,7 @@
 import type { NewEvent } from '../../storage/outbox.js'
 import { findCharge, lockCharge } from '../../storage/charges.js'
 import { postEntry } from '../../storage/ledger.js'
-import { finishRefund, type RefundRow } from '../../storage/refunds.js'
+import { finishRefund, revertRefund, type RefundRow } from '../../storage/refunds.js'
 import { lockSettlement, reduceSettlement } from '../../storage/settlements.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { Caller } from '../domain/audit.js'
@@ -53,4 +53,42 @@ export async function applyRefund(
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
   return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller)]
+}
+
+/**
+ * Takes a refund back that had succeeded: the provider could not carry it out. The money is the merchant's
+ * again, and `commerce.payment.refunded` says how much is refunded now.
+ * @returns the events; undefined when the refund does not stand as succeeded.
+ */
+export async function takeRefundBack(
+  tx: Transaction,
+  means: ChargeMeans,
+  { tenantId, id, chargeId, amountMinor }: RefundRow,
+  code: string,
+): Promise<readonly NewEvent[] | undefined> {
+  const { clock, random } = means
+  const now = clock.now()
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, chargeId)
+  if (!(await revertRefund(tx, tenantId, id, code, now))) return undefined
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const { rail, currency } = charge
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'refund.reverted',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account: 'clearing', rail, amountMinor },
+      { account: ACCOUNT_OF[settlement?.status ?? 'released'], rail, amountMinor: -amountMinor },
+    ],
+  })
+  if (settlement !== undefined) {
+    await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
+  }
+  return [paymentEvent('commerce.payment.refunded', charge, means)]
 }

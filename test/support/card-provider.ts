@@ -58,6 +58,8 @@ export interface CardProvider {
   expirePage(id: string): void
   settlePayment(id: string, status: 'succeeded' | 'requires_payment_method'): void
   settleRefund(id: string, status: 'succeeded' | 'failed'): void
+  /** A refund that somebody makes at the dashboard of the provider. */
+  refundByHand(paymentId: unknown, amount: number): void
   dispute(paymentId: unknown, amount?: number): Row
   closeDispute(id: string, status: 'won' | 'lost'): void
   /** What the account has: paid, less refunds and lost disputes, in the provider's units. */
@@ -164,7 +166,9 @@ export async function startCardProvider(): Promise<CardProvider> {
     const payment = payments.get(String(fields['payment_intent']))
     if (payment?.['status'] !== 'succeeded') return missing
     const amount = Number(fields['amount'])
-    const before = [...refunds.values()].filter((one) => one['payment_intent'] === payment.id)
+    const before = [...refunds.values()].filter(
+      (one) => one['payment_intent'] === payment.id && one['status'] !== 'failed',
+    )
     const given = before.reduce((sum, one) => sum + Number(one['amount']), 0)
     if (given + amount > Number(payment['amount'])) return refused(400, 'charge_already_refunded')
     const row: Row = {
@@ -178,6 +182,7 @@ export async function startCardProvider(): Promise<CardProvider> {
       status: provider.refundState,
     }
     refunds.set(row.id, row)
+    happened('refund.created', row)
     return ok(row)
   }
 
@@ -214,6 +219,7 @@ export async function startCardProvider(): Promise<CardProvider> {
     }
     if (kind === 'refunds') {
       if (method === 'POST') return refund(fields)
+      if (id !== '') return refunds.has(id) ? ok(refunds.get(id)!) : missing
       const of = fields['payment_intent']
       const data = [...refunds.values()].filter((one) => one['payment_intent'] === of)
       const from = data.findIndex((one) => one.id === fields['starting_after']) + 1
@@ -359,7 +365,12 @@ export async function startCardProvider(): Promise<CardProvider> {
     settleRefund(id, status) {
       const row = refunds.get(id)!
       row['status'] = status
+      if (status === 'failed') row['failure_reason'] = 'expired_or_canceled_card'
       happened(status === 'failed' ? 'refund.failed' : 'refund.updated', row)
+    },
+    refundByHand(paymentId, amount) {
+      const made = refund({ payment_intent: paymentId, amount, metadata: {} })
+      if (made.status !== 200) throw new Error(JSON.stringify(made.body))
     },
     dispute(paymentId, amount) {
       const payment = payments.get(String(paymentId))!
