@@ -757,6 +757,13 @@ alter table card_payments enable row level security;
 alter table card_payments force row level security;
 create policy tenant on card_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table chain_cursors (
+  network text not null,
+  block bigint not null,
+  updated_at timestamp with time zone not null,
+  constraint chain_cursors_pkey PRIMARY KEY (network)
+);
+
 create table charges (
   tenant_id uuid not null,
   id uuid not null,
@@ -836,6 +843,38 @@ CREATE UNIQUE INDEX checkout_sessions_named ON public.checkout_sessions USING bt
 alter table checkout_sessions enable row level security;
 alter table checkout_sessions force row level security;
 create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table checkout_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  checkout_session_id uuid not null,
+  charge_id uuid not null,
+  network text not null,
+  asset text not null,
+  pay_to text not null,
+  amount numeric(78,0) not null,
+  state text default 'awaited'::text not null,
+  payer text,
+  transaction text,
+  log_index integer,
+  watched_until timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint checkout_transfers_pkey PRIMARY KEY (tenant_id, id),
+  constraint checkout_transfers_check CHECK (((state = ANY (ARRAY['arrived'::text, 'booked'::text, 'surplus'::text])) = (transaction IS NOT NULL))),
+  constraint checkout_transfers_check1 CHECK (((transaction IS NULL) = (log_index IS NULL))),
+  constraint checkout_transfers_check2 CHECK (((transaction IS NULL) = (payer IS NULL))),
+  constraint checkout_transfers_state_check CHECK ((state = ANY (ARRAY['awaited'::text, 'arrived'::text, 'booked'::text, 'surplus'::text, 'void'::text]))),
+  constraint checkout_transfers_tenant_id_checkout_session_id_fkey FOREIGN KEY (tenant_id, checkout_session_id) REFERENCES checkout_sessions(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX checkout_transfers_arrived ON public.checkout_transfers USING btree (updated_at) WHERE (state = 'arrived'::text);
+CREATE UNIQUE INDEX checkout_transfers_awaited ON public.checkout_transfers USING btree (network, asset, pay_to, amount) WHERE (state = 'awaited'::text);
+CREATE INDEX checkout_transfers_of_session ON public.checkout_transfers USING btree (tenant_id, checkout_session_id);
+CREATE UNIQUE INDEX checkout_transfers_once ON public.checkout_transfers USING btree (network, transaction, log_index) WHERE (transaction IS NOT NULL);
+CREATE INDEX checkout_transfers_watched ON public.checkout_transfers USING btree (watched_until) WHERE (state = 'awaited'::text);
+alter table checkout_transfers enable row level security;
+alter table checkout_transfers force row level security;
+create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table consents (
   tenant_id uuid not null,

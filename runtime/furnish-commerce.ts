@@ -6,7 +6,7 @@ import { billingActor } from '../actors/billing/actor.js'
 import { paymentOutcomes, providerEvents } from '../actors/commerce/metrics.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
 import type { House } from './house.js'
-import { offerMeans } from './payment-chains.js'
+import { x402Means } from './payment-chains.js'
 import { paymentRails } from './rails.js'
 
 export function commerceFurnishings(house: House): readonly Furnishing[] {
@@ -22,8 +22,8 @@ export function commerceFurnishings(house: House): readonly Furnishing[] {
       rails: paymentRails(house, onStop),
       paid: paymentOutcomes(registry),
       heard: providerEvents(registry),
-      x402: offerMeans(settings),
       baseUrl: settings.oidc.issuer_url,
+      x402: x402Means(settings),
       settings: settings.commerce,
     })),
     furnish(commerceActor, ({ onStop }) => ({

@@ -7,7 +7,7 @@ import { type ChainWatch, watchChains } from '../actors/x402/chain-watch.js'
 import { createFacilitator, type Facilitator } from '../actors/x402/facilitator.js'
 import type { Timing } from '../actors/x402/payments.js'
 import type { ReconciliationNeeds } from '../actors/reconciliation/actor.js'
-import type { OfferMeans } from '../actors/x402/offers.js'
+import type { X402Means } from '../actors/checkout/needs.js'
 import type { X402Compute, X402Needs } from '../actors/x402/needs.js'
 import { reconciliationMetrics, x402Metrics } from '../actors/x402/metrics.js'
 import type { House } from './house.js'
@@ -49,7 +49,14 @@ export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X
 export function reconciliationNeeds(house: House, onStop: OnStop): ReconciliationNeeds {
   const { settings, database, clock, random, metrics } = house
   const reconciliation = reconciliationMetrics(metrics.registry)
-  return { database, clock, random, ...opened(settings, onStop), metrics: reconciliation }
+  const parts = opened(settings, onStop)
+  const watched = new Map(
+    paymentAssets(settings).flatMap(({ network, confirmations }) => {
+      const chain = watchedNetworks(settings).has(network) ? parts.chains.get(network) : undefined
+      return chain === undefined ? [] : [[network, { chain, confirmations }] as const]
+    }),
+  )
+  return { database, clock, random, ...parts, watched, metrics: reconciliation }
 }
 
 function opened(settings: Settings, onStop: OnStop) {
@@ -90,9 +97,18 @@ function paymentAssets({ chains }: Settings): readonly Asset[] {
 }
 
 /** What tenants can offer to be paid with; null where x402 is off. */
-export function offerMeans(settings: Settings): OfferMeans | null {
+export function x402Means(settings: Settings): X402Means | null {
   const { x402_enabled: enabled, x402_max_timeout_secs: maxTimeoutSecs } = settings.commerce
-  return enabled ? { assets: paymentAssets(settings), maxTimeoutSecs } : null
+  if (!enabled) return null
+  const assets = paymentAssets(settings)
+  return { assets, maxTimeoutSecs, watched: watchedNetworks(settings) }
+}
+
+/** The networks whose transfers are looked at. */
+function watchedNetworks(settings: Settings): ReadonlySet<string> {
+  const isOn = settings.deployment.embedded_chain_monitor && settings.commerce.x402_enabled
+  const nodes = isOn ? paymentAssets(settings).filter(({ rpcUrl }) => rpcUrl !== null) : []
+  return new Set(nodes.map(({ network }) => network))
 }
 
 /** The chains whose node is known, by network. Nothing is connected before the first question. */

@@ -267,7 +267,7 @@ export async function isAbandoned(
 
 /**
  * Has a worker ask the rails what became of the payments of a subscription that they were asked for and
- * have not answered.
+ * have not answered. Payments by x402 have a worker of their own.
  */
 export async function concludeChargesOf(
   tx: Transaction,
@@ -279,7 +279,7 @@ export async function concludeChargesOf(
     name: 'charge.conclude_of_subscription',
     text: `update charges set due_at = $3, updated_at = $3
            where tenant_id = $1 and subscription_id = $2 and status = 'pending'
-             and rail is not null`,
+             and rail is not null and rail <> 'x402'`,
     values: [tenantId, subscriptionId, now],
   })
 }

@@ -56,9 +56,71 @@ export async function findCheckoutSession(
   return rows[0]
 }
 
+/** By its id, which buyers know. Crosses tenants: they name none. */
+export async function findCheckoutSessionById(
+  tx: Transaction,
+  id: string,
+): Promise<CheckoutSessionRow | undefined> {
+  const { rows } = await tx.query<CheckoutSessionRow>({
+    name: 'checkout_session.by_id',
+    text: `select ${COLUMNS} from checkout_sessions where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** Locks a session to the end of the transaction. */
+export async function lockCheckout(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.lock',
+    text: `select 1 from checkout_sessions where tenant_id = $1 and id = $2 for no key update`,
+    values: [tenantId, id],
+  })
+}
+
+/** Locks a session that can be paid to the end of the transaction. @returns false when it cannot. */
+export async function lockOpenCheckout(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'checkout_session.lock_open',
+    text: `select 1 from checkout_sessions
+           where tenant_id = $1 and id = $2 and status = 'open' and expires_at > $3
+           for no key update`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** paying -> open: nothing was taken, and the charge may be paid in another way. */
+export async function reopenCheckout(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.reopen',
+    text: `with reopened as (
+             update checkout_sessions set status = 'open'
+             where tenant_id = $1 and charge_id = $2 and status = 'paying'
+             returning tenant_id, charge_id)
+           -- The invoice of a renewal keeps the rail of its subscription.
+           update charges c set updated_at = $3,
+             rail = case when c.subscription_period > 1 then c.rail end
+           from reopened r where c.tenant_id = r.tenant_id and c.id = r.charge_id
+             and c.status = 'pending'`,
+    values: [tenantId, chargeId, now],
+  })
+}
+
 /**
  * open -> paying, with the rail that is asked from here on: of many that pay at once, one does.
- * @param dueAt when a worker shall ask the rail what became of it, should we not come back.
+ * @param dueAt when a worker shall ask the rail what became of it, should we not come back. Null
+ * where the rail sees to it itself.
  * @returns whether this call did.
  */
 export async function beginPaying(
@@ -69,7 +131,7 @@ export async function beginPaying(
     readonly rail: string
     readonly customerEmail: string | null
     readonly now: Date
-    readonly dueAt: Date
+    readonly dueAt: Date | null
   },
 ): Promise<boolean> {
   const { rowCount } = await tx.query({

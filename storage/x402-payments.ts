@@ -12,7 +12,9 @@ export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'fail
 export type X402PaymentRow = {
   tenantId: string
   id: string
-  paymentLinkId: string
+  /** One of both: what is paid. */
+  paymentLinkId: string | null
+  checkoutSessionId: string | null
   chargeId: string
   version: 1 | 2
   network: string
@@ -44,6 +46,7 @@ export type NewX402Payment = Omit<
 >
 
 const COLUMNS = `p.tenant_id as "tenantId", p.id, p.payment_link_id as "paymentLinkId",
+  p.checkout_session_id as "checkoutSessionId",
   p.charge_id as "chargeId", p.version, p.network, p.asset, p.payer, p.nonce, p.pay_to as "payTo",
   p.amount::text as amount, p.valid_before::text as "validBefore",
   p.proof_sha256 as "proofSha256", p.payload_sha256 as "payloadSha256",
@@ -66,9 +69,10 @@ export async function claimX402Payment(
     name: 'x402.claim',
     text: `insert into x402_payments (tenant_id, id, payment_link_id, charge_id, version, network,
              asset, payer, nonce, pay_to, amount, valid_before, proof_sha256, payload_sha256,
-             payment_identifier, request, state, lease, leased_until, created_at, updated_at)
+             payment_identifier, request, state, lease, leased_until, created_at, updated_at,
+             checkout_session_id)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-             'verifying', $17, statement_timestamp() + make_interval(secs => $18), $19, $19)
+             'verifying', $17, statement_timestamp() + make_interval(secs => $18), $19, $19, $20)
            on conflict do nothing`,
     values: [
       payment.tenantId,
@@ -90,6 +94,7 @@ export async function claimX402Payment(
       lease,
       leaseSecs,
       payment.createdAt,
+      payment.checkoutSessionId,
     ],
   })
   return rowCount === 1

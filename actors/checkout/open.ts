@@ -20,8 +20,11 @@ import { type IdempotencyClaim, isUnguessableKey } from '../domain/idempotency.j
 import { isUuid } from '../domain/ids.js'
 import { redirectFault, redirectHostsIn, redirectRules } from '../domain/redirect-hosts.js'
 import { termsOf } from '../x402/offers.js'
+import { sessionPath } from '../x402/sales.js'
+import { awaitTransfers } from '../x402/transfers.js'
 import type { CheckoutNeeds } from './needs.js'
-import { waysToPay } from './ways-to-pay.js'
+import { offersIn } from './terms.js'
+import { type WayToPay, waysToPay } from './ways-to-pay.js'
 import type {
   Checkout,
   CheckoutDetails,
@@ -112,12 +115,12 @@ export function checkouts(needs: CheckoutNeeds) {
           async (): Promise<CheckoutOpened | SubscriptionOpened | NoWayToPay> => {
             const { currency } = offer
             const x402 = termsOf(order.link?.x402 ?? null)
-            if (waysToPay(tenant, { amountMinor, currency, x402 }, needs).length === 0) {
-              return { tag: 'no_way_to_pay' }
-            }
+            const ways = waysToPay(tenant, { amountMinor, currency, x402 }, needs)
+            if (ways.length === 0) return { tag: 'no_way_to_pay' }
             const { outcome, events } = await write(tx, needs, offer, details, {
               ...order,
               amountMinor,
+              ways,
               requestId,
             })
             appendEvents(tx, events)
@@ -184,19 +187,20 @@ function keptOf(
 
 async function write(
   tx: Transaction,
-  { clock, random, settings }: CheckoutNeeds,
+  { clock, random, settings, x402 }: CheckoutNeeds,
   offer: OfferRow,
   details: CheckoutDetails,
   order: {
     readonly quantity: number
     readonly link: PaymentLinkRow | null
     readonly amountMinor: number
+    readonly ways: readonly WayToPay[]
     readonly requestId: string | undefined
   },
 ): Promise<{ outcome: CheckoutOpened | SubscriptionOpened; events: readonly NewEvent[] }> {
   const { tenantId, productId, id: priceId, currency, interval, intervalCount } = offer
   const { customerEmail, buyerCountry, buyerRegion } = details
-  const { amountMinor, quantity, link, requestId } = order
+  const { amountMinor, quantity, link, ways, requestId } = order
   const metadata = metadataOf(details, link)
   const buyerMetadata = link === null ? null : details.metadata
   const now = clock.now()
@@ -246,6 +250,11 @@ async function write(
     expiresAt,
     createdAt: now,
   })
+  const offers = offersIn(ways)
+  if (x402 !== null && offers.length > 0) {
+    const session = { tenantId, id: checkoutSessionId, chargeId, expiresAt, createdAt: now }
+    await awaitTransfers(tx, random, offers, x402.watched, session)
+  }
   const result = {
     token,
     checkoutSessionId,
@@ -254,6 +263,7 @@ async function write(
     currency,
     metadata,
     buyerMetadata,
+    x402Path: offers.length === 0 ? null : sessionPath(checkoutSessionId),
     expiresAt,
     replayed: false,
   }

@@ -10,6 +10,7 @@ import {
   type CheckoutSessionRow,
   findCheckoutSession,
 } from '../../storage/checkout-sessions.js'
+import type { CheckoutTransferRow } from '../../storage/checkout-transfers.js'
 import { findOffer, findOwnPaymentLink } from '../../storage/products.js'
 import type { Transaction } from '../../storage/sql.js'
 import { findTenantWithSettings } from '../../storage/tenants.js'
@@ -18,6 +19,7 @@ import type { Rail } from '../commerce/rail.js'
 import { isEmail } from '../domain/email.js'
 import { faceOf } from '../login/face.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
+import { linkPath, sessionPath } from '../x402/sales.js'
 import type { CheckoutNeeds } from './needs.js'
 import { type Checkouts, hashOf } from './open.js'
 import type {
@@ -32,6 +34,7 @@ import type {
   PayState,
   PayUnknown,
 } from './protocol.js'
+import { transfersIn, x402Shown } from './terms.js'
 import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
 /** After this a worker asks the rail what became of a payment. Longer than any request lives. */
@@ -89,10 +92,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     const { interval, intervalCount } = offer
     const x402 = await linkTerms(tx, tenantId, charge.paymentLinkId)
     const ways = waysToPay(tenant, { ...charge, x402 }, needs)
+    const transfers = await transfersIn(tx, tenantId, session.id, ways)
     const page: PayShown = {
       tag: 'page',
       token,
-      state: stateOf(session, charge),
+      state: stateOf(session, charge, transfers),
       tenant: faceOf(tenant.id, tenant.name, tenant.settings),
       productName: offer.productName,
       quantity: charge.quantity,
@@ -105,8 +109,9 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       chargeId: charge.id,
       customerEmail: charge.customerEmail,
       rails: railsIn(ways).map(({ name }) => name),
-      continues: stateOf(session, charge) === 'processing' && leadsSomewhere(charge.rail),
+      continues: status === 'paying' && charge.status === 'pending' && leadsSomewhere(charge.rail),
       leadsTo: railsIn(ways).flatMap(({ leadsTo }) => leadsTo),
+      x402: x402Shown(sessionPath(session.id), ways, transfers),
       successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
       cancelUrl: session.cancelUrl,
     }
@@ -208,6 +213,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     const { productName, currency } = offer.offer
     const amountMinor = offer.offer.amountMinor * link.quantity
     const x402 = termsOf(link.x402)
+    const ways = waysToPay(tenant, { amountMinor, currency, x402 }, needs)
     return {
       tag: 'link_page',
       token,
@@ -216,7 +222,8 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       quantity: link.quantity,
       amountMinor,
       currency,
-      payable: waysToPay(tenant, { amountMinor, currency, x402 }, needs).length > 0,
+      payable: ways.length > 0,
+      x402: x402Shown(linkPath(token), ways, []),
     }
   }
 
@@ -277,9 +284,14 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
 
 const UNKNOWN: PayUnknown = { tag: 'unknown_page' }
 
-function stateOf({ status }: CheckoutSessionRow, charge: ChargeRow): PayState {
+function stateOf(
+  { status }: CheckoutSessionRow,
+  charge: ChargeRow,
+  transfers: readonly CheckoutTransferRow[],
+): PayState {
   if (charge.status !== 'pending') return charge.status
-  return status === 'paying' ? 'processing' : 'open'
+  const isUnderWay = status === 'paying' || transfers.some(({ state }) => state === 'arrived')
+  return isUnderWay ? 'processing' : 'open'
 }
 
 function railsIn(ways: readonly WayToPay[]): readonly Rail[] {

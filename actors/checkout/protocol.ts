@@ -48,6 +48,8 @@ export type CheckoutOpened = {
   readonly metadata: Readonly<Record<string, unknown>>
   /** What the buyer said at the payment link, whole; null without a link. */
   readonly buyerMetadata: Readonly<Record<string, unknown>> | null
+  /** Path at which an agent pays it by x402; null where that is not offered. */
+  readonly x402Path: string | null
   readonly expiresAt: Date
   readonly replayed: boolean
 }
@@ -87,6 +89,28 @@ export type PayTenant = {
 /** Where the page is in its life. */
 export type PayState = 'open' | 'processing' | 'succeeded' | 'failed' | 'refunded'
 
+/** How something is paid by x402, and by a transfer where the chain is watched. */
+export type X402Shown = {
+  /** Path at which an agent posts its proof. */
+  readonly path: string
+  /** One for each token that is accepted. */
+  readonly terms: readonly X402Terms[]
+}
+export type X402Terms = {
+  /** CAIP-2. */
+  readonly network: string
+  /** As people call it. */
+  readonly networkName: string
+  /** Address of the token. */
+  readonly asset: string
+  readonly assetName: string
+  readonly payTo: string
+  /** In whole tokens; with a wallet link, exactly what is recognised as this payment. */
+  readonly amount: string
+  /** EIP-681; null where a transfer would not be noticed. */
+  readonly wallet: string | null
+}
+
 export type PayShown = {
   readonly tag: 'page'
   readonly token: string
@@ -105,13 +129,14 @@ export type PayShown = {
   readonly continues: boolean
   /** Origins of the providers' pages to which the form may lead. */
   readonly leadsTo: readonly string[]
+  readonly x402: X402Shown | null
   readonly successUrl: string | null
   readonly cancelUrl: string | null
 }
 /** What a payment link sells. Nothing is begun by looking at it. */
 export type LinkShown = Pick<
   PayShown,
-  'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency'
+  'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency' | 'x402'
 > & {
   readonly tag: 'link_page'
   /** True if the tenant offers a way to pay. */

@@ -41,7 +41,14 @@ export async function applyAnswer(
     ? await chargePaid(
         tx,
         means,
-        { tenantId, chargeId, rail, railReference: answer.reference, direct: false },
+        {
+          tenantId,
+          chargeId,
+          rail,
+          railReference: answer.reference,
+          buyerId: answer.buyerId,
+          direct: answer.direct === true,
+        },
         requestId,
       )
     : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)

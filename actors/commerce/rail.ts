@@ -142,6 +142,10 @@ export type FinalAnswer =
       readonly mandate: string | null
       /** The reason, where the payment is disputed at once. */
       readonly disputed: string | null
+      /** How the rail names the buyer. */
+      readonly buyerId?: string
+      /** True if the money went to the merchant itself: there is nothing to settle or to pay out. */
+      readonly direct?: boolean
     }
   | { readonly tag: 'refused'; readonly code: string }
 

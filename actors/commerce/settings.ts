@@ -116,6 +116,9 @@ export const chainsSettings = sectionList(
       .register(notes, { words: 'an ISO 4217 code in upper case' })
       .default('USD')
       .describe('Currency of prices that the asset pays, one to one.'),
+    confirmations: count(5, 0, 1_000).describe(
+      'Blocks behind the latest one before a transfer pays a checkout.',
+    ),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
       .describe('Default payee of the tenant of the operator. Others set x402_pay_to.'),

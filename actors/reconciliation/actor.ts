@@ -19,6 +19,7 @@ import { endings, expectedOf, type Held, onChain } from '../x402/endings.js'
 import type { Facilitator, Settlement } from '../x402/facilitator.js'
 import type { ReconciliationMetrics } from '../x402/metrics.js'
 import type { FacilitatorRequest } from '../x402/offers.js'
+import { arrivals, type WatchedChain } from './arrivals.js'
 import { type ReconciliationProtocol, reconciliation } from './protocol.js'
 import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.js'
 
@@ -27,6 +28,8 @@ const AT_ONCE_MAX = 16
 /** A payment may become due at any time: its process died. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
+/** Between two looks for transfers; blocks come every two seconds or more. */
+const WATCH_MS = 2_000
 const COUNT_EVERY_MS = 15_000
 /** After so many looks an operator should know. */
 const CHECKS_LOUD = 10
@@ -39,6 +42,8 @@ export type ReconciliationNeeds = {
   readonly facilitator: Facilitator | null
   /** Chains with an `rpc_url`, by network. */
   readonly chains: ReadonlyMap<string, Chain>
+  /** Those whose transfers are looked at. */
+  readonly watched: ReadonlyMap<string, WatchedChain>
   readonly metrics: ReconciliationMetrics
 }
 
@@ -48,7 +53,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
   mailbox: { capacity: 16, inflightMax: 1 },
   lane: { round: () => 'round' },
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, facilitator, chains, metrics }, life) => {
+  create: ({ database, clock, random, facilitator, chains, watched, metrics }, life) => {
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
@@ -136,6 +141,20 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       }
     }
     if (facilitator !== null) void work()
+
+    const arriving = arrivals({ database, clock, random, watched }, life.log)
+    async function watch(): Promise<void> {
+      while (!life.signal.aborted) {
+        try {
+          await arriving.round()
+        } catch (error) {
+          if (life.signal.aborted) return
+          life.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
+        }
+        await sleep(WATCH_MS, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+      }
+    }
+    if (watched.size > 0) void watch()
 
     return {
       async round() {

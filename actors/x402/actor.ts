@@ -1,32 +1,15 @@
-/** Sells payment links by x402: tells their price, takes proofs, has them settled. */
+/** Sells payment links and checkout sessions by x402: tells their price, takes proofs, has them settled. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import type { PoolOptions } from '../../runtime/kernel/pool.js'
 import { findCharge } from '../../storage/charges.js'
-import {
-  findOffer,
-  findPaymentLink,
-  type OfferRow,
-  type PaymentLinkRow,
-} from '../../storage/products.js'
-import { findTenantWithSettings } from '../../storage/tenants.js'
 import type { X402PaymentRow } from '../../storage/x402-payments.js'
-import { AMOUNT_MINOR_MAX } from '../domain/currencies.js'
 import { v1NetworkOf } from './assets.js'
 import { authorizationFault, isPlainSignature } from './authorization.js'
-import {
-  chainOf,
-  matchOffer,
-  type Offer,
-  offersOf,
-  paymentRequired,
-  paymentRequiredV1,
-  termsOf,
-} from './offers.js'
-import { type Payees, payeesOf } from './payees.js'
-import { payments, type Purchase, type Verdict } from './payments.js'
+import { chainOf, matchOffer, type Offer, paymentRequired, paymentRequiredV1 } from './offers.js'
+import { targetOfBill } from './endings.js'
+import { payments, type Verdict } from './payments.js'
 import { encodeField, type Proof, readProof } from './proof.js'
 import {
-  type OrderFault,
   type PaymentChallenge,
   type PayOrder,
   type PayOutcome,
@@ -36,6 +19,7 @@ import {
 } from './protocol.js'
 import type { ErrorReason } from './reasons.js'
 import { resolutions } from './resolution.js'
+import { type Found, findOrdered, type Sale, saleOf, targetOf } from './sales.js'
 import type { X402Needs } from './needs.js'
 
 const CAPACITY = 2048
@@ -43,11 +27,6 @@ const INFLIGHT_MAX = 1024
 /** A signature takes some two milliseconds. */
 const BATCH_MAX = 8
 
-/** decisions.md section 10: ISO 3166-1 alpha-2, and the part of ISO 3166-2 behind the hyphen. */
-const COUNTRY = /^[A-Za-z]{2}$/
-const REGION = /^[A-Za-z0-9][A-Za-z0-9-]{0,5}$/
-/** base64url of 16 bytes and more; nothing else is worth a look. */
-const TOKEN = /^[A-Za-z0-9_-]{16,128}$/
 const PROOF_MISSING = 'PAYMENT-SIGNATURE header is required'
 const UNKNOWN = { tag: 'unknown' } as const
 
@@ -62,14 +41,6 @@ export function x402Pool(processors: number): PoolOptions {
     batchMax: BATCH_MAX,
   }
 }
-
-type Found = {
-  readonly link: PaymentLinkRow
-  readonly price: OfferRow
-  /** Null where the tenant may not sell. */
-  readonly payees: Payees | null
-}
-type Sale = Omit<Purchase, 'offer' | 'proof'> & { readonly offers: readonly Offer[] }
 
 export const x402Actor = defineActor<X402Protocol, X402Needs>({
   address: x402,
@@ -88,65 +59,15 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     /** Proofs in hand, so that the same one is judged once however often it comes. */
     const inHand = new Map<string, Promise<Verdict>>()
 
-    /** Buyers name a link and no tenant. */
-    async function linkOf(
-      { linkToken }: X402Order,
-      signal: AbortSignal,
-    ): Promise<Found | undefined> {
-      if (till === null || !TOKEN.test(linkToken)) return undefined
-      return database.system(
-        async (tx) => {
-          const link = await findPaymentLink(tx, linkToken)
-          if (link === undefined) return undefined
-          const price = await findOffer(tx, link.priceId)
-          const tenant = await findTenantWithSettings(tx, link.tenantId)
-          const payees = tenant?.status === 'active' ? payeesOf(tenant) : null
-          return price && { link, price, payees }
-        },
-        { signal },
-      )
-    }
+    const means = () => ({
+      assets: needs.assets,
+      maxTimeoutSecs: needs.maxTimeoutSecs,
+      baseUrl: needs.baseUrl,
+      now: clock.now(),
+    })
 
-    /** What an order is about. */
-    function saleOf({ link, price, payees }: Found, order: X402Order): Sale | OrderFault {
-      const { linkToken, buyerCountry, buyerRegion } = order
-      const { tenantId, quantity, metadata, x402: terms } = link
-      const { currency, productId } = price
-      const amountMinor = price.amountMinor * quantity
-      // What is paid again and again cannot be authorized once.
-      const isForSale = link.active && price.active && price.productActive
-      if (
-        payees === null ||
-        !isForSale ||
-        price.interval !== null ||
-        amountMinor > AMOUNT_MINOR_MAX
-      )
-        return UNKNOWN
-      const offers = offersOf(termsOf(terms), { amountMinor, currency }, payees, needs)
-      if (offers.length === 0) return UNKNOWN
-      if (buyerCountry === undefined || !COUNTRY.test(buyerCountry)) {
-        return { tag: 'invalid_buyer', parameter: 'buyer_country' }
-      }
-      if (buyerRegion === undefined || !REGION.test(buyerRegion)) {
-        return { tag: 'invalid_buyer', parameter: 'buyer_region' }
-      }
-      const path = `/api/v1/public/commerce/payment-links/${linkToken}/x402`
-      return {
-        tenantId,
-        offers,
-        resource: { url: needs.baseUrl + path, description: price.productName },
-        bill: {
-          amountMinor,
-          currency,
-          quantity,
-          metadata,
-          productId,
-          priceId: price.id,
-          paymentLinkId: link.id,
-          buyerCountry: buyerCountry.toUpperCase(),
-          buyerRegion: buyerRegion.toUpperCase(),
-        },
-      }
+    async function ordered(order: X402Order, signal: AbortSignal): Promise<Found | undefined> {
+      return till === null ? undefined : findOrdered(database, order, signal)
     }
 
     function challenge(error: string, { resource, offers }: Sale): PaymentChallenge {
@@ -168,7 +89,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       errand: Parameters<ReturnType<typeof payments>['carryOut']>[1],
     ): Promise<Verdict> {
       const { tenantId, bill, offers, resource } = sale
-      const known = await till!.known(tenantId, bill.paymentLinkId, proof)
+      const known = await till!.known(tenantId, targetOfBill(bill), proof)
       if (known !== undefined) return known
       const matched = matchOffer(proof.accepted, offers)
       if (matched.tag === 'mismatch') return { tag: 'refused', reason: matched.reason }
@@ -193,7 +114,8 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     function judgeOnce(...args: Parameters<typeof judge>): Promise<Verdict> {
       const [sale, proof] = args
       const hashes = [proof.proofSha256, proof.payloadSha256].map((hash) => hash.toString('hex'))
-      const key = [sale.bill.paymentLinkId, ...hashes].join(' ')
+      const { paymentLinkId, checkoutSessionId } = targetOfBill(sale.bill)
+      const key = [paymentLinkId, checkoutSessionId, ...hashes].join(' ')
       let judged = inHand.get(key)
       if (judged === undefined) {
         judged = judge(...args).finally(() => inHand.delete(key))
@@ -202,11 +124,11 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       return judged
     }
 
-    /** What a proof led to while its link was still for sale. */
-    async function remembered({ link }: Found, order: PayOrder): Promise<PayOutcome | undefined> {
+    /** What a proof led to while its link or session was still for sale. */
+    async function remembered(found: Found, order: PayOrder): Promise<PayOutcome | undefined> {
       const read = proofOf(order, v1)
       if (read?.tag !== 'proof') return undefined
-      const verdict = await till!.known(link.tenantId, link.id, read.proof)
+      const verdict = await till!.known(found.tenantId, targetOf(found), read.proof)
       return verdict?.tag === 'settled' || verdict?.tag === 'pending'
         ? answerTo(verdict)
         : undefined
@@ -225,18 +147,19 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       ...resolutions(needs),
 
       async challenge(order, { signal }) {
-        const found = await linkOf(order, signal)
-        const sale = found === undefined ? UNKNOWN : saleOf(found, order)
+        const found = await ordered(order, signal)
+        const sale = found === undefined ? UNKNOWN : saleOf(found, order, means())
         if ('tag' in sale) return sale
         return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
       },
 
       async pay(order, { signal, requestId, log }) {
-        const found = await linkOf(order, signal)
+        const found = await ordered(order, signal)
         if (found === undefined) return UNKNOWN
-        const sale = saleOf(found, order)
+        const sale = saleOf(found, order, means())
         if ('tag' in sale) {
-          return sale.tag === 'unknown' ? ((await remembered(found, order)) ?? sale) : sale
+          if (sale.tag === 'invalid_buyer') return sale
+          return (await remembered(found, order)) ?? sale
         }
         const read = proofOf(order, v1)
         if (read === undefined) {

@@ -17,9 +17,17 @@ export type Asset = {
   readonly payTo: string | null
   /** Null where the chain is not watched. */
   readonly rpcUrl: string | null
+  /** Blocks behind the latest one before a transfer pays a checkout. */
+  readonly confirmations: number
 }
 
-const USDC = { decimals: 6, currency: 'USD', payTo: null, rpcUrl: null } as const
+const USDC = {
+  decimals: 6,
+  currency: 'USD',
+  payTo: null,
+  rpcUrl: null,
+  confirmations: 5,
+} as const
 const BUILT_IN: readonly Asset[] = [
   {
     ...USDC,
@@ -69,6 +77,7 @@ function configuredAsset(chain: ChainsSettings[number]): Asset {
     currency: chain.asset_currency,
     payTo: chain.pay_to ?? null,
     rpcUrl: chain.rpc_url ?? null,
+    confirmations: chain.confirmations,
   }
 }
 

@@ -37,7 +37,26 @@ export type Sighting =
   /** The chain did not answer, or its answers do not make a whole. */
   | { readonly tag: 'unclear'; readonly error: string }
 
+/** A transfer of a token in a block. Addresses and hashes in lower case. */
+export type TransferLog = {
+  readonly asset: string
+  readonly payer: string
+  readonly payTo: string
+  /** Atomic units, decimal. */
+  readonly amount: string
+  readonly transaction: string
+  readonly logIndex: number
+}
+
 export interface Chain {
+  /** Number of the latest block; null when the node does not answer. */
+  latestBlock(): Promise<number | null>
+  /** Transfers of tokens to addresses, from block to block; null when the node does not answer. */
+  transfers(
+    among: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    from: number,
+    to: number,
+  ): Promise<readonly TransferLog[] | null>
   /** @param transaction a hash to look at first, where one is known. */
   look(payment: OnChain, transaction: string | null): Promise<Sighting>
   /** Whether the node answers, and for which chain: readiness. */
@@ -53,6 +72,7 @@ type Log = {
   readonly topics: readonly string[]
   readonly data: string
   readonly transactionHash: string
+  readonly logIndex?: unknown
 }
 
 export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
@@ -140,6 +160,23 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
       : { tag: 'unclear', error: 'spent without its transfer' }
   }
 
+  async function transfers(
+    { assets, payTo }: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    from: number,
+    to: number,
+  ): Promise<readonly TransferLog[]> {
+    const logs = await call('eth_getLogs', [
+      {
+        address: assets,
+        fromBlock: `0x${from.toString(16)}`,
+        toBlock: `0x${to.toString(16)}`,
+        topics: [TRANSFER, null, payTo.map(word)],
+      },
+    ])
+    if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs gave no list')
+    return logs.filter(isLog).flatMap((log) => transferOf(log))
+  }
+
   return {
     async look(payment, transaction) {
       try {
@@ -149,15 +186,43 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
         throw error
       }
     },
-    async chainId() {
-      try {
-        return quantity(await call('eth_chainId', []))
-      } catch (error) {
-        if (error instanceof NoAnswer) return null
-        throw error
-      }
-    },
+    chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
+    latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
+    transfers: (among, from, to) => orNull(() => transfers(among, from, to)),
   }
+}
+
+/** Null where the node gave no answer. */
+async function orNull<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof NoAnswer) return null
+    throw error
+  }
+}
+
+/** None for a log that is no transfer, or that a reorganization removed. */
+function transferOf(log: Log): readonly TransferLog[] {
+  const { address, topics, data, transactionHash, logIndex } = log
+  const [event, payer, payTo] = topics.map((topic) => topic.toLowerCase())
+  const isWhole = isAddressWord(payer) && isAddressWord(payTo) && /^0x[0-9a-fA-F]{64}$/.test(data)
+  const isRemoved = 'removed' in log && log.removed === true
+  if (event !== TRANSFER || !isWhole || isRemoved) return []
+  return [
+    {
+      asset: address.toLowerCase(),
+      payer: `0x${payer.slice(-40)}`,
+      payTo: `0x${payTo.slice(-40)}`,
+      amount: String(BigInt(data)),
+      transaction: transactionHash.toLowerCase(),
+      logIndex: quantity(logIndex),
+    },
+  ]
+}
+
+function isAddressWord(topic: string | undefined): topic is string {
+  return topic !== undefined && /^0x0{24}[0-9a-f]{40}$/.test(topic)
 }
 
 function quantity(value: unknown): number {

@@ -4,6 +4,8 @@
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import { findCharge } from '../../storage/charges.js'
+import { beginPaying, lockOpenCheckout, reopenCheckout } from '../../storage/checkout-sessions.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import {
@@ -12,7 +14,8 @@ import {
   postponeX402Payment,
   type X402PaymentRow,
 } from '../../storage/x402-payments.js'
-import { chargeFailed, chargePaid, openCharge } from '../commerce/charges.js'
+import { chargeFailed, openCharge } from '../commerce/charges.js'
+import { applyAnswer } from '../commerce/outcome.js'
 import { v1NetworkOf } from './assets.js'
 import type { Chain, OnChain, Sighting } from './chain.js'
 import type { Expected, Settlement } from './facilitator.js'
@@ -28,11 +31,27 @@ export type EndingNeeds = {
 
 export type Held = Pick<
   X402PaymentRow,
-  'tenantId' | 'id' | 'chargeId' | 'network' | 'asset' | 'payer' | 'payTo' | 'amount' | 'nonce'
+  | 'tenantId'
+  | 'id'
+  | 'chargeId'
+  | 'checkoutSessionId'
+  | 'network'
+  | 'asset'
+  | 'payer'
+  | 'payTo'
+  | 'amount'
+  | 'nonce'
 > & { readonly version: 1 | 2; readonly lease: string }
 
-/** What the charge of a payment is made of. */
-export type Bill = {
+/** What is paid: a link, which makes a charge of its own, or a session, which has one. */
+export type Bill = LinkBill | SessionBill
+export type SessionBill = {
+  readonly tag: 'session'
+  readonly sessionId: string
+  readonly chargeId: string
+}
+export type LinkBill = {
+  readonly tag: 'link'
   readonly amountMinor: number
   readonly currency: string
   readonly quantity: number
@@ -42,6 +61,18 @@ export type Bill = {
   readonly paymentLinkId: string
   readonly buyerCountry: string
   readonly buyerRegion: string
+}
+
+/** What a payment pays: the same proof for another target is another payment. */
+export type Target = {
+  readonly paymentLinkId: string | null
+  readonly checkoutSessionId: string | null
+}
+
+export function targetOfBill(bill: Bill): Target {
+  return bill.tag === 'link'
+    ? { paymentLinkId: bill.paymentLinkId, checkoutSessionId: null }
+    : { paymentLinkId: null, checkoutSessionId: bill.sessionId }
 }
 
 /** An account as CAIP-10 names it. */
@@ -68,14 +99,32 @@ export function endings({ database, clock, random }: EndingNeeds) {
     /**
      * verifying -> settling, with the pending charge.
      * @param leaseSecs until a worker looks into it.
-     * @returns false when the lease was lost.
+     * @returns `lost` when the lease was lost, `taken` when the session is paid by somebody else or
+     * cannot be paid any more.
      */
-    begin(held: Held, bill: Bill, leaseSecs: number, requestId: string | undefined) {
+    begin(
+      held: Held,
+      bill: Bill,
+      leaseSecs: number,
+      requestId: string | undefined,
+    ): Promise<'begun' | 'lost' | 'taken'> {
       const { tenantId, id, chargeId, lease } = held
       return database.tenant(tenantId, async (tx) => {
-        if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return false
+        const now = clock.now()
+        const session = bill.tag === 'session' ? bill.sessionId : null
+        if (session !== null && !(await lockOpenCheckout(tx, tenantId, session, now))) {
+          return 'taken'
+        }
+        if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
+        if (bill.tag === 'session') {
+          const payment = { tenantId, id: bill.sessionId, rail: RAIL, customerEmail: null, now }
+          // The payment's own row says when to look at it.
+          if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
+          throw new Error('an open session has a charge that is not pending')
+        }
+        const { tag: _link, ...sold } = bill
         const charge = {
-          ...bill,
+          ...sold,
           tenantId,
           id: chargeId,
           rail: RAIL,
@@ -83,12 +132,12 @@ export function endings({ database, clock, random }: EndingNeeds) {
           buyerId: buyerOf(held),
           // The payment's own row says when to look at it.
           dueAt: null,
-          createdAt: clock.now(),
+          createdAt: now,
         }
         const opened = await openCharge(tx, means, charge, requestId)
         if (opened === undefined) throw new Error('a payment has a charge before it began')
         appendEvents(tx, opened.events)
-        return true
+        return 'begun'
       })
     },
 
@@ -98,29 +147,37 @@ export function endings({ database, clock, random }: EndingNeeds) {
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'settled', transaction } as const
         if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
-        const payment = {
-          tenantId,
-          chargeId,
-          rail: RAIL,
-          railReference: id,
+        const charge = await findCharge(tx, tenantId, chargeId)
+        if (charge === undefined) throw new Error('a payment that settles has a charge')
+        const answer = {
+          tag: 'taken',
+          reference: id,
+          mandate: null,
+          disputed: null,
           buyerId: buyerOf(held),
           // The token moved from the buyer to the merchant; nothing of it passes through us.
           direct: true,
-        }
-        const paid = await chargePaid(tx, means, payment, requestId)
-        if (paid === undefined) throw new Error('the charge of a payment ended before the payment')
+        } as const
+        const events = await applyAnswer(tx, means, charge, RAIL, answer, requestId)
+        if (events === undefined)
+          throw new Error('the charge of a payment ended before the payment')
         await also(tx)
-        appendEvents(tx, paid.events)
+        appendEvents(tx, events)
         return true
       })
     },
 
-    /** @returns false when the lease was lost. */
+    /** The charge of a link fails; a session is open again. @returns false when the lease was lost. */
     failed(held: Held, reason: ErrorReason, requestId?: string, also: Also = nothing) {
-      const { tenantId, id, chargeId, lease } = held
+      const { tenantId, id, chargeId, checkoutSessionId, lease } = held
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'failed', errorReason: reason } as const
         if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+        if (checkoutSessionId !== null) {
+          await reopenCheckout(tx, tenantId, chargeId, clock.now())
+          await also(tx)
+          return true
+        }
         const failure = { tenantId, chargeId, code: reason }
         const failed = await chargeFailed(tx, means, failure, requestId)
         if (failed === undefined) {

@@ -19,7 +19,16 @@ import {
   type X402PaymentRow,
 } from '../../storage/x402-payments.js'
 import type { Chain } from './chain.js'
-import { type Bill, confirmed, endings, expectedOf, type Held, patientLook } from './endings.js'
+import {
+  type Bill,
+  confirmed,
+  endings,
+  expectedOf,
+  type Held,
+  patientLook,
+  type Target,
+  targetOfBill,
+} from './endings.js'
 import type { Facilitator, Settlement, Verification } from './facilitator.js'
 import type { X402Metrics } from './metrics.js'
 import { facilitatorRequest, type FacilitatorRequest, type Offer, type Resource } from './offers.js'
@@ -66,6 +75,8 @@ export type Verdict =
   | { readonly tag: 'pending'; readonly payment: X402PaymentRow }
   | { readonly tag: 'refused'; readonly reason: ErrorReason }
   | { readonly tag: 'identifier_reused' }
+  /** The session is paid by another payment, or cannot be paid any more. */
+  | { readonly tag: 'not_open' }
   | { readonly tag: 'unavailable' }
 
 const SPENT = { tag: 'refused', reason: 'invalid_transaction_state' } as const
@@ -84,7 +95,7 @@ export function payments(needs: PaymentNeeds) {
    */
   async function known(
     tenantId: string,
-    linkId: string,
+    target: Target,
     proof: Pick<Proof, 'proofSha256' | 'payloadSha256' | 'paymentId'>,
   ): Promise<Verdict | undefined> {
     const endMs = clock.monotonicMs() + patienceMs
@@ -99,7 +110,7 @@ export function payments(needs: PaymentNeeds) {
         return { tag: 'identifier_reused' }
       }
       if (row === undefined) return undefined
-      if (row.paymentLinkId !== linkId) return SPENT
+      if (!pays(row, target)) return SPENT
       const inHand = row.state === 'settling' && row.held
       if (!inHand || clock.monotonicMs() >= endMs) return verdictOf(row) ?? undefined
       await sleep(POLL_MS)
@@ -170,7 +181,12 @@ export function payments(needs: PaymentNeeds) {
       log.warn({ error: verification.error }, 'x402: the facilitator gave no verdict')
       return UNAVAILABLE
     }
-    if (!(await ends.begin(held, bill, settleLeaseSecs, requestId))) return lost(payment)
+    const begun = await ends.begin(held, bill, settleLeaseSecs, requestId)
+    if (begun === 'lost') return lost(payment)
+    if (begun === 'taken') {
+      await database.tenant(tenantId, (tx) => dropX402Payment(tx, tenantId, id, lease))
+      return { tag: 'not_open' }
+    }
     const said = await timed('settle', () => facilitator.settle(request, expectedOf(held)))
     const settlement = await confirmed(said, lookAt(held))
     return conclude(held, payment, settlement, { requestId, log })
@@ -231,8 +247,8 @@ export function payments(needs: PaymentNeeds) {
     return {
       tenantId,
       id: random.uuid(),
-      chargeId: random.uuid(),
-      paymentLinkId: bill.paymentLinkId,
+      chargeId: bill.tag === 'link' ? random.uuid() : bill.chargeId,
+      ...targetOfBill(bill),
       version,
       network: offer.asset.network,
       asset: offer.asset.address.toLowerCase(),
@@ -259,7 +275,11 @@ function asRow(payment: Claim, state: X402PaymentRow['state'], transaction: stri
 }
 
 function isSamePayment(row: X402PaymentRow, payment: Claim): boolean {
-  return row.paymentLinkId === payment.paymentLinkId && row.proofSha256.equals(payment.proofSha256)
+  return pays(row, payment) && row.proofSha256.equals(payment.proofSha256)
+}
+
+function pays(row: Target, { paymentLinkId, checkoutSessionId }: Target): boolean {
+  return row.paymentLinkId === paymentLinkId && row.checkoutSessionId === checkoutSessionId
 }
 
 /** What a payment's state means to its buyer; null while it is only being verified. */

@@ -1,10 +1,10 @@
-/** Payments of payment links by the x402 protocol (decisions.md sections 11, 18 and 22). */
+/** Payments of payment links and checkout sessions by the x402 protocol (decisions.md sections 11, 18 and 22). */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 import type { Changed, Listed, ListOf, Unknown } from '../commerce/protocol.js'
 import type { Caller } from '../domain/audit.js'
 
 export type X402Protocol = {
-  /** What a link costs and how it is paid. */
+  /** What a link or a session costs and how it is paid. */
   challenge: Ask<X402Order, ChallengeOutcome>
   /** Shows a proof of payment, or none. */
   pay: Ask<PayOrder, PayOutcome>
@@ -14,9 +14,11 @@ export type X402Protocol = {
   resolvePayment: Ask<ResolvePayment, Changed<X402Payment> | ResolutionRefused | Unknown>
 }
 
+/** What is paid, as it was sent. */
+export type X402Target = { tag: 'link'; token: string } | { tag: 'session'; id: string }
+
 export type X402Order = {
-  /** Of the payment link, as it was sent. */
-  linkToken: string
+  target: X402Target
   /** As sent; undefined where they were not. */
   buyerCountry: string | undefined
   buyerRegion: string | undefined
@@ -49,8 +51,11 @@ export type SettlementResponse = {
 }
 
 export type OrderFault =
-  /** No such link, an inactive one, or one that is not payable this way. */
-  { tag: 'unknown' } | { tag: 'invalid_buyer'; parameter: 'buyer_country' | 'buyer_region' }
+  /** No such link or session, an inactive one, or one that is not payable this way. */
+  | { tag: 'unknown' }
+  | { tag: 'invalid_buyer'; parameter: 'buyer_country' | 'buyer_region' }
+  /** The session is paid, or is being paid, or has ended. */
+  | { tag: 'not_open' }
 
 export type PaymentRequired = { tag: 'payment_required'; challenge: PaymentChallenge }
 export type ChallengeOutcome = PaymentRequired | OrderFault
@@ -82,7 +87,9 @@ export type PaymentState = 'verifying' | 'settling' | 'unknown' | 'settled' | 'f
 export type X402Payment = {
   id: string
   chargeId: string
-  paymentLinkId: string
+  /** One of both. */
+  paymentLinkId: string | null
+  checkoutSessionId: string | null
   state: PaymentState
   /** CAIP-2. */
   network: string

@@ -168,6 +168,7 @@ function paymentOf(row: X402PaymentRow): X402Payment {
     id: row.id,
     chargeId: row.chargeId,
     paymentLinkId: row.paymentLinkId,
+    checkoutSessionId: row.checkoutSessionId,
     state: row.state,
     network: row.network,
     asset: row.asset,

@@ -1,5 +1,4 @@
 /** The pages of signing in: sign-in, second factor, enrolment, recovery codes, signed out. */
-import { encodeQR } from 'qr'
 import type {
   Enrolled,
   EnrolmentShown,
@@ -15,6 +14,7 @@ import type { MessageKey } from './catalogue/en.js'
 import { captchaParts } from './captcha.js'
 import { failurePage } from './error.js'
 import { chooseLanguage, type Language } from './language.js'
+import { pictureOf } from './qr.js'
 import { type Frame, renderPage } from './render.js'
 import { browserName } from './user-agent.js'
 
@@ -198,11 +198,4 @@ function languageOf({ uiLocales, tenant }: FlowPage, { browser }: ReplyContext):
 /** What a passkey that is made here is called until somebody gives it a name. */
 export function deviceOf({ browser }: ReplyContext): string {
   return browserName(browser.userAgent).slice(0, 60)
-}
-
-/** The picture of a secret, inline: it must not be a request that somebody logs. */
-function pictureOf(uri: string, words: string): string {
-  const label = words.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
-  const svg = encodeQR(uri, 'svg', { ecc: 'medium', border: 4 })
-  return svg.replace('<svg ', `<svg class="qr" role="img" aria-label="${label}" `)
 }

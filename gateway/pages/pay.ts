@@ -5,12 +5,14 @@ import type {
   PayAgain,
   PayFull,
   PayShown,
+  X402Shown,
 } from '../../actors/checkout/protocol.js'
 import type { Recurring } from '../../actors/commerce/protocol.js'
 import type { PageAnswer, ReplyContext } from '../replies.js'
 import type { MessageKey } from './catalogue/en.js'
 import { failurePage } from './error.js'
 import { chooseLanguage, type Language } from './language.js'
+import { pictureOf } from './qr.js'
 import { renderPage } from './render.js'
 
 const TITLES: Readonly<Record<PayShown['state'], MessageKey>> = {
@@ -29,7 +31,7 @@ const FAULTS = {
 /** decisions.md 20, pay. */
 export function payPage(
   shown: PayShown | PayAgain | PayFull,
-  { browser }: ReplyContext,
+  { browser, baseUrl }: ReplyContext,
 ): PageAnswer {
   const { tenant, state, recurring, successUrl, cancelUrl, leadsTo } = shown
   const acceptLanguage = browser.languages
@@ -43,12 +45,24 @@ export function payPage(
       ...shown,
       total: language.money(shown.amountMinor, shown.currency),
       every: recurring === null ? null : everyOf(recurring, language),
+      ...x402In(shown.x402, baseUrl, language),
       again: shown.tag === 'again' && shown.fault === 'email',
       csrf: browser.csrfToken,
     },
   )
   const led = [successUrl, cancelUrl].filter((url) => url !== null)
   return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
+}
+
+/** The terms with their pictures. `looks`: a payment that arrives is seen by looking again. */
+function x402In(x402: X402Shown | null, baseUrl: string, { say }: Language) {
+  if (x402 === null) return { x402, looks: false }
+  const terms = x402.terms.map((term) => ({
+    ...term,
+    picture: term.wallet === null ? null : pictureOf(term.wallet, say('pay.x402.picture')),
+  }))
+  const looks = terms.some(({ picture }) => picture !== null)
+  return { x402: { terms, url: baseUrl + x402.path }, looks }
 }
 
 /** How often it is paid, as people say it. */
@@ -59,14 +73,23 @@ function everyOf({ interval, intervalCount }: Recurring, { say, stretch }: Langu
 }
 
 /** What a payment link sells, and a button from which the checkout begins. */
-export function linkPage(shown: LinkShown | LinkUnpayable, { browser }: ReplyContext): PageAnswer {
+export function linkPage(
+  shown: LinkShown | LinkUnpayable,
+  { browser, baseUrl }: ReplyContext,
+): PageAnswer {
   const { tenant, amountMinor, currency } = shown
   const acceptLanguage = browser.languages
-  const { money } = chooseLanguage(undefined, acceptLanguage, tenant.locale)
+  const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const html = renderPage(
     'pay-link',
     { titleKey: 'pay.title', branding: tenant, acceptLanguage },
-    { ...shown, total: money(amountMinor, currency), every: null, csrf: browser.csrfToken },
+    {
+      ...shown,
+      ...x402In(shown.x402, baseUrl, language),
+      total: language.money(amountMinor, currency),
+      every: null,
+      csrf: browser.csrfToken,
+    },
   )
   return { html }
 }

@@ -67,6 +67,10 @@ const result = {
         '22 or more characters of base64url, or 32 or more of hex.',
     }),
   checkout_session_id: z.uuid(),
+  x402_url: z
+    .url()
+    .optional()
+    .meta({ description: 'Agents pay the checkout there by x402, where the tenant offers that.' }),
   charge_id: z.uuid(),
   status: z.literal('open'),
   amount_minor: z.int(),
@@ -105,6 +109,7 @@ const resultOf = (opened: Opened, { baseUrl }: ReplyContext) => ({
   amount_minor: opened.amountMinor,
   currency: opened.currency,
   metadata: { ...opened.metadata },
+  ...(opened.x402Path == null ? {} : { x402_url: baseUrl + opened.x402Path }),
   ...(opened.buyerMetadata === null ? {} : { buyer_metadata: { ...opened.buyerMetadata } }),
   expires_at: opened.expiresAt.toISOString(),
 })

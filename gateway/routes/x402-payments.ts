@@ -18,7 +18,8 @@ const PaymentRecord = z
   .object({
     id: z.uuid(),
     charge_id: z.uuid(),
-    payment_link_id: z.uuid(),
+    payment_link_id: z.uuid().optional(),
+    checkout_session_id: z.uuid().optional(),
     state: states.meta({ description: 'unknown: nobody has told yet whether it was settled.' }),
     network: z.string().meta({ example: 'eip155:8453' }),
     asset: z.string(),
@@ -42,7 +43,8 @@ function record(row: X402Payment): z.input<typeof PaymentRecord> {
   return {
     id: row.id,
     charge_id: row.chargeId,
-    payment_link_id: row.paymentLinkId,
+    ...(row.paymentLinkId === null ? {} : { payment_link_id: row.paymentLinkId }),
+    ...(row.checkoutSessionId === null ? {} : { checkout_session_id: row.checkoutSessionId }),
     state: row.state,
     network: row.network,
     asset: row.asset,

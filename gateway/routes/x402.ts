@@ -1,4 +1,4 @@
-/** Payment links paid by x402. interface.md, Public commerce; decisions.md sections 11 and 22. */
+/** Payment links and checkout sessions paid by x402. interface.md, Public commerce; decisions.md sections 11 and 22. */
 import { z } from 'zod'
 import {
   type PaymentChallenge,
@@ -8,10 +8,13 @@ import {
 } from '../../actors/x402/protocol.js'
 import { problem, type Route, reply, route } from '../route.js'
 
-const PATH = '/api/v1/public/commerce/payment-links/{payment_link_token}/x402'
+const AT = '/api/v1/public/commerce'
+const LINK_PATH = `${AT}/payment-links/{payment_link_token}/x402`
+const SESSION_PATH = `${AT}/checkout-sessions/{checkout_session_id}/x402`
 const PENDING_RETRY_SECS = 2
 const tags = ['Public commerce'] as const
-const params = z.object({ payment_link_token: z.string().max(256) })
+const linkParams = z.object({ payment_link_token: z.string().max(256) })
+const sessionParams = z.object({ checkout_session_id: z.string().max(64) })
 const capabilities = ['commerce.x402'] as const
 const throttle = [{ policy: 'commerce', by: 'address' }] as const
 
@@ -84,6 +87,8 @@ type Challenged = { readonly challenge: PaymentChallenge }
 type Answered = { readonly settlement: SettlementResponse }
 type Paid = Extract<PayOutcome, { tag: 'settled' }>
 type Refused = Extract<PayOutcome, { tag: 'refused' }>
+type Malformed = Extract<PayOutcome, { tag: 'malformed' }>
+type Pending = Extract<PayOutcome, { tag: 'pending' }>
 
 const encoded = (message: object) => Buffer.from(JSON.stringify(message)).toString('base64')
 const required = ({ challenge }: Challenged) => ({ 'payment-required': challenge.header })
@@ -102,7 +107,11 @@ const payment_required = reply<Challenged, typeof PaymentRequired>(
   required,
 )
 const unknown = problem(404, 'not-found', {
-  detail: 'There is no such payment link, or it cannot be paid this way.',
+  detail: 'There is no such payment link or checkout, or it cannot be paid this way.',
+})
+const not_open = problem(409, 'conflict', {
+  error: 'checkout_not_open',
+  detail: 'The checkout is paid, or is being paid, or has ended.',
 })
 const invalid_buyer = problem<{ parameter: string }, 'bad-request'>(
   400,
@@ -113,100 +122,143 @@ const invalid_buyer = problem<{ parameter: string }, 'bad-request'>(
   }),
 )
 
+const Proofs = z.object({
+  'payment-signature': z.string().optional().meta({
+    description: 'PaymentPayload of x402 version 2, base64 of JSON.',
+  }),
+  'x-payment': z.string().optional().meta({
+    description: 'PaymentPayload of x402 version 1, where the deployment speaks it.',
+  }),
+})
+const proofsIn = (headers: z.output<typeof Proofs>) => ({
+  proof: headers['payment-signature'],
+  proofV1: headers['x-payment'],
+})
+
+const shared = {
+  tags,
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  throttle,
+  cors: 'public',
+  capabilities,
+} as const
+const challenged = { payment_required, unknown, invalid_buyer, not_open }
+const answered = {
+  settled: reply<Paid, typeof Settled>(
+    200,
+    Settled,
+    ({ chargeId, amountMinor, currency, metadata, settlement }, { baseUrl }) => ({
+      charge_id: chargeId,
+      status: 'succeeded' as const,
+      amount_minor: amountMinor,
+      currency,
+      metadata,
+      settlement,
+      fulfillment_url: `${baseUrl}${AT}/fulfillment/${chargeId}`,
+    }),
+    response,
+  ),
+  refused: reply<Refused, typeof PaymentRequired>(
+    402,
+    PaymentRequired,
+    challengeBody,
+    (outcome) => ({
+      ...required(outcome),
+      ...response(outcome),
+    }),
+  ),
+  malformed: problem<Malformed, 'bad-request'>(400, 'bad-request', ({ pointer, detail }) => ({
+    detail: 'The payment proof is malformed.',
+    errors: [{ pointer: `payment-signature#${pointer}`, detail }],
+  })),
+  identifier_reused: problem(409, 'conflict', {
+    detail: 'This payment identifier was used for another payment.',
+  }),
+  pending: problem<Pending, 'service-unavailable'>(503, 'service-unavailable', ({ chargeId }) => ({
+    detail: 'Whether this was paid is not known yet. Send the same proof again.',
+    retryAfterSecs: PENDING_RETRY_SECS,
+    members: { charge_id: chargeId, charge_status: 'pending' },
+  })),
+  unavailable: problem(503, 'service-unavailable', {
+    detail: 'The payment could not be verified. Nothing was charged.',
+    retryAfterSecs: PENDING_RETRY_SECS,
+  }),
+  ...challenged,
+}
+
+const PAY =
+  'The same proof again gives the same answer, and settles nothing a second time. ' +
+  'While the outcome is not known, 503 with the charge: send the same proof again.'
+
 export const x402Routes: readonly Route[] = [
   route(x402, 'challenge', {
+    ...shared,
     method: 'GET',
-    path: PATH,
+    path: LINK_PATH,
     operationId: 'getX402Challenge',
     summary: 'What a payment link costs, as an x402 challenge',
     description:
       'Always 402 for a payable link. The PAYMENT-REQUIRED field holds the same JSON in base64.',
-    tags,
-    exposure: 'public',
-    security: { scheme: 'anonymous' },
-    throttle,
-    cors: 'public',
-    capabilities,
-    params,
+    params: linkParams,
     query: Buyer,
     message: ({ params, query }) => ({
-      linkToken: params.payment_link_token,
+      target: { tag: 'link' as const, token: params.payment_link_token },
       buyerCountry: query.buyer_country,
       buyerRegion: query.buyer_region,
     }),
-    replies: { payment_required, unknown, invalid_buyer },
+    replies: challenged,
   }),
   route(x402, 'pay', {
+    ...shared,
     method: 'POST',
-    path: PATH,
+    path: LINK_PATH,
     operationId: 'payByX402',
     summary: 'Pay a payment link with an x402 proof',
-    description:
-      'The same proof again gives the same answer, and settles nothing a second time. ' +
-      'While the outcome is not known, 503 with the charge: send the same proof again.',
-    tags,
-    exposure: 'public',
-    security: { scheme: 'anonymous' },
-    throttle,
-    cors: 'public',
-    capabilities,
-    params,
+    description: PAY,
+    params: linkParams,
     query: Buyer,
-    headers: z.object({
-      'payment-signature': z.string().optional().meta({
-        description: 'PaymentPayload of x402 version 2, base64 of JSON.',
-      }),
-      'x-payment': z.string().optional().meta({
-        description: 'PaymentPayload of x402 version 1, where the deployment speaks it.',
-      }),
-    }),
+    headers: Proofs,
     message: ({ params, query, headers }) => ({
-      linkToken: params.payment_link_token,
+      target: { tag: 'link' as const, token: params.payment_link_token },
       buyerCountry: query.buyer_country,
       buyerRegion: query.buyer_region,
-      proof: headers['payment-signature'],
-      proofV1: headers['x-payment'],
+      ...proofsIn(headers),
     }),
-    replies: {
-      settled: reply<Paid, typeof Settled>(
-        200,
-        Settled,
-        ({ chargeId, amountMinor, currency, metadata, settlement }, { baseUrl }) => ({
-          charge_id: chargeId,
-          status: 'succeeded' as const,
-          amount_minor: amountMinor,
-          currency,
-          metadata,
-          settlement,
-          fulfillment_url: `${baseUrl}/api/v1/public/commerce/fulfillment/${chargeId}`,
-        }),
-        response,
-      ),
-      payment_required,
-      refused: reply<Refused, typeof PaymentRequired>(
-        402,
-        PaymentRequired,
-        challengeBody,
-        (outcome) => ({ ...required(outcome), ...response(outcome) }),
-      ),
-      malformed: problem(400, 'bad-request', ({ pointer, detail }) => ({
-        detail: 'The payment proof is malformed.',
-        errors: [{ pointer: `payment-signature#${pointer}`, detail }],
-      })),
-      identifier_reused: problem(409, 'conflict', {
-        detail: 'This payment identifier was used for another payment.',
-      }),
-      pending: problem(503, 'service-unavailable', ({ chargeId }) => ({
-        detail: 'Whether this was paid is not known yet. Send the same proof again.',
-        retryAfterSecs: PENDING_RETRY_SECS,
-        members: { charge_id: chargeId, charge_status: 'pending' },
-      })),
-      unavailable: problem(503, 'service-unavailable', {
-        detail: 'The payment could not be verified. Nothing was charged.',
-        retryAfterSecs: PENDING_RETRY_SECS,
-      }),
-      unknown,
-      invalid_buyer,
-    },
+    replies: answered,
+  }),
+  route(x402, 'challenge', {
+    ...shared,
+    method: 'GET',
+    path: SESSION_PATH,
+    operationId: 'getCheckoutX402Challenge',
+    summary: 'What a checkout session costs, as an x402 challenge',
+    description:
+      'The checkout of a price, a payment link, a subscription or the invoice of a renewal. 402 while ' +
+      'it can be paid; the PAYMENT-REQUIRED field holds the same JSON in base64.',
+    params: sessionParams,
+    message: ({ params }) => ({
+      target: { tag: 'session' as const, id: params.checkout_session_id },
+      buyerCountry: undefined,
+      buyerRegion: undefined,
+    }),
+    replies: challenged,
+  }),
+  route(x402, 'pay', {
+    ...shared,
+    method: 'POST',
+    path: SESSION_PATH,
+    operationId: 'payCheckoutByX402',
+    summary: 'Pay a checkout session with an x402 proof',
+    description: `${PAY} A payment that fails leaves the session open: it can be paid anew.`,
+    params: sessionParams,
+    headers: Proofs,
+    message: ({ params, headers }) => ({
+      target: { tag: 'session' as const, id: params.checkout_session_id },
+      buyerCountry: undefined,
+      buyerRegion: undefined,
+      ...proofsIn(headers),
+    }),
+    replies: answered,
   }),
 ]

@@ -42,6 +42,8 @@ export function shopEnvironment(
     asset_name: `"${TOKEN_NAME}"`,
     asset_version: '"2"',
     ...(rpc ? { rpc_url: `"${chain.rpcUrl}"` } : {}),
+    // The test chain makes a block for a transaction and none after it.
+    confirmations: '0',
   }
   const fields = Object.entries(table).map(([name, value]) => `${name} = ${value}`)
   return {

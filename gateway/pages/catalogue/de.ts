@@ -273,6 +273,19 @@ export const de: Catalogue = {
   'pay.continue.text':
     'Die Zahlung ist noch nicht eingegangen. Wenn Sie bezahlt haben, sehen Sie gleich noch einmal nach. Sonst machen Sie weiter.',
   'pay.none': 'Hier kann zurzeit nicht bezahlt werden.',
+  'pay.invoices':
+    'Für jede Verlängerung sendet der Shop einen Link an {email}. Ohne Sie wird nichts abgebucht.',
+  'pay.x402.title': 'Aus einer Wallet bezahlen',
+  'pay.x402.exactly':
+    'Senden Sie genau diesen Betrag in diesem Netz: Am Betrag erkennt der Shop Ihre Zahlung.',
+  'pay.x402.amount': 'Betrag',
+  'pay.x402.network': 'Netz',
+  'pay.x402.to': 'An',
+  'pay.x402.asset': 'Token',
+  'pay.x402.wallet': 'Wallet öffnen',
+  'pay.x402.picture': 'QR-Code der Zahlung, für eine Wallet',
+  'pay.x402.sent': 'Ich habe gesendet: noch einmal nachsehen',
+  'pay.x402.agents': 'Programme bezahlen mit x402 unter',
   'pay.processing.title': 'Zahlung läuft',
   'pay.processing': 'Die Zahlung wird ausgeführt. Sie brauchen nicht noch einmal zu bezahlen.',
   'pay.look': 'Noch einmal nachsehen',

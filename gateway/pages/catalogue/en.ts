@@ -254,6 +254,19 @@ export const en = {
   'pay.continue.text':
     'The payment has not arrived yet. If you have paid, look again in a moment. If not, continue.',
   'pay.none': 'There is no way to pay here at the moment.',
+  'pay.invoices':
+    'For every renewal the shop sends a link to {email}. Nothing is taken without you.',
+  'pay.x402.title': 'Pay from a wallet',
+  'pay.x402.exactly':
+    'Send exactly this amount on this network: the amount tells the shop that it is you.',
+  'pay.x402.amount': 'Amount',
+  'pay.x402.network': 'Network',
+  'pay.x402.to': 'To',
+  'pay.x402.asset': 'Token',
+  'pay.x402.wallet': 'Open a wallet',
+  'pay.x402.picture': 'QR code of the payment, for a wallet',
+  'pay.x402.sent': 'I have sent it: look again',
+  'pay.x402.agents': 'Agents pay by x402 at',
   'pay.processing.title': 'Payment under way',
   'pay.processing': 'The payment is being carried out. There is no need to pay again.',
   'pay.look': 'Look again',

@@ -54,6 +54,7 @@ test('configured chains come first and replace those built in', (t) => {
     asset_version: '1',
     asset_decimals: 2,
     asset_currency: 'EUR',
+    confirmations: 5,
     pay_to: `0x${'cc'.repeat(20)}`,
   }
   const assets = knownAssets([chain, { ...chain, id: 'solana:mainnet' }])
