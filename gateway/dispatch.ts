@@ -239,6 +239,7 @@ export class Pipeline {
     }
     const { proxy = false, body } = compiled.route
     if (proxy) visit.deadlineMs = undefined
+    visit.share = visit.principal?.tenantId ?? visit.session?.tenantId ?? this.addressKey(visit)
     let outcome: { readonly tag: string }
     try {
       outcome = await compiled.ref!.ask(target.kind, target.message(request), visit)

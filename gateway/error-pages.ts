@@ -1,6 +1,7 @@
 /** GET /errors/{name}: a page on each problem type, so that its URI leads somewhere. RFC 9457 section 3.1.1. */
 import { z } from 'zod'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from './problems.js'
+import { renderPage } from './pages/render.js'
 import { NO_CONTEXT } from './replies.js'
 import { html, ownRoute, problem, type Route } from './route.js'
 
@@ -31,16 +32,12 @@ function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)
 }
 
+/** In English, as the documents are that lead here. */
 function pageOf(name: ProblemName): string {
   const { status, title, meaning } = PROBLEM_TYPES[name]
-  return [
-    '<!doctype html>',
-    '<html lang="en"><head><meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${title} (${status})</title></head><body><main>`,
-    `<h1>${title}</h1>`,
-    `<p>Status <strong>${status}</strong>, error code <code>${problemCode(name)}</code>.</p>`,
-    `<p>${meaning.replaceAll('"', '&quot;')}</p>`,
-    '</main></body></html>\n',
-  ].join('\n')
+  return renderPage(
+    'problem-type',
+    { titleKey: 'error.title', title, branding: null, acceptLanguage: 'en' },
+    { status, code: problemCode(name), meaning },
+  )
 }

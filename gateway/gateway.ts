@@ -16,6 +16,7 @@ import { clientAddresses } from './client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile.js'
 import { Pipeline } from './dispatch.js'
 import { errorPagesRoute } from './error-pages.js'
+import { homePageRoute } from './home-page.js'
 import type { ExchangeHandler } from './exchange.js'
 import { metricsRoute, metricsTokenCheck } from './exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
@@ -100,7 +101,12 @@ export function openGateway(options: GatewayOptions): Gateway {
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
   })
-  const documented = [...basics, capabilities]
+  const home = homePageRoute({
+    issuer,
+    docsPath: openapi.enabled ? openapi.docs_path : null,
+    paths: new Set([...basics, capabilities].map(({ path }) => path)),
+  })
+  const documented = [...basics, capabilities, home]
   const routes = [
     ...documented,
     ...documentRoutes({ openapi, issuer, routes: documented, policies }),

@@ -27,6 +27,8 @@ export class Visit implements AskOptions, Leaver {
   cors: readonly HeaderPair[] = NO_PAIRS
   windows: readonly WindowState[] = []
   principal: Principal | null = null
+  /** Whose turn its asks take: the caller's tenant once it is known, before that the client's address. */
+  share = ''
   browser: Browser = NO_BROWSER
   session: BrowserSession | null = null
   /** Set-Cookie values that go with whatever is answered. */

@@ -1,10 +1,13 @@
 /** How the sections hang together: values taken from others, and rules across them. */
+import { isIP } from 'node:net'
 import { localOrigin } from '../gateway/settings.js'
 import { databaseFallbacks } from './database-fallbacks.js'
 import { assemble } from './kernel/config/assemble.js'
 import { productionRules } from './production.js'
-import { sections } from './settings.js'
+import { sections, type Settings } from './settings.js'
 import { unavailableRules } from './unavailable.js'
+
+const isDomain = (hostname: string) => isIP(hostname.replace(/^\[|\]$/g, '')) === 0
 
 export const assembly = assemble(sections, {
   fallbacks: [
@@ -17,6 +20,20 @@ export const assembly = assemble(sections, {
     { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     ...databaseFallbacks,
+    ...(['user_self_service', 'email_otp', 'invitations'] as const).map((name) => ({
+      key: `${name}.enabled`,
+      reads: ['security.production'],
+      from: 'security.production (on outside production, off in it)',
+      value: ({ security }: Settings) => !security.production,
+    })),
+    {
+      key: 'passkey.enabled',
+      reads: ['security.production', 'oidc.issuer_url'],
+      from: 'security.production (on outside production where the issuer is a name, off in it)',
+      // A passkey belongs to a domain, never to an IP address (WebAuthn section 5.1.3).
+      value: ({ security, oidc }) =>
+        !security.production && isDomain(new URL(oidc.issuer_url).hostname),
+    },
   ],
   rules: [
     {

@@ -21,7 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
 const program = new Command('svc')
   .description('Identity and access for humans and software agents')
   .version(INTERFACE_VERSION, '-V, --version', 'the version of the public interface')
-  .showHelpAfterError()
+  .showHelpAfterError('`svc --help` lists the commands, `svc COMMAND --help` the options of one.')
   .enablePositionalOptions()
 
 // A command loads what it needs: whoever asks for a token should not wait for a whole server.

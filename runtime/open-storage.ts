@@ -1,15 +1,20 @@
-/** The first steps of a start: database, schema, keys, coordination. */
+/** The first steps of a start: port, database, schema, keys, coordination. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { runMigrations } from '../migrations/main.js'
 import { openCoordination } from '../storage/coordination/open.js'
 import { openDatabase } from '../storage/database.js'
 import { requireFittingKms } from '../storage/key-custody.js'
 import { openKms } from '../storage/kms/client.js'
-import { ephemeralKms } from '../storage/kms/ephemeral.js'
 import { connectionBudget, serverConnectionLimit } from '../storage/pool-plan.js'
 import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
 import { databaseUrls } from '../storage/settings.js'
+import { DatabaseUnavailable } from '../storage/unavailable.js'
 import { startLocalKms } from './embedded-kms.js'
+import { claimDataDirectory, DataDirectoryInUse } from './embedded/claim.js'
+import { withReason } from './with-reason.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
+import { addressOf, printedSource } from './kernel/config/print.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
 import {
@@ -49,9 +54,38 @@ export async function openPools(site: Site): Promise<Undo> {
     plane: loaded.plane,
     log,
     registry: metrics.registry,
+  }).catch((error: unknown) => {
+    if (!(error instanceof DatabaseUnavailable)) throw error
+    const { cause } = error
+    throw new StartRefused(withReason(new Error(unreachable(loaded), { cause })), { cause })
   })
   site.database = database
   return () => database.close()
+}
+
+/** Which server was asked for, and what names it: half of the mend. */
+function unreachable({ settings, sources }: LoadedSettings): string {
+  const { url } = settings.database
+  if (url === undefined) return 'cannot reach the embedded PostgreSQL'
+  const source = sources.get('database.url')
+  const from = source === undefined ? 'database.url' : printedSource(source)
+  return `cannot reach PostgreSQL at ${addressOf(url)}, from ${from}`
+}
+
+/** Opens the port for a moment, so that a taken one is told before a database is made or migrated. */
+export async function requirePort({ loaded }: Site): Promise<void> {
+  const { host, port } = loaded.settings.server
+  const probe = createServer()
+  probe.listen({ host, port, exclusive: true })
+  try {
+    await once(probe, 'listening')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const why = code === 'EADDRINUSE' ? 'the port is in use' : message
+    throw new StartRefused(`cannot listen on ${host}:${port}: ${why}; set server.port to another`)
+  } finally {
+    probe.close()
+  }
 }
 
 export async function requireSchema({ database, loaded, log }: Site): Promise<void> {
@@ -92,28 +126,20 @@ async function requireRoom(
   log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
 }
 
-/** [kms], the local one beside the embedded database, or keys that live as long as this process. */
+/**
+ * The configured [kms], or outside production a local one with its keys in the data directory, whichever
+ * database it serves. Keys never live in memory only: what they sealed would be lost with the process.
+ */
 export async function openKeyManagement(site: Site): Promise<Undo> {
-  const { loaded, log, clock, random } = site
-  const local =
-    loaded.settings.kms === undefined && site.embedded
-      ? await startLocalKms({ dataDir: loaded.dataDir, log })
-      : undefined
-  const settings = loaded.settings.kms ?? local?.settings
-  if (settings === undefined) log.warn('no [kms]: keys live in this process only and end with it')
-  const access: KmsAccess =
-    settings === undefined
-      ? { tag: 'ephemeral', masterKey: random.bytes(32) }
-      : {
-          tag: 'socket',
-          socketPath: settings.socket_path,
-          serverPublicKeyPath: settings.server_public_key_path,
-          clientPrivateKeyPath: settings.client_private_key_path,
-        }
-  const kms =
-    access.tag === 'ephemeral'
-      ? ephemeralKms({ random, masterKey: access.masterKey })
-      : await openKms({ ...access, log, clock, registry: site.metrics.registry })
+  const { loaded, log, clock } = site
+  const local = loaded.settings.kms === undefined ? await startOwnKms(site) : undefined
+  const { settings } = local ?? { settings: loaded.settings.kms! }
+  const access: KmsAccess = {
+    socketPath: settings.socket_path,
+    serverPublicKeyPath: settings.server_public_key_path,
+    clientPrivateKeyPath: settings.client_private_key_path,
+  }
+  const kms = await openKms({ ...access, log, clock, registry: site.metrics.registry })
   const close = async () => {
     await kms.close()
     await local?.stop()
@@ -127,6 +153,39 @@ export async function openKeyManagement(site: Site): Promise<Undo> {
   site.kms = kms
   site.kmsAccess = access
   return close
+}
+
+/** The local kms. The embedded server has claimed the data directory already; a foreign one has not. */
+async function startOwnKms(site: Site) {
+  const { loaded, log } = site
+  const { dataDir } = loaded
+  const claim = site.embedded === true ? undefined : await claimForKms(dataDir)
+  try {
+    const local = await startLocalKms({ dataDir, log })
+    site.hasLocalKeys = true
+    log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
+    return {
+      settings: local.settings,
+      async stop() {
+        await local.stop()
+        await claim?.release()
+      },
+    }
+  } catch (error) {
+    await claim?.release()
+    throw error
+  }
+}
+
+function claimForKms(dataDir: string) {
+  return claimDataDirectory(dataDir).catch((error: unknown) => {
+    if (!(error instanceof DataDirectoryInUse)) throw error
+    throw new StartRefused(
+      `${error.message}. Processes that share a database need one kms: configure [kms] for them ` +
+        '(svc kms keygen --dir D, svc kms serve)',
+      { cause: error },
+    )
+  })
 }
 
 export async function openBackend(site: Site): Promise<Undo> {

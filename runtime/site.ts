@@ -43,15 +43,11 @@ export class StartRefused extends Error {
 export const THREAD_POOL_CONNECTIONS = 4
 
 /** How another thread of this process comes to the same keys. */
-export type KmsAccess =
-  | {
-      readonly tag: 'socket'
-      readonly socketPath: string
-      readonly serverPublicKeyPath: string
-      readonly clientPrivateKeyPath: string
-    }
-  /** Keys that end with the process, and so may be handed around within it. */
-  | { readonly tag: 'ephemeral'; readonly masterKey: Uint8Array }
+export type KmsAccess = {
+  readonly socketPath: string
+  readonly serverPublicKeyPath: string
+  readonly clientPrivateKeyPath: string
+}
 
 /** What has been opened so far; a step reads what earlier ones put there. */
 export interface Site {
@@ -64,6 +60,8 @@ export interface Site {
   readonly state: { started: boolean; stopping: boolean }
   urls?: PoolUrls
   embedded?: boolean
+  /** The master keys lie in the data directory. */
+  hasLocalKeys?: boolean
   database?: OpenDatabase
   kms?: Kms
   kmsAccess?: KmsAccess

@@ -32,6 +32,7 @@ import {
   openKeyManagement,
   openPools,
   provideDatabase,
+  requirePort,
   requireSchema,
 } from './open-storage.js'
 import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
@@ -79,6 +80,7 @@ const MENDABLE = new Set([
 ])
 
 const steps: readonly Step[] = [
+  ['port', requirePort],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],
@@ -317,7 +319,7 @@ function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
     baseUrl: oidc.issuer_url,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
-    dataDir: site.embedded ? loaded.dataDir : undefined,
+    dataDir: site.embedded === true || site.hasLocalKeys === true ? loaded.dataDir : undefined,
     ref: (address) => system!.ref(address),
     stop,
   }

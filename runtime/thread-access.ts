@@ -1,10 +1,8 @@
 /** How a worker thread comes to the database and to the keys. */
 import { openKms } from '../storage/kms/client.js'
-import { ephemeralKms } from '../storage/kms/ephemeral.js'
 import type { PoolSettings, PoolUrls } from '../storage/pool-plan.js'
 import type { Clock } from './kernel/clock.js'
 import type { Logger } from './kernel/log.js'
-import { systemRandom } from './kernel/random.js'
 import { type KmsAccess, THREAD_POOL_CONNECTIONS } from './site.js'
 
 /** What every thread of ours is given. */
@@ -28,6 +26,5 @@ export function smallPool(settings: PoolSettings): PoolSettings {
 }
 
 export function kmsOf(access: KmsAccess, clock: Clock, log: Logger) {
-  if (access.tag === 'socket') return openKms({ ...access, log, clock })
-  return ephemeralKms({ random: systemRandom(clock), masterKey: access.masterKey })
+  return openKms({ ...access, log, clock })
 }

@@ -100,13 +100,4 @@ export async function countDataKeysByMaster(
   return rows
 }
 
-/** Whether any tenant besides the control plane has been made. */
-export async function hasTenants(tx: Transaction): Promise<boolean> {
-  const { rows } = await tx.query<{ found: boolean }>({
-    name: 'data_key.has_tenants',
-    text: `select exists (select from tenants where not control_plane) as found`,
-  })
-  return rows[0]?.found === true
-}
-
 const COLUMNS = `tenant_id as "tenantId", version, wrapped, master_key_id as "masterKeyId"`

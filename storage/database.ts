@@ -1,6 +1,7 @@
 /** The database of a process: its pools, and transactions on them. */
 import { Pool, type PoolClient } from 'pg'
 import type { Registry } from 'prom-client'
+import { FairShare, isRefused, type Release } from '../runtime/kernel/fair-share.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import { databaseMeter, type PoolStats } from './database-metrics.js'
 import { createListener, type Listener } from './listen.js'
@@ -13,6 +14,7 @@ import {
   type PoolUrls,
   planPools,
   sessionOptions,
+  tenantConnections,
 } from './pool-plan.js'
 import { Session } from './session.js'
 import { parseTypes } from './sql-types.js'
@@ -25,7 +27,6 @@ import type {
   TransactionOptions,
 } from './sql.js'
 import { type SessionSource, transact, transactTogether } from './transaction.js'
-import { Turnstile } from './turnstile.js'
 import { asUnavailable, DatabaseUnavailable, isConnectionLoss, isLate } from './unavailable.js'
 
 /** A connection that has been idle for longer is tested before it is used. */
@@ -64,11 +65,22 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const notifier = new Notifier(
     // One round trip, which does not wait for the disk: a wake-up is a hint.
     (channels) =>
-      pools.plane.use(undefined, undefined, (session) => session.control(notifications(channels))),
+      pools.plane.use(
+        undefined,
+        undefined,
+        (session) => session.control(notifications(channels)),
+        '',
+      ),
     log,
   )
   const notify = (channels: Iterable<string>) => notifier.notify(channels)
-  const background = new Turnstile(backgroundShare(pools.plane.plan.max, plane))
+  const backgroundMax = backgroundShare(pools.plane.plan.max, plane)
+  const background = new FairShare({
+    resource: 'database_background',
+    total: backgroundMax,
+    levels: [{ name: 'tenant', max: backgroundMax }],
+    waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
+  })
   const sources: Record<PoolPurpose, SessionSource> = {
     identity: { ...pools.identity, notify },
     plane: { ...pools.plane, notify },
@@ -76,8 +88,14 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     background: {
       notify,
       statementTimeoutMs: settings.background_statement_timeout_secs * 1000,
-      use: (open, signal, work) =>
-        background.pass(signal, () => pools.plane.use(open, signal, work)),
+      async use(open, signal, work, share) {
+        const release = await enter(background, share, signal, 0)
+        try {
+          return await pools.plane.use(open, signal, work, share)
+        } finally {
+          release()
+        }
+      },
     },
   }
   const listener = createListener({
@@ -111,19 +129,20 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       statement: Statement,
       { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
     ) {
-      return sources[pool].use(undefined, signal, async (session) => {
+      const run = async (session: Session) => {
         try {
           const { rows, rowCount } = await session.run<Row>(statement)
           return { rows, rowCount: rowCount ?? 0 }
         } catch (error) {
           throw asUnavailable(error, 'a statement got no answer')
         }
-      })
+      }
+      return sources[pool].use(undefined, signal, run, '')
     },
     async ping(signal) {
       const limitMs = settings.connect_timeout_secs * 1000
       const probe = (session: Session) => session.probe(limitMs, signal)
-      await sources.plane.use(probe, signal, async () => undefined)
+      await sources.plane.use(probe, signal, async () => undefined, '')
     },
     stats,
     async close() {
@@ -144,6 +163,42 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
 /** Channels are names of ours (listen.ts): they stand in the statement as they are. */
 function notifications(channels: readonly string[]): string {
   return `set local synchronous_commit = off; ${channels.map((name) => `notify ${name}`).join('; ')}`
+}
+
+class WaitedTooLong extends Error {
+  override readonly name = 'WaitedTooLong'
+}
+
+/**
+ * Waits for a place, in turn between tenants.
+ * @param limitMs 0 is no limit.
+ * @throws {WaitedTooLong} when no place was free in time; the reason of `signal` when it is aborted.
+ */
+async function enter(
+  places: FairShare,
+  share: string,
+  signal: AbortSignal | undefined,
+  limitMs: number,
+): Promise<Release> {
+  signal?.throwIfAborted()
+  const keys = [share]
+  if (places.waiting === 0) {
+    const taken = places.tryAcquire(keys)
+    if (!isRefused(taken)) return taken
+  }
+  const leaving = new AbortController()
+  const leave = () => leaving.abort(signal?.reason)
+  signal?.addEventListener('abort', leave, { once: true })
+  const tooLong = () => leaving.abort(new WaitedTooLong('no place was free in time'))
+  const timer = limitMs > 0 ? setTimeout(tooLong, limitMs) : undefined
+  try {
+    const taken = await places.acquire(keys, 1, leaving.signal)
+    if (isRefused(taken)) throw new WaitedTooLong(`refused by ${taken.refused}`)
+    return taken
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', leave)
+  }
 }
 
 interface OpenPool extends Omit<SessionSource, 'notify'> {
@@ -233,29 +288,52 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     }
   }
 
+  async function used<T>(
+    open: ((session: Session) => Promise<unknown>) | undefined,
+    signal: AbortSignal | undefined,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T> {
+    const from = performance.now()
+    const { client, session } = await acquire(open, signal).catch((error: unknown) => {
+      if (signal?.aborted || !isConnectionLoss(error)) throw error
+      const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
+      throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
+    })
+    let broken = true
+    try {
+      const result = await work(session)
+      broken = session.lost !== undefined
+      return result
+    } catch (error) {
+      const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
+      broken = session.lost !== undefined || lost
+      throw error
+    } finally {
+      session.usedAtMs = performance.now()
+      if (!broken) answeredMs = session.usedAtMs
+      client.release(broken)
+    }
+  }
+
+  const places = new FairShare({
+    resource: `database_${plan.name}`,
+    total: plan.max,
+    levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
+    waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
+  })
+
   return {
     plan,
     statementTimeoutMs: undefined,
-    async use(open, signal, work) {
-      const from = performance.now()
-      const { client, session } = await acquire(open, signal).catch((error: unknown) => {
-        if (signal?.aborted || !isConnectionLoss(error)) throw error
-        const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
+    async use(open, signal, work, share) {
+      const release = await enter(places, share, signal, openingLimitMs).catch((error: unknown) => {
+        if (!(error instanceof WaitedTooLong)) throw error
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, true)
       })
-      let broken = true
       try {
-        const result = await work(session)
-        broken = session.lost !== undefined
-        return result
-      } catch (error) {
-        const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
-        broken = session.lost !== undefined || lost
-        throw error
+        return await used(open, signal, work)
       } finally {
-        session.usedAtMs = performance.now()
-        if (!broken) answeredMs = session.usedAtMs
-        client.release(broken)
+        release()
       }
     },
     async warm() {
@@ -273,7 +351,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       max: plan.max,
       open: pool.totalCount,
       idle: pool.idleCount,
-      waiting: pool.waitingCount,
+      waiting: places.waiting + pool.waitingCount,
     }),
     close: () => pool.end(),
   }

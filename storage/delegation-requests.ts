@@ -107,6 +107,8 @@ export type ShownRequest = {
   readonly id: string
   readonly agentId: string
   readonly agentName: string
+  /** When the agent registered; null for one that is gone. */
+  readonly agentSince: Date | null
   readonly keyFingerprint: string | null
   readonly userCode: string
   readonly scopes: readonly string[]
@@ -135,7 +137,7 @@ export async function findDelegationRequest(
   const { rows } = await tx.query<ShownRequest>({
     name: 'delegation_request.find',
     text: `select r.tenant_id as "tenantId", r.id, r.agent_id as "agentId",
-             coalesce(a.name, '') as "agentName", r.key_fingerprint as "keyFingerprint",
+             coalesce(a.name, '') as "agentName", a.created_at as "agentSince", r.key_fingerprint as "keyFingerprint",
              r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
              r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
              r.decided_by as "decidedBy",

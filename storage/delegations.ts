@@ -259,3 +259,17 @@ export async function removeEndedDelegations(
   })
   return rowCount
 }
+
+/** When a person last let an agent act for them; null where no delegation of theirs to it is kept. */
+export async function lastDelegated(
+  tx: Transaction,
+  of: { readonly tenantId: string; readonly agentId: string; readonly subject: string },
+): Promise<Date | null> {
+  const { rows } = await tx.query<{ at: Date | null }>({
+    name: 'delegation.last_of_agent',
+    text: `select max(created_at) as at from delegations
+           where tenant_id = $1 and subject = $2 and agent_id = $3`,
+    values: [of.tenantId, of.subject, of.agentId],
+  })
+  return rows[0]?.at ?? null
+}

@@ -118,6 +118,14 @@ export function backgroundShare(max: number, plane: Plane): number {
   return plane === 'async' ? max : Math.max(1, Math.floor(max / 4))
 }
 
+/**
+ * How many connections of a pool the transactions of one tenant may hold at once: what is left is for
+ * the other tenants, however long those transactions take.
+ */
+export function tenantConnections(max: number): number {
+  return Math.max(1, max - Math.ceil(max / 4))
+}
+
 /** The options of one session. Time limits are set as the session starts, for all its statements. */
 export function sessionOptions(
   settings: PoolSettings,

@@ -96,7 +96,7 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
   switch (verdict.tag) {
     case 'behind':
       return (
-        `the database lacks ${list(verdict.missing.map(({ name }) => name))}: ` +
+        `the database lacks ${few(verdict.missing.map(({ name }) => name))}: ` +
         'run the migrations (npm run migrate), then start again'
       )
     case 'ahead':
@@ -112,6 +112,12 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
     case 'disordered':
       return `${list(verdict.names)} would run after ${verdict.after}, which was written on top of it`
   }
+}
+
+/** Names that follow one another: beyond three, how many and which are the first and the last. */
+function few(names: readonly string[]): string {
+  if (names.length <= 3) return list(names)
+  return `${names.length} migrations (${names[0]} to ${names.at(-1)})`
 }
 
 function list(names: readonly string[]): string {

@@ -20,6 +20,8 @@ export interface SessionSource {
     open: ((session: Session) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
     work: (session: Session) => Promise<T>,
+    /** Whose turn for a connection this is: a tenant's id, or empty for the service itself. */
+    share: string,
   ): Promise<T>
   /** Set for background work on the pool of requests. */
   readonly statementTimeoutMs: number | undefined
@@ -69,11 +71,16 @@ export async function transactTogether(
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
   const all = [sightStatement(tenantId), ...statements]
-  return source.use(undefined, undefined, async (session) => {
-    const { results, error } = await session.pipeline(all)
-    if (error !== null) throw asUnavailable(error, 'a transaction got no answer')
-    return results.slice(1)
-  })
+  return source.use(
+    undefined,
+    undefined,
+    async (session) => {
+      const { results, error } = await session.pipeline(all)
+      if (error !== null) throw asUnavailable(error, 'a transaction got no answer')
+      return results.slice(1)
+    },
+    tenantId ?? '',
+  )
 }
 
 /**
@@ -105,9 +112,8 @@ async function attempt<T>(
       return await working
     }
     const open = statements.isAsked ? (session: Session) => statements.open(session) : undefined
-    const result = await source.use(open, signal, (session) =>
-      committed(session, statements, working),
-    )
+    const work = (session: Session) => committed(session, statements, working)
+    const result = await source.use(open, signal, work, tenantId ?? '')
     source.notify(channels)
     return result
   } catch (error) {

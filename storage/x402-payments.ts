@@ -4,9 +4,6 @@
  */
 import type { Transaction } from './sql.js'
 
-/** Wakes the reconciliation. Carries nothing. */
-export const X402_CHANNEL = 'svc_x402_payments'
-
 export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
 
 export type X402PaymentRow = {

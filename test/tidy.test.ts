@@ -97,6 +97,25 @@ test('every imported file exists', (t) => {
   )
 })
 
+test('what is exported is used somewhere', (t) => {
+  const users = new Map<string, Set<string>>()
+  for (const { path, text } of sources) {
+    for (const word of text.match(/\b[A-Za-z_$][\w$]*\b/g) ?? []) {
+      users.set(word, (users.get(word) ?? new Set()).add(path))
+    }
+  }
+  const dead = sources
+    .filter(({ path }) => !/^(test|bench)\//.test(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/^export (?:async )?(?:const|function|class) (\w+)/gm)]
+        .map(([, name]) => name!)
+        .filter((name) => users.get(name)!.size === 1)
+        .filter((name) => text.match(new RegExp(`\\b${name}\\b`, 'g'))!.length === 1)
+        .map((name) => `${path}: ${name}`),
+    )
+  t.deepEqual(dead, [])
+})
+
 test('storage and the kernel speak no HTTP', (t) => {
   const speaking = sources
     .filter(({ path }) => path.startsWith('storage/') || path.startsWith('runtime/kernel/'))

@@ -15,8 +15,6 @@ import { findTenant } from '../../storage/tenants.js'
 import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './rail.js'
 
 export const SANDBOX_RAIL = 'sandbox'
-/** What the page lets a buyer choose. */
-export const SANDBOX_OUTCOMES = ['succeed', 'decline', 'dispute'] as const
 
 /** Refunds and payouts of amounts that end in these two digits are refused, so that one can see it. */
 const REFUSED_ENDING = 13

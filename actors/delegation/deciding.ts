@@ -10,7 +10,7 @@ import {
   findDelegationRequest,
   type ShownRequest,
 } from '../../storage/delegation-requests.js'
-import { insertDelegation } from '../../storage/delegations.js'
+import { insertDelegation, lastDelegated } from '../../storage/delegations.js'
 import { holdOpenSession } from '../../storage/sessions.js'
 import type { BrowserSession } from '../browser-sessions/protocol.js'
 import type { SessionDemand } from '../domain/assurance.js'
@@ -153,13 +153,37 @@ export function deciding(needs: DelegationNeeds) {
     })
   }
 
+  async function question({ row, session }: Met, { signal }: Turn): Promise<Asked> {
+    const { tenantId, agentId } = row
+    const held = heldScopes(row.scopes, session.role)
+    const of = { tenantId, agentId, subject: session.sub }
+    return {
+      tag: 'asked',
+      tenant: faceOfTenant(row),
+      email: session.email,
+      sessionId: session.id,
+      userCode: row.userCode,
+      agentName: row.agentName,
+      agentId,
+      keyFingerprint: row.keyFingerprint,
+      address: row.address,
+      askedAt: row.createdAt,
+      audience: row.audience,
+      audienceName: row.audienceName,
+      scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
+      lifetimeSecs: settings.delegation_ttl_secs,
+      agentSince: row.agentSince,
+      lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
+    }
+  }
+
   return {
     async show({ userCode, sessionToken }: ShowRequest, turn: Turn): Reply<'show'> {
       const row = await find(userCode, turn)
       if (row === undefined) return UNKNOWN
       if (!isOpen(row)) return outcomeFor(row, sessionToken, turn)
       const met = await demanded(row, sessionToken, present, turn)
-      return met.tag === 'met' ? question(met) : met
+      return met.tag === 'met' ? question(met, turn) : met
     },
 
     async approve(message: DecideRequest, turn: Turn): Reply<'approve'> {
@@ -167,7 +191,7 @@ export function deciding(needs: DelegationNeeds) {
       if (met.tag !== 'met') return met
       const { row, session } = met
       const scopes = heldScopes(row.scopes, session.role)
-      if (scopes.length === 0) return { tag: 'nothing_held', asked: question(met) }
+      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(met, turn) }
       if (await decide(met, scopes, message.address, turn)) metrics.took('approved')
       return { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` }
     },
@@ -178,25 +202,6 @@ export function deciding(needs: DelegationNeeds) {
       if (await decide(met, null, message.address, turn)) metrics.took('denied')
       return { tag: 'back', location: `${PAGE_PATH}/${met.row.userCode}` }
     },
-  }
-}
-
-function question({ row, session }: Met): Asked {
-  const held = heldScopes(row.scopes, session.role)
-  return {
-    tag: 'asked',
-    tenant: faceOfTenant(row),
-    email: session.email,
-    sessionId: session.id,
-    userCode: row.userCode,
-    agentName: row.agentName,
-    agentId: row.agentId,
-    keyFingerprint: row.keyFingerprint,
-    address: row.address,
-    askedAt: row.createdAt,
-    audience: row.audience,
-    audienceName: row.audienceName,
-    scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
   }
 }
 

@@ -90,6 +90,12 @@ export type Asked = {
   /** The application whose audience it is; null for this service. */
   readonly audienceName: string | null
   readonly scopes: readonly { readonly name: string; readonly held: boolean }[]
+  /** How long the delegation holds from the moment the agent fetches its token. */
+  readonly lifetimeSecs: number
+  /** When the agent registered; null for one that is gone. */
+  readonly agentSince: Date | null
+  /** When this person last let this agent act for them; null where nothing of it is kept. */
+  readonly lastDelegatedAt: Date | null
 }
 /** What became of it, for the person who decided. */
 export type Decided = {

@@ -91,7 +91,8 @@ export function passwordStep(tools: PasswordTools) {
           for (let isFirst = true; ; isFirst = false) {
             const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
             const phc = found?.passwordHash ?? null
-            const verdict = await passwords.ask('verify', { phc, password }, turn)
+            const share = { ...turn, share: flow.tenantId }
+            const verdict = await passwords.ask('verify', { phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
               const opening = { flow, token, found, amr: ['pwd'], visitor }

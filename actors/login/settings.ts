@@ -1,5 +1,5 @@
 /** [two_factor] and the ways of people that go by mail. decisions.md 15. */
-import { count, flag, seconds } from '../../runtime/kernel/config/kinds.js'
+import { count, dependentFlag, flag, seconds } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 import type { SignInOffers } from './protocol.js'
 
@@ -18,7 +18,7 @@ const TEN_MINUTES_SECS = 600
 export const emailOtpSettings = section(
   'email_otp',
   {
-    enabled: flag(false).describe('People may sign in with a code that they get by mail.'),
+    enabled: dependentFlag().describe('People may sign in with a code that they get by mail.'),
     ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a code can be used.'),
     max_attempts: count(5, 1, 20).describe('Wrong codes after which it cannot be used any more.'),
   },
@@ -40,7 +40,9 @@ export const magicLinkSettings = section(
 export const invitationsSettings = section(
   'invitations',
   {
-    enabled: flag(false).describe('Whoever is invited to a tenant gets a mail with a link.'),
+    enabled: dependentFlag().describe(
+      'A person who is invited to a tenant gets a mail with a link.',
+    ),
     ttl_secs: seconds(604_800, 2_592_000).describe('How long an invitation can be accepted.'),
   },
   { about: 'Invitations of tenant users by mail. Needs [email].' },
@@ -49,7 +51,7 @@ export const invitationsSettings = section(
 export const userSelfServiceSettings = section(
   'user_self_service',
   {
-    enabled: flag(false).describe(
+    enabled: dependentFlag().describe(
       'People set a new password when they forgot theirs, and confirm their address, by mail.',
     ),
     reset_ttl_secs: seconds(3_600, 86_400).describe('How long a link to a new password holds.'),

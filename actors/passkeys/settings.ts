@@ -1,11 +1,11 @@
 /** [passkey]: sign-in with public keys (WebAuthn). decisions.md 15. */
-import { flag, list, origin, seconds, text } from '../../runtime/kernel/config/kinds.js'
+import { dependentFlag, list, origin, seconds, text } from '../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 export const passkeySettings = section(
   'passkey',
   {
-    enabled: flag(false).describe(
+    enabled: dependentFlag().describe(
       'People may sign in with passkeys and use them as second factor.',
     ),
     rp_id: text('id.example.com')

@@ -28,7 +28,11 @@ const STORED_ITERATIONS_MAX = 64
 
 export type PasswordSettings = Pick<
   AuthSettings,
-  'argon2_memory_kib' | 'argon2_iterations' | 'argon2_parallelism' | 'argon2_max_concurrent'
+  | 'argon2_memory_kib'
+  | 'argon2_iterations'
+  | 'argon2_parallelism'
+  | 'argon2_max_concurrent'
+  | 'argon2_waiting_per_tenant_max'
 >
 export type PasswordCompute = Compute<typeof import('./compute.js')>
 export type PasswordsNeeds = {
@@ -47,6 +51,7 @@ export function passwordPool(settings: PasswordSettings, processors: number): Po
     module: new URL('./compute.js', import.meta.url),
     threadsMax,
     queueMax: threadsMax * QUEUED_PER_THREAD_MAX,
+    queuePerShareMax: settings.argon2_waiting_per_tenant_max,
     batchMax: 1,
     nice: NICE,
     forgets: true,

@@ -14,6 +14,9 @@ export const authSettings = section(
     argon2_iterations: count(3, 1, 1_000).describe('Passes over the memory.'),
     argon2_parallelism: count(1, 1, 255).describe('Lanes of one hash. Production: 1.'),
     argon2_max_concurrent: count(4, 1, 256).describe('Hashes computed side by side.'),
+    argon2_waiting_per_tenant_max: count(32, 1, 65_536).describe(
+      'Sign-ins of one tenant that wait for a hash at once; the next is told to try again.',
+    ),
     brute_force_max_attempts: count(10).describe('Failed attempts before an account is locked.'),
     brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe('How long it stays locked.'),
     password_verify_ip_max_attempts: count(60).describe('Password checks per address and window.'),

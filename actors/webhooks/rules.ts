@@ -6,7 +6,6 @@ import { judgeTarget, type TargetRules, URL_FAULTS } from '../egress/targets.js'
 import type { WebhookDraft, WebhookInvalid } from './protocol.js'
 
 export const URL_CHARS_MAX = 2048
-export const DESCRIPTION_CHARS_MAX = 500
 const GENERATED_BYTES = 32
 
 /** Null when the draft is fine. */

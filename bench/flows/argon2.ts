@@ -17,6 +17,7 @@ const settings = {
   argon2_iterations: 3,
   argon2_parallelism: 1,
   argon2_max_concurrent: CONCURRENT,
+  argon2_waiting_per_tenant_max: 32,
 }
 const random = systemRandom(systemClock)
 const pool = openPool<typeof import('../../actors/passwords/compute.js')>(

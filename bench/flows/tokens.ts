@@ -21,7 +21,7 @@ import { registerAgent } from '../../storage/agents.js'
 import { insertApplication, newClientSecret } from '../../storage/applications.js'
 import { postgresCoordination } from '../../storage/coordination/postgres.js'
 import { openDatabase } from '../../storage/database.js'
-import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../storage/kms/memory.js'
 import { createSealer } from '../../storage/seal.js'
 import { insertControlPlane } from '../../storage/tenants.js'
 import { compare, type Measured, publish } from '../harness.js'
@@ -76,7 +76,7 @@ async function run(url: string): Promise<void> {
   const database = await openDatabase({ settings: pools, urls, plane: 'all', log: silentLogger })
   const clock = systemClock
   const random = systemRandom(clock)
-  const kms = ephemeralKms({ random })
+  const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
   const keys = spawnInline(keysActor, { database, sealer, kms, clock, random, settings: jwt })
   await keys.ref.ask('maintain', null)

@@ -5,7 +5,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../storage/kms/memory.js'
 import { createSealer } from '../../storage/seal.js'
 import type { Rows, Statement, Transaction } from '../../storage/sql.js'
 import { credentialSecretContext } from '../../storage/vault-credentials.js'
@@ -33,7 +33,7 @@ const database = {
   ping: async () => undefined,
   close: async () => undefined,
 }
-const kms = ephemeralKms({ random })
+const kms = memoryKms({ random })
 const sealer = createSealer({ database, kms, random, clock: systemClock })
 const sealed = await sealer.seal(tenantId, context, secret)
 

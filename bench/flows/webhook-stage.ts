@@ -18,7 +18,7 @@ import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
-import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../storage/kms/memory.js'
 import { insertOrganization } from '../../storage/organizations.js'
 import { createSealer } from '../../storage/seal.js'
 import { insertTenant } from '../../storage/tenants.js'
@@ -83,7 +83,7 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     log,
   })
   const random = systemRandom(clock)
-  const sealer = createSealer({ database, kms: ephemeralKms({ random }), random, clock })
+  const sealer = createSealer({ database, kms: memoryKms({ random }), random, clock })
   const sender = createSender({
     clock,
     settings: {

@@ -23,6 +23,7 @@ export function accountPage(
       own: one.id === session.id,
     })),
     ...seen,
+    looksAfter: session.role !== 'member',
     csrf: browser.csrfToken,
   })
   return { html }

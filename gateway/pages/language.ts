@@ -19,6 +19,8 @@ export type Language = {
   readonly time: (moment: Date) => string
   /** A stretch of time in whole minutes, rounded up, with the word for them. */
   readonly minutes: (secs: number) => string
+  /** A stretch of time in the largest unit, days at most, that it is a whole number of. */
+  readonly lasting: (secs: number) => string
   /** So many days, weeks, months or years. */
   readonly stretch: (count: number, unit: CalendarUnit) => string
   /** An amount in minor units, as people of the language write it. */
@@ -37,13 +39,15 @@ export function chooseLanguage(
   return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? own ?? 'en')!
 }
 
+const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
+
 const LANGUAGES: ReadonlyMap<string, Language> = new Map(
   LOCALES.map((locale) => [locale, languageOf(locale)]),
 )
 
 function languageOf(locale: Locale): Language {
   const catalogue = CATALOGUES[locale]!
-  const counted = (unit: CalendarUnit | 'minute') =>
+  const counted = (unit: CalendarUnit | 'hour' | 'minute') =>
     new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
   const minutes = counted('minute')
   return {
@@ -51,6 +55,10 @@ function languageOf(locale: Locale): Language {
     say: (key, values) => filledIn(catalogue[key], values),
     time: timeWriter(locale),
     minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
+    lasting: (secs) => {
+      const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'
+      return counted(unit).format(Math.ceil(secs / SECS_OF[unit]))
+    },
     stretch: (count, unit) => counted(unit).format(count),
     money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
   }

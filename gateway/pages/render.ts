@@ -33,6 +33,8 @@ export type Branding = {
 /** What the frame of a page needs; `titleKey` names it in the window and above the content. */
 export type Frame = {
   readonly titleKey: MessageKey
+  /** In place of the words of `titleKey`: a title that has no translation. */
+  readonly title?: string | undefined
   readonly branding: Branding | null
   readonly uiLocales?: string | null | undefined
   readonly acceptLanguage: string | undefined
@@ -74,20 +76,21 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, time, minutes }: Language = chooseLanguage(
+  const { locale, say, time, minutes, lasting }: Language = chooseLanguage(
     uiLocales,
     acceptLanguage,
     branding?.locale,
   )
   const told = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, told, time }
+  const shared = { frame, locale, say, told, time, lasting }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
-  const title = say(frame.titleKey)
+  const title = frame.title ?? say(frame.titleKey)
   return eta.render('@frame', {
     ...shared,
     page: template,
     // Screen readers read the title first when the page comes back (WCAG technique G199).
+    heading: title,
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,

@@ -12,12 +12,14 @@ import { DataDirectoryInUse } from '../embedded/claim.js'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/postgres.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
-import { printedFailures } from '../kernel/config/print.js'
+import { addressOf, printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
 import { type Random, systemRandom } from '../kernel/random.js'
 import { type LoadedSettings, loadSettings } from '../load-settings.js'
 
 export interface KeyHouse {
+  /** Which deployment this is, in words: commands say it before what they do. */
+  readonly deployment: string
   readonly database: Database
   readonly kms: Kms
   readonly sealer: TenantSealer
@@ -46,7 +48,7 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
     const clock = systemClock
     const random = systemRandom(clock)
     const sealer = createSealer({ database, kms, random, clock })
-    return { database, kms, sealer, clock, random, close }
+    return { deployment: deploymentOf(loaded), database, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
     throw error
@@ -54,6 +56,8 @@ export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
 }
 
 export interface DatabaseHouse {
+  /** Which deployment this is, in words: commands say it before what they do. */
+  readonly deployment: string
   readonly database: Database
   readonly settings: LoadedSettings['settings']
   close(): Promise<void>
@@ -68,11 +72,20 @@ export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseH
     for (const step of undo.splice(0).toReversed()) await step()
   }
   try {
-    return { database: await databaseOf(loaded, undo), settings: loaded.settings, close }
+    const database = await databaseOf(loaded, undo)
+    return { deployment: deploymentOf(loaded), database, settings: loaded.settings, close }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+/** Two deployments of one machine are told apart by it. */
+function deploymentOf({ settings, dataDir, file }: LoadedSettings): string {
+  const { url } = settings.database
+  const database =
+    url === undefined ? `embedded PostgreSQL in ${dataDir}` : `PostgreSQL at ${addressOf(url)}`
+  return `deployment: ${database}${file === undefined ? '' : `, configured by ${file}`}`
 }
 
 type Undo = (() => Promise<void>)[]
@@ -116,9 +129,6 @@ async function embeddedServer(
 async function kmsOf({ settings, dataDir }: LoadedSettings, undo: Undo): Promise<Kms> {
   const configured = settings.kms
   if (configured !== undefined) return connect(configured, undo)
-  if (databaseUrls(settings.database) !== undefined) {
-    throw new Error('no [kms] is configured: the keys of the service live in its memory only')
-  }
   const running = await connect(await localKmsSettings(dataDir), []).catch(() => undefined)
   if (running !== undefined && (await running.health()).state === 'up') {
     undo.push(() => running.close())

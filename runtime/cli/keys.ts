@@ -161,6 +161,7 @@ async function inHouse(
   try {
     const house = await open()
     try {
+      err(house.deployment)
       out(await work(house))
     } finally {
       await house.close()

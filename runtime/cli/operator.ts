@@ -68,6 +68,7 @@ async function inHouse(
   try {
     const house = await host.open()
     try {
+      host.err(house.deployment)
       host.out(await work(house))
     } finally {
       await house.close()

@@ -88,7 +88,7 @@ function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Serv
     ['  discovery', `${baseUrl}/.well-known/openid-configuration`],
     ['  control-plane tenant', controlPlaneTenantId],
     ['  data', dataDir],
-    ['  next', 'npm run tour   (in a second terminal)'],
+    ['  next', `npm run tour -- --base-url ${baseUrl}   (in a second terminal)`],
   ]
   const lines = rows
     .filter(([title, value], index) => index === 0 || (title !== '' && value !== undefined))

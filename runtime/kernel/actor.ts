@@ -14,6 +14,8 @@ export interface Turn {
   readonly deadlineMs: number
   /** The x-request-id of the request this message serves, where there is one. */
   readonly requestId: string | undefined
+  /** Whose turn this message takes: `AskOptions.share` of the ask. */
+  readonly share: string
   /** Logs with the request id and the actor's name. */
   readonly log: Logger
 }
@@ -36,6 +38,11 @@ export interface AskOptions {
   /** In place of `signal`. */
   readonly leaver?: Leaver | undefined
   readonly requestId?: string | undefined
+  /**
+   * Whose turn the message takes where it must wait: a tenant's id. Asks made with a turn have that
+   * turn's share. Default: the empty share, of the service itself.
+   */
+  readonly share?: string | undefined
 }
 
 export type Handlers<P extends Protocol> = {

@@ -98,6 +98,7 @@ export class Cell implements JobOwner {
     const nowMs = this.clock.monotonicMs()
     const requestId = options?.requestId
     const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    if (options?.share !== undefined) job.share = options.share
     const answer = new Promise<unknown>((resolve, reject) => {
       job.resolve = resolve
       job.reject = reject
@@ -117,6 +118,7 @@ export class Cell implements JobOwner {
   receive(kind: string, message: unknown, inbound: Inbound): void {
     const nowMs = this.clock.monotonicMs()
     const job = new Job(this, kind, message, nowMs, inbound.deadlineMs, inbound.requestId)
+    job.share = inbound.share
     job.resolve = inbound.reply
     job.reject = inbound.refuse
     inbound.giveUp = () => this.#giveUp(job, 'cancelled')
@@ -137,8 +139,10 @@ export class Cell implements JobOwner {
   tell(kind: string, message: unknown, options?: AskOptions): void {
     const nowMs = this.clock.monotonicMs()
     const requestId = options?.requestId
+    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    if (options?.share !== undefined) job.share = options.share
     // Nobody waits for a tell, so the end of the message that sent it does not end it.
-    this.#admit(new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId), nowMs)
+    this.#admit(job, nowMs)
   }
 
   #admit(job: Job, nowMs: number): void {
@@ -148,6 +152,10 @@ export class Cell implements JobOwner {
     job.lane = this.#laneOf(job.kind, job.message)
     const verdict = this.#mailbox.offer(job)
     if (verdict === 'full') return this.#refuse(job, 'mailbox_full')
+    if (typeof verdict === 'object') {
+      this.#delist(verdict.item)
+      this.#refuse(verdict.item, 'mailbox_full')
+    }
     this.meter.accepted += 1
     this.#enlist(job)
     if (verdict === 'start') this.#start(job, nowMs)

@@ -22,6 +22,7 @@ export interface JobOwner {
 export class Inbound implements AskOptions {
   readonly deadlineMs: number
   readonly requestId: string | undefined
+  readonly share: string
   readonly reply: (reply: unknown) => void
   readonly refuse: (error: unknown) => void
   /** Put in by the actor that takes the ask. */
@@ -30,11 +31,13 @@ export class Inbound implements AskOptions {
   constructor(
     deadlineMs: number,
     requestId: string | undefined,
+    share: string,
     reply: (reply: unknown) => void,
     refuse: (error: unknown) => void,
   ) {
     this.deadlineMs = deadlineMs
     this.requestId = requestId
+    this.share = share
     this.reply = reply
     this.refuse = refuse
   }

@@ -96,9 +96,9 @@ export class Link implements Carrier {
     job.wireId = id
     job.sendings += 1
     const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
-    const { kind, message, requestId } = job
+    const { kind, message, requestId, share } = job
     try {
-      this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null])
+      this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null, share])
     } catch (error) {
       this.#pending.take(id)
       job.log.error({ err: error, kind }, 'message cannot be sent')
@@ -168,7 +168,7 @@ export class Link implements Carrier {
   }
 
   #asked(record: readonly unknown[]): void {
-    const [, id, actor, kind, message, budgetMs, requestId] = record as [
+    const [, id, actor, kind, message, budgetMs, requestId, share] = record as [
       kind: number,
       id: number,
       actor: string,
@@ -176,12 +176,14 @@ export class Link implements Carrier {
       message: unknown,
       budgetMs: number,
       requestId: string | null,
+      share: string,
     ]
     const target = this.#lookup(actor)
     if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
     const inbound = new Inbound(
       this.#clock.monotonicMs() + budgetMs,
       requestId ?? undefined,
+      share,
       (reply) => this.#answer(id, actor, kind, reply),
       (error) => this.#refuse(id, actor, kind, error),
     )
@@ -193,7 +195,7 @@ export class Link implements Carrier {
       const { deadlineMs, requestId } = inbound
       const cancel = new AbortController()
       inbound.giveUp = () => cancel.abort()
-      const options = { deadlineMs, requestId, signal: cancel.signal }
+      const options = { deadlineMs, requestId, share, signal: cancel.signal }
       target.ask(kind, message, options).then(inbound.reply, inbound.refuse)
     }
   }

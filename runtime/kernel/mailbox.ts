@@ -3,51 +3,15 @@
  * different lanes side by side, at most `inflightMax` at once, at most `capacity` waiting.
  *
  * A lane exists while one of its messages waits or runs and takes no memory afterwards, so lanes may
- * be as fine as device codes. Lanes that have more to do queue up behind each other, so a busy lane
- * cannot starve a quiet one. Nothing here knows time, promises or handlers.
+ * be as fine as device codes. What waits for a place is served in turn between shares (tenants), and a
+ * full mailbox makes room for a share that waits less (fair-queue.ts), so a tenant with much to do
+ * delays only itself. Nothing here knows time, promises or handlers.
  */
+import { FairQueue, FifoQueue, QueueItem } from './fair-queue.js'
 
-/** What can wait in a mailbox. The links are part of the item: leaving the middle costs nothing. */
-export class MailboxItem {
+/** What can wait in a mailbox. */
+export class MailboxItem extends QueueItem {
   lane: string | undefined = undefined
-  /** The queue this item waits in. */
-  queue: WaitingQueue | undefined = undefined
-  before: MailboxItem | undefined = undefined
-  after: MailboxItem | undefined = undefined
-}
-
-class WaitingQueue {
-  #first: MailboxItem | undefined = undefined
-  #last: MailboxItem | undefined = undefined
-
-  get empty(): boolean {
-    return this.#first === undefined
-  }
-
-  push(item: MailboxItem): void {
-    item.queue = this
-    item.before = this.#last
-    item.after = undefined
-    if (this.#last === undefined) this.#first = item
-    else this.#last.after = item
-    this.#last = item
-  }
-
-  shift(): MailboxItem | undefined {
-    const item = this.#first
-    if (item !== undefined) this.remove(item)
-    return item
-  }
-
-  remove(item: MailboxItem): void {
-    if (item.before === undefined) this.#first = item.after
-    else item.before.after = item.after
-    if (item.after === undefined) this.#last = item.before
-    else item.after.before = item.before
-    item.queue = undefined
-    item.before = undefined
-    item.after = undefined
-  }
 }
 
 export interface MailboxBounds {
@@ -57,13 +21,21 @@ export interface MailboxBounds {
   readonly inflightMax: number
 }
 
+export type Offered<Item> =
+  | 'start'
+  | 'wait'
+  | 'full'
+  | { readonly tag: 'displaced'; readonly item: Item }
+
 export class Mailbox<Item extends MailboxItem> {
   readonly #capacity: number
   readonly #inflightMax: number
   /** Held lanes. `null` while nobody waits behind the holder. */
-  readonly #lanes = new Map<string, WaitingQueue | null>()
+  readonly #lanes = new Map<string, FifoQueue | null>()
   /** First of their lane, and messages without one, waiting only for a free place. */
-  readonly #ready = new WaitingQueue()
+  readonly #ready = new FairQueue<Item>({ capacity: Number.POSITIVE_INFINITY })
+  /** Everything that waits, by share, in order of arrival. */
+  readonly #shares = new Map<string, Set<Item>>()
   #waiting = 0
   #running = 0
   #paused = false
@@ -95,30 +67,67 @@ export class Mailbox<Item extends MailboxItem> {
     this.#paused = false
   }
 
-  /** Takes a message in: `start` it now, let it `wait`, or refuse it because the mailbox is `full`. */
-  offer(item: Item): 'start' | 'wait' | 'full' {
+  /**
+   * Takes a message in: `start` it now, let it `wait`, or refuse it because the mailbox is `full`.
+   * `displaced`: it waits in the place of the newest message of the share that waited with the most.
+   */
+  offer(item: Item): Offered<Item> {
     const { lane } = item
     const held = lane === undefined ? undefined : this.#lanes.get(lane)
-    if (held === undefined && this.#hasRoom() && this.#ready.empty) {
+    if (held === undefined && this.#hasRoom() && this.#ready.size === 0) {
       if (lane !== undefined) this.#lanes.set(lane, null)
       this.#running += 1
       return 'start'
     }
-    if (this.#waiting >= this.#capacity) return 'full'
+    let displaced: Item | undefined
+    if (this.#waiting >= this.#capacity) {
+      displaced = this.#newestOfLargest(item.share)
+      if (displaced === undefined) return 'full'
+      this.withdraw(displaced)
+    }
+    this.#wait(item)
+    return displaced === undefined ? 'wait' : { tag: 'displaced', item: displaced }
+  }
+
+  #wait(item: Item): void {
+    const { lane, share } = item
     this.#waiting += 1
+    const sharing = this.#shares.get(share)
+    if (sharing === undefined) this.#shares.set(share, new Set([item]))
+    else sharing.add(item)
+    const held = lane === undefined ? undefined : this.#lanes.get(lane)
     if (lane === undefined) {
       this.#ready.push(item)
     } else if (held === undefined) {
       this.#lanes.set(lane, null)
       this.#ready.push(item)
     } else if (held === null) {
-      const queue = new WaitingQueue()
+      const queue = new FifoQueue()
       queue.push(item)
       this.#lanes.set(lane, queue)
     } else {
       held.push(item)
     }
-    return 'wait'
+  }
+
+  /** The item waits no longer. */
+  #left(item: Item): void {
+    this.#waiting -= 1
+    const sharing = this.#shares.get(item.share)
+    sharing?.delete(item)
+    if (sharing?.size === 0) this.#shares.delete(item.share)
+  }
+
+  /** The newest message of the share with the most, if one more of `share` would still be fewer. */
+  #newestOfLargest(share: string): Item | undefined {
+    let largest: Set<Item> | undefined
+    let most = (this.#shares.get(share)?.size ?? 0) + 1
+    for (const sharing of this.#shares.values()) {
+      if (sharing.size <= most) continue
+      largest = sharing
+      most = sharing.size
+    }
+    return largest === undefined ? undefined : [...largest].at(-1)
   }
 
   /** The next message to start, if there is one and there is room for it. */
@@ -126,9 +135,9 @@ export class Mailbox<Item extends MailboxItem> {
     if (!this.#hasRoom()) return undefined
     const item = this.#ready.shift()
     if (item === undefined) return undefined
-    this.#waiting -= 1
+    this.#left(item)
     this.#running += 1
-    return item as Item
+    return item
   }
 
   /** A message that was started has come to its end, well or badly. */
@@ -139,12 +148,15 @@ export class Mailbox<Item extends MailboxItem> {
 
   /** Takes a waiting message out; false when it was not waiting. */
   withdraw(item: Item): boolean {
-    const { queue } = item
+    const { queue, lane } = item
     if (queue === undefined) return false
-    queue.remove(item)
-    this.#waiting -= 1
-    if (queue === this.#ready) this.#passTurn(item.lane)
-    else if (queue.empty && item.lane !== undefined) this.#lanes.set(item.lane, null)
+    this.#left(item)
+    if (this.#ready.remove(item)) {
+      this.#passTurn(lane)
+    } else {
+      queue.remove(item)
+      if (queue.empty && lane !== undefined) this.#lanes.set(lane, null)
+    }
     return true
   }
 
@@ -161,6 +173,6 @@ export class Mailbox<Item extends MailboxItem> {
       return
     }
     if (queue!.empty) this.#lanes.set(lane, null)
-    this.#ready.push(follower)
+    this.#ready.push(follower as Item)
   }
 }

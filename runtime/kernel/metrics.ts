@@ -4,6 +4,7 @@
  */
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { UnavailableReason } from './actor.js'
+import { ShareCounts } from './fair-share.js'
 import {
   Durations,
   type MetricFamily,
@@ -88,6 +89,8 @@ export class ActorMeter {
 /** What the kernel needs of the metrics: somewhere to hang its meters. */
 export interface KernelMetrics {
   watch(meter: ActorMeter): void
+  /** Refusals of shares on this thread: pass it to every `FairShare`. */
+  readonly shares: ShareCounts
   /** Adds families to the exposition, read at each scrape; the answer takes them out again. */
   include(source: () => Promise<readonly MetricFamily[]>): () => void
 }
@@ -111,15 +114,18 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   const registry = new Registry()
   const meters: ActorMeter[] = []
   const sources = new Set<() => Promise<readonly MetricFamily[]>>()
+  const shares = new ShareCounts()
   if (processMetrics) collectDefaultMetrics({ register: registry, prefix: 'svc_' })
   for (const family of actorFamilies) {
     registerPlain(registry, { ...family, read: () => meters.flatMap(family.read) })
   }
+  registerPlain(registry, shares.family)
   const snapshot = async () => (await registry.getMetricsAsJSON()) as unknown as MetricFamily[]
   return {
     registry,
     contentType: Registry.PROMETHEUS_CONTENT_TYPE,
     watch: (meter) => void meters.push(meter),
+    shares,
     include(source) {
       sources.add(source)
       return () => sources.delete(source)

@@ -14,6 +14,8 @@
  */
 import { Piscina } from 'piscina'
 import { ActorUnavailable, type AskOptions, type UnavailableReason } from './actor.js'
+import { FairQueue, QueueItem } from './fair-queue.js'
+import type { ShareCounts } from './fair-share.js'
 import { originOf } from './job.js'
 import { type Logger, silentLogger } from './log.js'
 import type { KernelMetrics } from './metrics.js'
@@ -41,7 +43,7 @@ export interface Compute<M> {
   run<K extends keyof Functions<M> & string>(
     name: K,
     input: Functions<M>[K]['input'],
-    options?: Pick<AskOptions, 'signal'>,
+    options?: Pick<AskOptions, 'signal' | 'share'>,
   ): Promise<Functions<M>[K]['output']>
 }
 
@@ -56,8 +58,10 @@ export interface PoolOptions {
   readonly threadsMax: number
   /** Kept alive when idle. Default 1. */
   readonly threadsMin?: number | undefined
-  /** Calls that may wait for a thread. Default 1024. */
+  /** Calls that may wait for a thread. Default 1024. Shares take turns (fair-queue.ts). */
   readonly queueMax?: number | undefined
+  /** Of these, calls of one share. Default: `queueMax` bounds them all. */
+  readonly queuePerShareMax?: number | undefined
   /** Calls that travel together at most. Default 64; 1 for calls that take milliseconds. */
   readonly batchMax?: number | undefined
   /** A batch that takes longer is hung: its thread is killed. Default 30,000. */
@@ -102,7 +106,7 @@ export function openPool<M>(options: PoolOptions): Pool<M> {
   return new PiscinaPool(options) as unknown as Pool<M>
 }
 
-class Work {
+class Work extends QueueItem {
   readonly name: string
   readonly input: unknown
   readonly resolve: (value: unknown) => void
@@ -117,6 +121,7 @@ class Work {
     resolve: (value: unknown) => void,
     reject: (error: Error) => void,
   ) {
+    super()
     this.name = name
     this.input = input
     this.resolve = resolve
@@ -128,12 +133,12 @@ class PiscinaPool {
   readonly #name: string
   readonly #piscina: Piscina<readonly Call[], Result[]>
   readonly #log: Logger
-  readonly #queueMax: number
   readonly #batchMax: number
   readonly #batchMsMax: number
   readonly #batchesMax: number
   readonly #excluded: (() => void) | undefined
-  readonly #queue = new Set<Work>()
+  readonly #queue: FairQueue<Work>
+  readonly #shares: ShareCounts | undefined
   #batches = 0
   #running = 0
   #completed = 0
@@ -148,7 +153,11 @@ class PiscinaPool {
     const { name, module, threadsMax, threadsMin = 1, nice = 0 } = options
     this.#name = name
     this.#log = (options.log ?? silentLogger).child({ pool: name })
-    this.#queueMax = options.queueMax ?? 1024
+    this.#queue = new FairQueue({
+      capacity: options.queueMax ?? 1024,
+      perKeyMax: options.queuePerShareMax,
+    })
+    this.#shares = options.metrics?.shares
     this.#batchMax = options.batchMax ?? 64
     this.#batchMsMax = options.batchMsMax ?? 30_000
     // Small calls: have the next batch ready when a thread comes free. Long ones: keep them here,
@@ -177,10 +186,6 @@ class PiscinaPool {
     if (origin?.abandoned === true || signal?.aborted === true) {
       return Promise.reject(this.#unavailable(name, 'cancelled'))
     }
-    if (this.#queue.size >= this.#queueMax) {
-      this.#rejected += 1
-      return Promise.reject(this.#unavailable(name, 'mailbox_full'))
-    }
     return new Promise((resolve, reject) => {
       let forget = () => {}
       const work = new Work(
@@ -195,10 +200,14 @@ class PiscinaPool {
           reject(error)
         },
       )
+      work.share = options?.share ?? ''
+      const pushed = this.#queue.push(work)
+      if (pushed === 'full' || pushed === 'key_full') return this.#rejectWork(work)
+      if (pushed !== 'queued') this.#rejectWork(pushed.item)
       const cancel = () => {
         if (work.settled) return
         work.settled = true
-        this.#queue.delete(work)
+        this.#queue.remove(work)
         work.reject(this.#unavailable(name, 'cancelled'))
         this.#reportIdle()
       }
@@ -207,9 +216,16 @@ class PiscinaPool {
         signal.addEventListener('abort', cancel, { once: true })
         forget = () => signal.removeEventListener('abort', cancel)
       }
-      this.#queue.add(work)
       this.#schedule()
     })
+  }
+
+  /** There is no place for it to wait, or its place goes to a share that waits with less. */
+  #rejectWork(work: Work): void {
+    this.#rejected += 1
+    this.#shares?.count(this.#name)
+    work.settled = true
+    work.reject(this.#unavailable(work.name, 'mailbox_full'))
   }
 
   /** After this tick, so that its calls travel together. */
@@ -227,11 +243,7 @@ class PiscinaPool {
       const free = this.#batchesMax - this.#batches
       const size = Math.min(this.#batchMax, Math.ceil(this.#queue.size / free))
       const batch: Work[] = []
-      for (const work of this.#queue) {
-        batch.push(work)
-        this.#queue.delete(work)
-        if (batch.length >= size) break
-      }
+      for (let count = 0; count < size; count += 1) batch.push(this.#queue.shift()!)
       void this.#runBatch(batch)
     }
   }
@@ -319,11 +331,10 @@ class PiscinaPool {
         }
       })
     }
-    for (const work of this.#queue) {
+    for (let work = this.#queue.shift(); work !== undefined; work = this.#queue.shift()) {
       work.settled = true
       work.reject(this.#unavailable(work.name, 'stopped'))
     }
-    this.#queue.clear()
     this.#excluded?.()
     await this.#piscina.destroy()
   }

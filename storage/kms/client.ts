@@ -60,7 +60,7 @@ export async function openKms(options: OpenKms): Promise<Kms> {
       try {
         const ids = await client.request('status', '', new Uint8Array())
         const masterKeyIds = Buffer.from(ids).toString().split('\n')
-        return { state: 'up', masterKeyIds, ephemeral: false }
+        return { state: 'up', masterKeyIds }
       } catch (error) {
         return { state: 'down', reason: error instanceof Error ? error.message : String(error) }
       }

@@ -27,8 +27,6 @@ export type KmsUp = {
   readonly state: 'up'
   /** Every master key it can unwrap with, oldest first. The last one wraps. */
   readonly masterKeyIds: readonly string[]
-  /** The keys live in the memory of this process only, and die with it. */
-  readonly ephemeral: boolean
 }
 
 export type KmsDown = { readonly state: 'down'; readonly reason: string }

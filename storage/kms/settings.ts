@@ -16,8 +16,8 @@ export const kmsSettings = section(
   {
     presence: 'when_set',
     about:
-      'Key management. All three keys, or none: then only a non-production run against a fresh ' +
-      'database may use ephemeral keys. `svc kms keygen --dir D` writes the key files.',
+      'Key management. All three keys, or none: then, outside production, a local kms keeps its keys in ' +
+      'the data directory. `svc kms keygen --dir D` writes the key files.',
   },
 )
 

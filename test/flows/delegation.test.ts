@@ -30,6 +30,23 @@ test.after.always(async (t) => {
   await t.context.api?.at.end()
 })
 
+test('the page says for how long, and when this agent was last allowed', async (t) => {
+  const { api } = t.context
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const open = async () => {
+    const asked = await ask(api, workspace.token, { scope: 'vault:list' })
+    return person.browser.get(String(asked.body['verification_uri_complete']))
+  }
+  const first = await open()
+  t.true(first.html.includes('data-lifetime-secs="604800"'))
+  t.regex(first.html, /ends 7 days after/)
+  t.regex(first.html, /data-last-delegated>Never/)
+  await person.browser.submit(first, {}, /approve$/)
+  t.regex((await open()).html, /data-last-delegated>\w+ \d+, 20\d\d/)
+})
+
 test('an agent asks, a person approves, the agent polls once for a token of both', async (t) => {
   const { api, workspace, person } = t.context
   const { token, agentId, tenantId } = workspace

@@ -16,7 +16,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { freePort } from '../support/service.js'
+import { apiOf } from '../support/api.js'
+import { freshDatabase } from '../support/database.js'
+import { freePort, TEST_DEFAULTS, type TestService } from '../support/service.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from './command.js'
 
 /** A data directory of its own; whatever a failed test left running in it is ended. */
@@ -56,6 +58,15 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   const tenant = shown(first.output(), 'control-plane tenant')
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
+  const signIn = await (await fetch(`${url}/auth/login`)).text()
+  t.regex(
+    first.output(),
+    new RegExp(`npm run tour -- --base-url ${url}\\b`),
+    'it works off 8080 too',
+  )
+  for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
+    t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
+  }
   first.child.kill('SIGTERM')
   t.is(await first.ended(), 0)
   t.regex(first.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}/)
@@ -96,7 +107,8 @@ test('a port that is taken is named, and nothing is left running', async (t) => 
   const refused = svc(t, { environment })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), new RegExp(`${port}`))
-  t.regex(refused.output(), /in use|taken/)
+  t.regex(refused.output(), /in use/)
+  t.notRegex(refused.output(), /migrated/, 'before anything is made')
   t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
   t.deepEqual(await gone(folder), [])
 })
@@ -116,6 +128,48 @@ test('two services run side by side in two data directories, not in one', async 
   t.is((await fetch(`${shown(first.output(), 'base URL')}/health/ready`)).status, 200)
   for (const { child } of [first, second]) child.kill('SIGTERM')
   t.deepEqual(await Promise.all([first.ended(), second.ended()]), [0, 0])
+})
+
+test('a database of one’s own with DATABASE_URL alone: start, use, stop, start, kill, start', async (t) => {
+  const folder = dataDirectory(t)
+  const { url: databaseUrl } = await freshDatabase(t)
+  const { environment, url } = await local(folder, {
+    ...TEST_DEFAULTS,
+    DATABASE_URL: databaseUrl,
+  })
+  const first = svc(t, { environment })
+  await first.ready()
+  t.is(shown(first.output(), 'data'), folder, 'the start names where the keys are')
+  t.regex(first.output(), /master keys are kept in the data directory/)
+  const tenant = shown(first.output(), 'control-plane tenant')
+  const published = await jwks(url)
+  const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
+  t.teardown(() => speaking.close())
+  const workspace = await speaking.workspace()
+  const intruder = svc(t, { environment: { ...environment, SVC_SERVER__PORT: '1' } })
+  t.is(await intruder.ended(), 1)
+  t.regex(intruder.output(), /need one kms: configure \[kms\]/)
+  first.child.kill('SIGTERM')
+  t.is(await first.ended(), 0)
+
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(shown(second.output(), 'control-plane tenant'), tenant)
+  t.is(await jwks(url), published, 'the signing keys are the same')
+  const login = await speaking.login(workspace.key, {
+    agent_id: workspace.agentId,
+    tenant_id: workspace.tenantId,
+  })
+  t.is(login.status, 200, 'the sealed signing key opens, and signs')
+  second.child.kill('SIGKILL')
+  t.is(await second.ended(), 'SIGKILL')
+
+  const third = svc(t, { environment })
+  await third.ready()
+  t.is(await jwks(url), published)
+  third.child.kill('SIGTERM')
+  t.is(await third.ended(), 0)
+  t.deepEqual(await gone(folder), [])
 })
 
 test('a refused configuration lists every failure and starts nothing', async (t) => {
@@ -199,7 +253,7 @@ test('a database that cannot be reached is told with what the driver says', asyn
   t.is(await refused.ended(), 1)
   t.regex(
     refused.output(),
-    /^svc: no connection for the \w+ pool: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1\/svc, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
   )
   t.notRegex(refused.output(), /canary-of/)
 })

@@ -232,3 +232,30 @@ for (const mode of ['disable', 'allow', 'prefer']) {
     t.deepEqual(failuresOf({ ...tls, MIGRATION_DATABASE_URL: socket }), [])
   })
 }
+
+test('what people expect of a sign-in is on in a local run, and off in production until it is set', (t) => {
+  const on = ({ settings }: ReturnType<typeof loaded>) => ({
+    passkey: settings.passkey.enabled,
+    reset: settings.user_self_service.enabled,
+    code: settings.email_otp.enabled,
+    invitations: settings.invitations.enabled,
+  })
+  const all = { passkey: true, reset: true, code: true, invitations: true }
+  t.deepEqual(on(loaded({})), all)
+  const byAddress = loaded({ SVC_OIDC__ISSUER_URL: 'http://127.0.0.1:8080' })
+  t.deepEqual(on(byAddress), { ...all, passkey: false }, 'a passkey belongs to a name')
+  t.false(loaded({ SVC_EMAIL_OTP__ENABLED: 'false' }).settings.email_otp.enabled)
+  const production = read({ SVC_SECURITY__PRODUCTION: 'true' })
+  t.is(production.tag, 'refused')
+  for (const key of Object.keys({
+    passkey: 1,
+    user_self_service: 1,
+    email_otp: 1,
+    invitations: 1,
+  })) {
+    const about = failuresOf({ SVC_SECURITY__PRODUCTION: 'true' }).filter((one) =>
+      one.key.startsWith(`${key}.`),
+    )
+    t.deepEqual(about, [], 'production demands none of them')
+  }
+})

@@ -1,13 +1,11 @@
 import test from 'ava'
 import { heldClock, systemClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { ephemeralKms } from '../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../storage/kms/memory.js'
 import { type Kms, KmsUnavailable } from '../../storage/kms/kms.js'
 import { masterKeys } from '../../storage/kms/master-keys.js'
 import { createSealer, SealBroken } from '../../storage/seal.js'
 import { KeyCustodyRefused, requireFittingKms } from '../../storage/key-custody.js'
-import { insertTenant } from '../../storage/tenants.js'
-import { insertOrganization } from '../../storage/organizations.js'
 import { freshDatabase } from '../support/database.js'
 
 const random = systemRandom(systemClock)
@@ -29,9 +27,7 @@ function inMemoryKms() {
     wrap: (context, plaintext) => answer('wrap', () => master.wrap(context, plaintext)),
     unwrap: (context, wrapped) => answer('unwrap', () => master.unwrap(context, wrapped)),
     health: async () =>
-      isDown
-        ? { state: 'down', reason: 'down' }
-        : { state: 'up', masterKeyIds: master.ids, ephemeral: false },
+      isDown ? { state: 'down', reason: 'down' } : { state: 'up', masterKeyIds: master.ids },
     close: async () => undefined,
   }
   return {
@@ -189,38 +185,17 @@ test('one tenant does not see the data key of another', async (t) => {
   t.is(rows.length, 0)
 })
 
-test('ephemeral keys are refused as soon as anything has been sealed', async (t) => {
+test('keys that ended with their process do not open what they sealed: the next ones are refused', async (t) => {
   const { database } = await freshDatabase(t)
-  const kms = ephemeralKms({ random })
+  const kms = memoryKms({ random })
   await t.notThrowsAsync(requireFittingKms(database, kms))
   const sealer = createSealer({ database, kms, random, clock: systemClock })
   await sealer.seal(random.uuid(), 'c', bytes('words'))
-  await t.throwsAsync(requireFittingKms(database, ephemeralKms({ random })), {
+  await t.notThrowsAsync(requireFittingKms(database, kms))
+  await t.throwsAsync(requireFittingKms(database, memoryKms({ random })), {
     instanceOf: KeyCustodyRefused,
-    message: /ephemeral keys would be lost/,
+    message: /this kms cannot open/,
   })
-})
-
-test('ephemeral keys are refused as soon as there is a tenant besides the control plane', async (t) => {
-  const { database } = await freshDatabase(t)
-  const createdAt = new Date()
-  await database.system(async (tx) => {
-    const organization = { id: random.uuid(), name: 'Acme', slug: 'acme', createdAt }
-    await insertOrganization(tx, organization)
-    await insertTenant(tx, {
-      id: random.uuid(),
-      organizationId: organization.id,
-      name: 'Acme',
-      slug: 'acme-sandbox',
-      environment: 'sandbox',
-      admitAgents: true,
-      createdAt,
-    })
-  })
-  await t.throwsAsync(requireFittingKms(database, ephemeralKms({ random })), {
-    instanceOf: KeyCustodyRefused,
-  })
-  await t.notThrowsAsync(requireFittingKms(database, inMemoryKms().kms), 'keys that last are fine')
 })
 
 test('a kms without the master key of this database is refused by the name of the key', async (t) => {

@@ -310,3 +310,31 @@ test.serial(
     }
   },
 )
+
+test.serial(
+  'a tenant that holds its share of the connections leaves the rest to others',
+  async (t) => {
+    const wide = await openDatabase({
+      settings: { ...fresh.settings, max_connections: 4 },
+      urls: sameUrls(fresh.url),
+      plane: 'all',
+      log: silentLogger,
+    })
+    t.teardown(() => wide.close())
+    const B = '018f0000-0000-7000-8000-00000000000b'
+    const ending: (() => void)[] = []
+    const held = Array.from({ length: 8 }, () =>
+      wide.tenant(A, async (tx) => {
+        await tx.query(MARKS)
+        await new Promise<void>((resolve) => ending.push(resolve))
+      }),
+    )
+    while (ending.length < 3) await new Promise(setImmediate)
+    t.is((await wide.tenant(B, (tx) => tx.query(MARKS))).rows.length >= 0, true)
+    t.is(ending.length, 3, 'three of four, whatever waits')
+    t.is(wide.stats().find(({ pool }) => pool === 'plane')?.waiting, 5)
+    const end = setInterval(() => ending.splice(0).forEach((done) => done()), 5)
+    await Promise.all(held)
+    clearInterval(end)
+  },
+)

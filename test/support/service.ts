@@ -54,6 +54,11 @@ export const TEST_DEFAULTS = {
   SVC_DATABASE__MAX_CONNECTIONS: '8',
   SVC_DATABASE__MIN_CONNECTIONS: '0',
   SVC_DATABASE__IDENTITY_MAX_CONNECTIONS: '2',
+  // On by default outside production: a test turns on what it is about.
+  SVC_PASSKEY__ENABLED: 'false',
+  SVC_USER_SELF_SERVICE__ENABLED: 'false',
+  SVC_EMAIL_OTP__ENABLED: 'false',
+  SVC_INVITATIONS__ENABLED: 'false',
 }
 
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {

@@ -63,6 +63,10 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.delegation.since': 'seit {time}',
   'account.delegation.until': 'bis {time}',
   'account.delegation.revoke': 'Beenden',
+  'account.next': 'Nächste Schritte',
+  'account.next.lead':
+    'Sie betreuen {tenant}. Die Startseite führt zur API-Dokumentation und zu allem, was Programme brauchen.',
+  'account.next.link': 'Zur Startseite',
   'account.signout': 'Abmelden',
   'enroll.app': 'Mit einer Authenticator-App',
   'passkey.sign-in': 'Mit einem Passkey anmelden',

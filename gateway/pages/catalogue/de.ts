@@ -10,6 +10,16 @@ export const de: Catalogue = {
   'common.continue': 'Weiter',
   'common.tenant': 'Sie melden sich bei {tenant} an,',
 
+  'home.title': 'svc',
+  'home.lead':
+    'Dies ist ein Identitätsanbieter: Menschen und Software-Agenten melden sich hier an, und Anwendungen fragen hier, wer sie sind.',
+  'home.account': 'Ihr Konto',
+  'home.docs': 'API-Dokumentation',
+  'home.programs': 'Für Programme',
+  'home.issuer': 'Aussteller (issuer)',
+  'home.discovery': 'OpenID-Connect-Discovery',
+  'home.bootstrap': 'So bekommt ein Agent einen Arbeitsbereich',
+  'home.capabilities': 'Was diese Installation kann',
   'error.title': 'Das hat nicht geklappt',
   'error.status': 'Fehler {status}',
   'error.request': 'Wenn Sie um Hilfe bitten, nennen Sie diese Nummer:',
@@ -186,6 +196,11 @@ export const de: Catalogue = {
   'delegation.audience': 'Zu benutzen bei',
   'delegation.audience.own': 'diesem Dienst',
   'delegation.scopes': 'Damit könnte er',
+  'delegation.lasts':
+    'Es endet {time}, nachdem der Agent es abgeholt hat, oder sobald Sie es beenden.',
+  'delegation.since': 'Registriert',
+  'delegation.last': 'Von Ihnen zuletzt erlaubt',
+  'delegation.last.never': 'Nie, soweit aufgezeichnet',
   'delegation.refused': 'Er fragt auch nach dem, was Sie nicht geben können',
   'delegation.nothing':
     'Sie haben nichts von dem, wonach er fragt, und können es deshalb nicht erlauben.',

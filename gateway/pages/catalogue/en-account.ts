@@ -59,6 +59,10 @@ export const account = {
   'account.delegation.since': 'since {time}',
   'account.delegation.until': 'until {time}',
   'account.delegation.revoke': 'End this',
+  'account.next': 'Next steps',
+  'account.next.lead':
+    'You look after {tenant}. The start page leads to the API documentation and to everything that programs need.',
+  'account.next.link': 'To the start page',
   'account.signout': 'Sign out',
   'enroll.app': 'With an authenticator app',
   'passkey.sign-in': 'Sign in with a passkey',

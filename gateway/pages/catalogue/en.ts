@@ -9,6 +9,16 @@ export const en = {
   'common.continue': 'Continue',
   'common.tenant': 'You are signing in to {tenant}',
 
+  'home.title': 'svc',
+  'home.lead':
+    'This is an identity provider: people and software agents sign in here, and applications ask here who they are.',
+  'home.account': 'Your account',
+  'home.docs': 'API documentation',
+  'home.programs': 'For programs',
+  'home.issuer': 'Issuer',
+  'home.discovery': 'OpenID Connect discovery',
+  'home.bootstrap': 'How an agent gets a workspace',
+  'home.capabilities': 'What this deployment can do',
   'error.title': 'That did not work',
   'error.status': 'Error {status}',
   'error.request': 'If you ask for help, mention this number:',
@@ -175,6 +185,10 @@ export const en = {
   'delegation.audience': 'To be used at',
   'delegation.audience.own': 'this service',
   'delegation.scopes': 'It could then',
+  'delegation.lasts': 'It ends {time} after the agent has fetched it, or as soon as you end it.',
+  'delegation.since': 'Registered',
+  'delegation.last': 'You last allowed it',
+  'delegation.last.never': 'Never, as far as our records go',
   'delegation.refused': 'It also asks for what you cannot give',
   'delegation.nothing': 'You hold nothing of what it asks for, so you cannot allow it.',
   'delegation.unknown':

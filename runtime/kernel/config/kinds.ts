@@ -36,6 +36,11 @@ export function flag(defaultValue: boolean) {
   return z.boolean().default(defaultValue)
 }
 
+/** A switch without a default of its own: the assembly gives it one that depends on other keys. */
+export function dependentFlag() {
+  return z.boolean().register(notes, { example: true })
+}
+
 /** A value that is never printed. */
 export function secret(length = 1) {
   const words =

@@ -40,6 +40,14 @@ export function withoutPasswords(text: string): string {
     )
 }
 
+/** `host:port/name` of a database URL or of libpq words, without its user and password. */
+export function addressOf(url: string): string {
+  if (!URL.canParse(url)) return withoutPasswords(url)
+  const { host, pathname, searchParams } = new URL(url)
+  // A socket directory stands in a parameter (libpq, connection URIs) and wins.
+  return `${searchParams.get('host') ?? host}${pathname}`
+}
+
 export function tomlLiteral(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(withoutPasswords(value))
   if (Array.isArray(value)) return `[${value.map(tomlLiteral).join(', ')}]`

@@ -8,7 +8,7 @@ import { type HeldClock, heldClock, systemClock } from '../../../runtime/kernel/
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { ephemeralKms } from '../../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../../storage/kms/memory.js'
 import { type Kms, KmsUnavailable } from '../../../storage/kms/kms.js'
 import { createSealer, SYSTEM_TENANT_ID } from '../../../storage/seal.js'
 import type { OpenDatabase } from '../../../storage/database.js'
@@ -26,7 +26,7 @@ const claims = JSON.stringify({
 
 /** A kms that can be taken away. */
 function switchedKms(): { kms: Kms; setDown: (down: boolean) => void } {
-  const real = ephemeralKms({ random })
+  const real = memoryKms({ random })
   let isDown = false
   const guard = async <T>(work: () => Promise<T>) => {
     if (isDown) throw new KmsUnavailable('the kms is away')

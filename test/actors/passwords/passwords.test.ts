@@ -23,6 +23,7 @@ const CHEAP = {
   argon2_iterations: 1,
   argon2_parallelism: 1,
   argon2_max_concurrent: 2,
+  argon2_waiting_per_tenant_max: 32,
 }
 const random = systemRandom(systemClock)
 const pool = openPool<typeof import('../../../actors/passwords/compute.js')>(passwordPool(CHEAP, 2))

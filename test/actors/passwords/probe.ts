@@ -30,6 +30,7 @@ const settings = {
   argon2_iterations: 3,
   argon2_parallelism: 1,
   argon2_max_concurrent: THREADS,
+  argon2_waiting_per_tenant_max: 32,
 }
 
 const compute = openPool<typeof import('../../../actors/passwords/compute.js')>({

@@ -19,7 +19,7 @@ import {
   newClientSecret,
 } from '../../../storage/applications.js'
 import { postgresCoordination } from '../../../storage/coordination/postgres.js'
-import { ephemeralKms } from '../../../storage/kms/ephemeral.js'
+import { memoryKms } from '../../../storage/kms/memory.js'
 import { insertOrganization } from '../../../storage/organizations.js'
 import { createSealer } from '../../../storage/seal.js'
 import { insertTenant } from '../../../storage/tenants.js'
@@ -56,7 +56,7 @@ export async function buildTown() {
   const { database } = fresh
   const clock = heldClock(new Date(Math.floor(Date.now() / 1000) * 1000))
   const random = systemRandom(clock)
-  const kms = ephemeralKms({ random })
+  const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
   const keys = spawnInline(keysActor, {
     database,

@@ -101,7 +101,7 @@ test('it needs no start of the service before it: the embedded database is made 
   chmodSync(folder, 0o711)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const { out, err, code } = await runWith({ SVC_DATA_DIR: folder }, 'create', '--json')
-  t.is(err, '')
+  t.is(err, `deployment: embedded PostgreSQL in ${folder}`)
   t.is(code, 0)
   t.is((JSON.parse(out) as Record<string, string>)['organization_slug'], 'operators')
 })
@@ -110,7 +110,10 @@ test('a database that was not migrated is told as that', async (t) => {
   const { url } = await emptyDatabase(t)
   const { err, code } = await runWith({ DATABASE_URL: url }, 'create')
   t.is(code, 1)
-  t.regex(err, /^svc operator: the database lacks 0001_foundation.*: run the migrations/)
+  t.regex(
+    err,
+    /^svc operator: the database lacks \d+ migrations \(0001_foundation to \w+\): run the migrations/,
+  )
 })
 
 test('a database that cannot be reached is told with what the driver says', async (t) => {

@@ -107,3 +107,50 @@ test('a lane that always has more to do does not starve the others', (t) => {
   }
   t.true(started.includes('quiet'))
 })
+
+class SharedLetter extends MailboxItem {
+  constructor(share: string, lane?: string) {
+    super()
+    this.share = share
+    this.lane = lane
+  }
+}
+
+test('shares that wait take turns for free places', (t) => {
+  const mailbox = new Mailbox<SharedLetter>({ capacity: 10, inflightMax: 1 })
+  const running = new SharedLetter('busy')
+  t.is(mailbox.offer(running), 'start')
+  for (const share of ['busy', 'busy', 'busy', 'quiet']) {
+    t.is(mailbox.offer(new SharedLetter(share)), 'wait')
+  }
+  const served: string[] = []
+  let done: SharedLetter = running
+  for (let count = 0; count < 4; count += 1) {
+    mailbox.finish(done)
+    done = mailbox.next()!
+    served.push(done.share)
+  }
+  t.deepEqual(served, ['busy', 'quiet', 'busy', 'busy'])
+})
+
+test('a full mailbox takes a message of a share that waits with less', (t) => {
+  const mailbox = new Mailbox<SharedLetter>({ capacity: 3, inflightMax: 1 })
+  const running = new SharedLetter('busy', 'one lane')
+  t.is(mailbox.offer(running), 'start')
+  const behind = [0, 1, 2].map(() => new SharedLetter('busy', 'one lane'))
+  for (const letter of behind) t.is(mailbox.offer(letter), 'wait')
+  t.is(mailbox.offer(new SharedLetter('busy')), 'full')
+  const quiet = new SharedLetter('quiet')
+  t.deepEqual(mailbox.offer(quiet), { tag: 'displaced', item: behind[2]! })
+  t.is(mailbox.waiting, 3)
+  mailbox.finish(running)
+  // Both shares had a message ready; the lane's next one came to the ready queue after the other.
+  t.is(mailbox.next(), quiet)
+  mailbox.finish(quiet)
+  t.is(mailbox.next(), behind[0])
+  mailbox.finish(behind[0]!)
+  t.is(mailbox.next(), behind[1])
+  mailbox.finish(behind[1]!)
+  t.is(mailbox.next(), undefined)
+  t.is(mailbox.lanes, 0)
+})

@@ -101,3 +101,24 @@ test('closing finishes what was taken, and the figures appear in the exposition'
   t.is((await last).squared, 49)
   t.is(await reasonOf(pool.run('square', { value: 1 })), 'stopped')
 })
+
+test('a share that waits with much delays only itself', async (t) => {
+  const metrics = createMetrics()
+  const pool = open({ threadsMax: 1, batchMax: 1, queueMax: 8, queuePerShareMax: 6, metrics })
+  const order: string[] = []
+  const ask = (share: string) =>
+    pool.run('square', { value: 2 }, { share }).then(
+      () => void order.push(share),
+      (error: ActorUnavailable) => void order.push(`${share}: ${error.reason}`),
+    )
+  const asked = [...'hhhhhhhhhh'].map(ask)
+  await Promise.all([...asked, ask('v'), ask('v')])
+  t.deepEqual(
+    order.filter((share) => share === 'v'),
+    ['v', 'v'],
+  )
+  t.is(order.filter((share) => share === 'h: mailbox_full').length, 4)
+  t.true(order.indexOf('v') < order.lastIndexOf('h'), 'it did not wait behind all of them')
+  t.is(metrics.shares.refusedOf('arithmetic'), 4)
+  await pool.close()
+})

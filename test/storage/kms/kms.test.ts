@@ -9,7 +9,6 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { type OpenKms, openKms } from '../../../storage/kms/client.js'
-import { ephemeralKms } from '../../../storage/kms/ephemeral.js'
 import {
   decodeReply,
   encodeRequest,
@@ -344,18 +343,6 @@ test('a socket path too long for a unix socket is refused in words', async (t) =
   const { keysDirectory, folder } = await kmsOn(t)
   const socketPath = join(folder, 'x'.repeat(120))
   await t.throwsAsync(serveKms({ socketPath, keysDirectory, random, log }), { message: /too long/ })
-})
-
-test('ephemeral keys wrap and unwrap, and say that they are ephemeral', async (t) => {
-  const kms = ephemeralKms({ random })
-  t.deepEqual(new Uint8Array(await kms.unwrap('a', await kms.wrap('a', secret))), secret)
-  await t.throwsAsync(kms.unwrap('b', await kms.wrap('a', secret)), { instanceOf: KmsRefused })
-  const other = ephemeralKms({ random })
-  await t.throwsAsync(other.unwrap('a', await kms.wrap('a', secret)), {
-    message: /unknown_master_key/,
-  })
-  const health = await kms.health()
-  t.true(health.state === 'up' && health.ephemeral)
 })
 
 function flipped(bytes: Buffer): Buffer {

@@ -64,6 +64,8 @@ const LIST = [
   shown('declined', 'declined', 'pay'),
   shown('error', 'a sign-in that ran out'),
   shown('error-unknown', 'an unknown address', 'error'),
+  shown('home', 'the start page'),
+  shown('problem-type', 'the page of a problem type'),
 ] as const
 
 export type PictureName = (typeof LIST)[number][0]

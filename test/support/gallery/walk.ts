@@ -215,6 +215,10 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('error')
   await to('/auth/nowhere')
   await see('error-unknown')
+  await to('/')
+  await see('home')
+  await to('/errors/rate-limited')
+  await see('problem-type')
 }
 
 async function throughProvider(
