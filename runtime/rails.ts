@@ -43,6 +43,7 @@ function cardRails(
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
     }),
     called: providerCalls(metrics.registry),
+    counts: metrics.shares,
   })
   onStop(() => client.close())
   return [

@@ -161,7 +161,7 @@ export async function claimRefunds(
 }
 
 /**
- * Reserves a refund that the provider has made without us, so that it can be booked as any other.
+ * Reserves a refund that was made at the provider, so that it is booked like one that was asked for here.
  * @returns false where that much is not left of the charge.
  */
 export async function reserveForeignRefund(

@@ -23,6 +23,8 @@ const BATCH = 32
 /** Longer than a piece of work may take. */
 const LEASE_MS = 60_000
 const SIDE_BY_SIDE = 4
+/** What is not begun by then waits for its lease: a rail that does not answer must not hold up the rest. */
+const KIND_MS_MAX = 15_000
 const EXPIRED = 'checkout_expired'
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
@@ -48,9 +50,10 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     work: (row: Row) => Promise<void>,
   ): Promise<number> {
     const waiting = [...rows]
+    const endMs = clock.monotonicMs() + KIND_MS_MAX
     async function workOn(): Promise<void> {
       for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
-        if (life.signal.aborted) return
+        if (life.signal.aborted || clock.monotonicMs() > endMs) return
         try {
           await work(row)
         } catch (error) {

@@ -7,10 +7,14 @@ import { discard, readBody } from '../egress/answer-body.js'
 import type { Connector } from '../egress/dialer.js'
 import { proxyErrorOf } from '../egress/failures.js'
 import { createUpstreams } from '../egress/upstreams.js'
+import { FairShare, isRefused, type ShareCounts } from '../../runtime/kernel/fair-share.js'
 
 /** Objects of the provider are a few KiB; a list of 100 refunds is some 80. */
 const ANSWER_BYTES_MAX = 1024 * 1024
 const CALLS_MAX = 64
+const CALLS_PER_TENANT_MAX = 16
+/** More are refused at once: the payment stays pending and is looked up later. */
+const WAITING_PER_TENANT_MAX = 64
 const CODE = /^[a-z0-9_]{1,64}$/
 const ID = /^[A-Za-z0-9_]{1,255}$/
 
@@ -42,6 +46,8 @@ export type ProviderAnswer =
   | { readonly tag: 'refused'; readonly code: string; readonly error: Members }
 
 export type ProviderCall = {
+  /** Whose share of the calls it takes; empty where the provider has named no tenant. */
+  readonly tenantId: string
   readonly method: 'GET' | 'POST'
   /** Below the base address, such as `/v1/refunds`. */
   readonly path: string
@@ -65,6 +71,7 @@ export type CardClientOptions = {
   readonly connector: Connector
   /** Counts calls by what became of them: `ok`, `refused` or `unavailable`. */
   readonly called: (outcome: 'ok' | 'refused' | 'unavailable') => void
+  readonly counts?: ShareCounts | undefined
 }
 
 export function createCardClient(options: CardClientOptions): CardClient {
@@ -72,12 +79,17 @@ export function createCardClient(options: CardClientOptions): CardClient {
   const base = new URL(apiBaseUrl)
   const prefix = base.pathname.replace(/\/+$/, '')
   const upstreams = createUpstreams(connector)
-  let calling = 0
+  const calls = new FairShare({
+    resource: 'card_calls',
+    total: CALLS_MAX,
+    levels: [{ name: 'tenant', max: CALLS_PER_TENANT_MAX }],
+    waitingPerKeyMax: WAITING_PER_TENANT_MAX,
+    counts: options.counts,
+  })
 
-  async function ask({ method, path, params, idempotencyKey, signal: outer }: ProviderCall) {
+  async function ask({ method, path, params, idempotencyKey, signal }: ProviderCall) {
     const fields = formOf(params ?? {})
     const query = method === 'GET' && fields !== '' ? `?${fields}` : ''
-    const signal = AbortSignal.any([outer, AbortSignal.timeout(timeoutMs)])
     let answered = false
     try {
       const { statusCode, headers, body } = await upstreams.of(base.origin).request({
@@ -110,17 +122,21 @@ export function createCardClient(options: CardClientOptions): CardClient {
 
   return {
     async call(call) {
-      if (calling >= CALLS_MAX) throw new ProviderUnavailable('busy')
-      calling += 1
+      const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)])
       try {
-        const answer = await ask(call)
-        called(answer.tag)
-        return answer
+        const release = await calls.acquire([call.tenantId], 1, signal).catch(() => undefined)
+        if (release === undefined) throw new ProviderUnavailable('timeout')
+        if (isRefused(release)) throw new ProviderUnavailable('busy')
+        try {
+          const answer = await ask({ ...call, signal })
+          called(answer.tag)
+          return answer
+        } finally {
+          release()
+        }
       } catch (error) {
         called('unavailable')
         throw error
-      } finally {
-        calling -= 1
       }
     },
     close: () => upstreams.destroy(),

@@ -97,7 +97,8 @@ export function cardRail(needs: CardRailNeeds): Rail {
   ): Promise<ProviderAnswer> {
     const idempotencyKey = `svc_${row.chargeId}_${step}_${row.failedCalls}`
     try {
-      return await client.call({ method: 'POST', path, params, idempotencyKey, signal })
+      const { tenantId } = row
+      return await client.call({ tenantId, method: 'POST', path, params, idempotencyKey, signal })
     } catch (error) {
       if (!(error instanceof ProviderUnavailable) || !error.isKept) throw error
       await database.tenant(row.tenantId, (tx) => noteFailedCall(tx, row))
@@ -107,24 +108,29 @@ export function cardRail(needs: CardRailNeeds): Rail {
     }
   }
 
-  async function get(path: string, params: Members, signal: AbortSignal): Promise<Members> {
-    const answer = await client.call({ method: 'GET', path, params, signal })
+  async function get(
+    { tenantId }: OrderName,
+    path: string,
+    params: Members,
+    signal: AbortSignal,
+  ): Promise<Members> {
+    const answer = await client.call({ tenantId, method: 'GET', path, params, signal })
     if (answer.tag === 'ok') return answer.object
     throw new Error(`the card provider refused a look-up: ${answer.code}`)
   }
 
   /** Undefined for what the provider does not know. */
   async function find(path: string, signal: AbortSignal): Promise<Members | undefined> {
-    const answer = await client.call({ method: 'GET', path, signal })
+    const answer = await client.call({ tenantId: '', method: 'GET', path, signal })
     if (answer.tag === 'ok') return answer.object
     if (answer.code === 'resource_missing') return undefined
     throw new Error(`the card provider refused a look-up: ${answer.code}`)
   }
 
-  const getCheckout = (id: string, signal: AbortSignal) =>
-    get(`/v1/checkout/sessions/${id}`, { expand: ['payment_intent'] }, signal)
-  const getPayment = (id: string, signal: AbortSignal) =>
-    get(`/v1/payment_intents/${id}`, {}, signal)
+  const getCheckout = (order: OrderName, id: string, signal: AbortSignal) =>
+    get(order, `/v1/checkout/sessions/${id}`, { expand: ['payment_intent'] }, signal)
+  const getPayment = (order: OrderName, id: string, signal: AbortSignal) =>
+    get(order, `/v1/payment_intents/${id}`, {}, signal)
 
   /** Keeps the id of what was created. @returns undefined when it is not to be used. */
   async function keep(
@@ -186,7 +192,12 @@ export function cardRail(needs: CardRailNeeds): Rail {
       return judgePage(order, answer.object, false, signal)
     }
     // Another page is kept, or none is wanted any more: nobody was sent to this one.
-    await client.call({ method: 'POST', path: `/v1/checkout/sessions/${id}/expire`, signal })
+    await client.call({
+      tenantId,
+      method: 'POST',
+      path: `/v1/checkout/sessions/${id}/expire`,
+      signal,
+    })
     return conclude({ ...order, abandoned: false }, signal)
   }
 
@@ -216,7 +227,8 @@ export function cardRail(needs: CardRailNeeds): Rail {
       case 'paid': {
         const { tenantId, chargeId } = order
         const { paymentId } = state
-        const payment = membersOf(page['payment_intent']) ?? (await getPayment(paymentId, signal))
+        const payment =
+          membersOf(page['payment_intent']) ?? (await getPayment(order, paymentId, signal))
         await database.tenant(tenantId, (tx) =>
           noteCheckoutPayment(tx, tenantId, chargeId, paymentId),
         )
@@ -242,9 +254,9 @@ export function cardRail(needs: CardRailNeeds): Rail {
     signal: AbortSignal,
   ): Promise<TakeAnswer> {
     const path = `/v1/checkout/sessions/${id}/expire`
-    const answer = await client.call({ method: 'POST', path, signal })
+    const answer = await client.call({ tenantId: order.tenantId, method: 'POST', path, signal })
     // Refused where the buyer was quicker.
-    const page = answer.tag === 'ok' ? answer.object : await getCheckout(id, signal)
+    const page = answer.tag === 'ok' ? answer.object : await getCheckout(order, id, signal)
     if (checkoutState(page, order).tag === 'open') {
       throw new Error('the card provider left a page open that was to expire')
     }
@@ -293,7 +305,12 @@ export function cardRail(needs: CardRailNeeds): Rail {
     if (id === undefined) throw new Error('the card provider created a payment without an id')
     const kept = await keep(row, { checkoutId: null, paymentId: id })
     if (kept !== undefined) return judgePayment(order, kept, answer.object, 'confirm', signal)
-    await client.call({ method: 'POST', path: `/v1/payment_intents/${id}/cancel`, signal })
+    await client.call({
+      tenantId,
+      method: 'POST',
+      path: `/v1/payment_intents/${id}/cancel`,
+      signal,
+    })
     return conclude({ ...order, abandoned: false }, signal)
   }
 
@@ -336,7 +353,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       }
       return judgePayment(order, row, answer.object, 'wait', signal)
     }
-    const now = await getPayment(id, signal)
+    const now = await getPayment(order, id, signal)
     // Refused without an attempt at the card, such as for a payment method that was removed.
     return paymentState(now, order).tag === 'unconfirmed'
       ? cancelPayment(order, row, id, answer.code, signal)
@@ -353,8 +370,14 @@ export function cardRail(needs: CardRailNeeds): Rail {
   ): Promise<TakeAnswer> {
     const path = `/v1/payment_intents/${id}/cancel`
     const params = { cancellation_reason: 'abandoned' }
-    const answer = await client.call({ method: 'POST', path, params, signal })
-    const now = answer.tag === 'ok' ? answer.object : await getPayment(id, signal)
+    const answer = await client.call({
+      tenantId: order.tenantId,
+      method: 'POST',
+      path,
+      params,
+      signal,
+    })
+    const now = answer.tag === 'ok' ? answer.object : await getPayment(order, id, signal)
     const state = paymentState(now, order)
     if (state.tag === 'declined' || state.tag === 'unconfirmed') {
       throw new Error('the card provider did not cancel a payment')
@@ -368,10 +391,10 @@ export function cardRail(needs: CardRailNeeds): Rail {
     const row = await rowOf(order, signal)
     if (row.abandoned) return { tag: 'refused', code: ABANDONED }
     if (row.checkoutId !== null) {
-      return judgePage(order, await getCheckout(row.checkoutId, signal), false, signal)
+      return judgePage(order, await getCheckout(order, row.checkoutId, signal), false, signal)
     }
     if (row.paymentId !== null) {
-      const payment = await getPayment(row.paymentId, signal)
+      const payment = await getPayment(order, row.paymentId, signal)
       return judgePayment(order, row, payment, 'confirm', signal)
     }
     const amount = providerAmount(order.amountMinor, order.currency)
@@ -398,10 +421,10 @@ export function cardRail(needs: CardRailNeeds): Rail {
     )
     if (row.abandoned) return { tag: 'refused', code: ABANDONED }
     if (row.checkoutId !== null) {
-      return judgePage(order, await getCheckout(row.checkoutId, signal), abandoned, signal)
+      return judgePage(order, await getCheckout(order, row.checkoutId, signal), abandoned, signal)
     }
     if (row.paymentId !== null) {
-      const payment = await getPayment(row.paymentId, signal)
+      const payment = await getPayment(order, row.paymentId, signal)
       return judgePayment(order, row, payment, abandoned ? 'cancel' : 'wait', signal)
     }
     // The buyer may still go on from our page.
@@ -440,7 +463,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       const amount = providerAmount(amountMinor, currency)
       if (amount === undefined) return { tag: 'refused', code: NOT_CHARGEABLE }
       const { paymentId } = row
-      const made = await refunds.find(paymentId, order.refundId, signal)
+      const made = await refunds.find({ ...order, paymentId }, signal)
       if (made !== undefined) return refundAnswer(made)
       return refunds.make({ ...order, paymentId, amount }, signal)
     },

@@ -16,14 +16,19 @@ export function cardRefunds(client: CardClient) {
   return {
     /** The refund that was made under an id of ours. */
     async find(
-      paymentId: string,
-      refundId: string,
+      { tenantId, refundId, paymentId }: RefundOrder & { readonly paymentId: string },
       signal: AbortSignal,
     ): Promise<Members | undefined> {
       let after: string | undefined
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const params = { payment_intent: paymentId, limit: PAGE_ROWS, starting_after: after }
-        const answer = await client.call({ method: 'GET', path: '/v1/refunds', params, signal })
+        const answer = await client.call({
+          tenantId,
+          method: 'GET',
+          path: '/v1/refunds',
+          params,
+          signal,
+        })
         if (answer.tag !== 'ok') throw new Error(`refunds cannot be listed: ${answer.code}`)
         const { data, has_more: more } = answer.object
         if (!Array.isArray(data)) throw new Error('the card provider answered without refunds')
@@ -42,6 +47,7 @@ export function cardRefunds(client: CardClient) {
     ): Promise<DoneAnswer> {
       const { paymentId, amount, refundId, chargeId, tenantId } = order
       const answer = await client.call({
+        tenantId,
         method: 'POST',
         path: '/v1/refunds',
         params: {

@@ -14,6 +14,7 @@ const SIGNATURES_MAX = 8
 const TIMESTAMP = /^[0-9]{1,12}$/
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
+/** The event types that count; docs/commerce.md names them. */
 const ABOUT: Readonly<Record<string, 'payment' | 'dispute' | 'refund'>> = {
   'checkout.session.completed': 'payment',
   'checkout.session.async_payment_succeeded': 'payment',
@@ -31,9 +32,6 @@ const ABOUT: Readonly<Record<string, 'payment' | 'dispute' | 'refund'>> = {
   'refund.failed': 'refund',
   'charge.refund.updated': 'refund',
 }
-
-/** Event types that an operator has the provider send. */
-export const WEBHOOK_EVENT_TYPES: readonly string[] = Object.keys(ABOUT)
 
 /** Pure. Every signature of the header is compared, in constant time. */
 export function readWebhook(
