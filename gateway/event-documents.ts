@@ -208,12 +208,21 @@ const PAYMENT: Fields = {
   subscription_id: [text.optional(), EXAMPLE_ID],
 }
 const PAYMENTS: Readonly<Partial<Record<EventType, Fields>>> = {
-  'commerce.payment.pending': PAYMENT,
+  'commerce.payment.pending': {
+    ...PAYMENT,
+    // Of a renewal that its buyer pays on a page: send it to them.
+    invoice_url: [z.url().optional(), 'https://auth.svc.example/pay/0aB1…'],
+    invoice_expires_at: [z.iso.datetime().optional(), EXAMPLE_TIME],
+    x402_url: [z.url().optional(), 'https://auth.svc.example/api/v1/public/commerce/…'],
+  },
   'commerce.payment.succeeded': PAYMENT,
   'commerce.payment.failed': { ...PAYMENT, failure_code: [text.optional(), 'declined'] },
   'commerce.payment.refunded': {
     ...PAYMENT,
     refunded_amount_minor: [z.int().optional(), 1999],
+    refund_id: [text.optional(), EXAMPLE_OTHER],
+    refund_amount_minor: [z.int().optional(), 1999],
+    external_reference: [text.optional(), '0x5c50…'],
   },
 }
 

@@ -1,4 +1,4 @@
--- Old processes may keep running: only adds tables.
+-- Old processes may keep running: only adds tables, and widens a constraint.
 
 -- Transfers of tokens that pay a checkout without a proof: a wallet sends an amount to an address.
 -- The amount is one that no other checkout awaits at that address, so that it names the checkout.
@@ -50,3 +50,10 @@ create table chain_cursors (
   block bigint not null,
   updated_at timestamptz not null
 );
+
+-- Nobody consents to be charged again by x402: its renewals are invoices, and there is no mandate.
+alter table subscriptions
+  drop constraint subscriptions_check,
+  add constraint subscriptions_check check (status not in ('active', 'past_due')
+    or (rail is not null and (mandate is not null or rail = 'x402') and anchor_at is not null
+      and current_period_end is not null));

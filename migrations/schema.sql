@@ -1804,7 +1804,7 @@ create table subscriptions (
   updated_at timestamp with time zone not null,
   constraint subscriptions_pkey PRIMARY KEY (tenant_id, id),
   constraint subscriptions_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
-  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND (mandate IS NOT NULL) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
+  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND ((mandate IS NOT NULL) OR (rail = 'x402'::text)) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
   constraint subscriptions_check1 CHECK (((status = ANY (ARRAY['active'::text, 'past_due'::text])) OR (due_at IS NULL))),
   constraint subscriptions_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint subscriptions_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),

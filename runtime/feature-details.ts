@@ -20,6 +20,8 @@ export function featureDetails({ commerce, chains }: Pick<Settings, 'commerce' |
       networks: knownAssets(chains).map(({ network }) => network),
       // Of accounts with a key. EIP-1271 and EIP-6492, of accounts that are contracts, are refused.
       signatures: ['eip712_secp256k1'],
+      // Checkout sessions and invoices of subscriptions, beside payment links.
+      checkouts: true,
       payment_identifier: true,
       settles_once: true,
     },

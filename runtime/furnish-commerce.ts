@@ -44,6 +44,8 @@ export function commerceFurnishings(house: House): readonly Furnishing[] {
       random,
       rails: paymentRails(house, onStop),
       paid: paymentOutcomes(registry),
+      x402: x402Means(settings),
+      baseUrl: settings.oidc.issuer_url,
       byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
     })),
   ]

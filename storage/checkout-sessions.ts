@@ -201,6 +201,10 @@ export async function expireCheckouts(
     text: `update checkout_sessions s set status = 'expired'
            from (select tenant_id, id from checkout_sessions
                  where status = 'open' and expires_at <= $1
+                   -- A transfer that arrived in time is booked first.
+                   and not exists (select from checkout_transfers t
+                     where t.tenant_id = checkout_sessions.tenant_id
+                       and t.checkout_session_id = checkout_sessions.id and t.state = 'arrived')
                  order by expires_at limit $2 for update skip locked) due
            where s.tenant_id = due.tenant_id and s.id = due.id
            returning s.tenant_id as "tenantId", s.charge_id as "chargeId"`,

@@ -34,6 +34,7 @@ export type LedgerKind =
   | 'charge.direct'
   | 'refund'
   | 'refund.reverted'
+  | 'refund.direct'
   | 'settlement.held'
   | 'settlement.released'
   | 'dispute.lost'

@@ -9,13 +9,17 @@ export type RefundRow = {
   chargeId: string
   amountMinor: number
   reason: string | null
-  status: 'pending' | 'succeeded' | 'failed'
+  /** `recorded`: the merchant sent it back without us. */
+  status: 'pending' | 'succeeded' | 'failed' | 'recorded'
   failureCode: string | null
+  /** How the merchant finds the payment back, where it names one. */
+  externalReference: string | null
   createdAt: Date
 }
 
 const COLUMNS = `r.id, r.tenant_id as "tenantId", r.charge_id as "chargeId",
   r.amount_minor as "amountMinor", r.reason, r.status, r.failure_code as "failureCode",
+  r.external_reference as "externalReference",
   r.created_at as "createdAt"`
 
 /** What is left of a charge. */
@@ -79,17 +83,71 @@ export async function reserveRefund(
   return left.rows[0]?.enough === true ? 'funds' : 'left'
 }
 
+/**
+ * Books on a charge what its merchant gave back without us. @returns how much; undefined when that
+ * much is not left of it.
+ */
+export async function recordRefunded(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  amountMinor: number | null,
+  now: Date,
+): Promise<number | undefined> {
+  await lockCharge(tx, tenantId, chargeId)
+  const { rows } = await tx.query<{ recorded: number }>({
+    name: 'refund.record',
+    text: `with asked as (
+             select c.id, coalesce($3, ${REST}) as amount
+             from charges c where c.tenant_id = $1 and c.id = $2
+               and c.status in ('succeeded', 'refunded')
+               and ${REST} > 0 and ${REST} >= coalesce($3, ${REST}))
+           update charges c set updated_at = $4, status = 'refunded',
+             refunded_amount_minor = c.refunded_amount_minor + asked.amount
+           from asked where c.tenant_id = $1 and c.id = asked.id
+           returning asked.amount as recorded`,
+    values: [tenantId, chargeId, amountMinor, now],
+  })
+  return rows[0]?.recorded
+}
+
+/** Refunds of a charge, oldest first. */
+export async function refundsOf(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<RefundRow[]> {
+  const { rows } = await tx.query<RefundRow>({
+    name: 'refund.of_charge',
+    text: `select ${COLUMNS} from refunds r where tenant_id = $1 and charge_id = $2
+           order by created_at, id`,
+    values: [tenantId, chargeId],
+  })
+  return rows
+}
+
 export async function insertRefund(
   tx: Transaction,
-  row: Pick<RefundRow, 'id' | 'tenantId' | 'chargeId' | 'amountMinor' | 'reason' | 'createdAt'> & {
-    readonly dueAt: Date
+  row: Pick<
+    RefundRow,
+    | 'id'
+    | 'tenantId'
+    | 'chargeId'
+    | 'amountMinor'
+    | 'reason'
+    | 'status'
+    | 'externalReference'
+    | 'createdAt'
+  > & {
+    /** Null unless it is pending. */
+    readonly dueAt: Date | null
   },
 ): Promise<void> {
   await tx.query({
     name: 'refund.insert',
     text: `insert into refunds (tenant_id, id, charge_id, amount_minor, reason, due_at, created_at,
-             updated_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $7)`,
+             updated_at, status, external_reference)
+           values ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
     values: [
       row.tenantId,
       row.id,
@@ -98,6 +156,8 @@ export async function insertRefund(
       row.reason,
       row.dueAt,
       row.createdAt,
+      row.status,
+      row.externalReference,
     ],
   })
 }

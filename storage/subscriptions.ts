@@ -221,6 +221,21 @@ export async function cancelAtPeriodEnd(
   return rows[0]
 }
 
+/** Leaves a subscription alone until then: something else makes it due. */
+export async function parkSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  dueAt: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'subscription.park',
+    text: `update subscriptions set due_at = $3
+           where tenant_id = $1 and id = $2 and status in ('active', 'past_due')`,
+    values: [tenantId, id, dueAt],
+  })
+}
+
 /** Brings the next renewal forward to now. For sandboxes. */
 export async function renewNow(
   tx: Transaction,

@@ -70,9 +70,10 @@ export function cardNews(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>
       if (!(await reserveForeignRefund(tx, tenantId, chargeId, amountMinor, now))) {
         throw new Error('the card provider gave back more than is left of a charge')
       }
-      const refund = { id, tenantId, chargeId, amountMinor }
+      const refund = { id, tenantId, chargeId, amountMinor, externalReference: null }
       const reason = MADE_AT_PROVIDER
-      await insertRefund(tx, { ...refund, reason, createdAt: now, dueAt: now })
+      const status = 'pending'
+      await insertRefund(tx, { ...refund, status, reason, createdAt: now, dueAt: now })
       return (await applyRefund(tx, means, refund, answer)) ?? []
     }
 

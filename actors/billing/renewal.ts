@@ -10,6 +10,7 @@ import { lockSubscription, type SubscriptionRow } from '../../storage/subscripti
 import { openCharge } from '../commerce/charges.js'
 import { railDesk } from '../commerce/desk.js'
 import { endSubscription } from '../commerce/subscription-end.js'
+import { INVOICED_RAIL, openInvoice } from './invoice.js'
 import type { BillingNeeds } from './needs.js'
 
 export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
@@ -18,7 +19,10 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
 
-  /** The charge of the next period, unless the subscription ends instead, or has to wait. */
+  /**
+   * The charge of the next period, unless the subscription ends instead, has to wait, or gets an
+   * invoice.
+   */
   function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
     return database.tenant(
       tenantId,
@@ -29,6 +33,10 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
         if (now.cancelAtPeriodEnd) {
           const { events } = await endSubscription(tx, means, tenantId, id)
           appendEvents(tx, events)
+          return
+        }
+        if (now.rail === INVOICED_RAIL) {
+          await openInvoice(tx, needs, now)
           return
         }
         if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {

@@ -16,6 +16,7 @@ import { statementEvent } from '../commerce/events.js'
 import { applyPayout } from '../commerce/payouts.js'
 import { applyRefund } from '../commerce/refunds.js'
 import { cardNews } from './card-news.js'
+import { invoiceLapsed } from './invoice.js'
 import { renewal } from './renewal.js'
 import type { BillingNeeds } from './needs.js'
 
@@ -75,9 +76,11 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
       for (const { tenantId, chargeId } of ended) {
         const told = await chargeFailed(tx, means, { tenantId, chargeId, code: EXPIRED })
         events.push(...(told?.events ?? []))
-        // Its first payment can no longer come.
-        const begun = told?.row.subscriptionId ?? null
-        if (begun !== null) await cancelSubscription(tx, tenantId, begun, clock.now())
+        const { subscriptionId: id = null, subscriptionPeriod: period = null } = told?.row ?? {}
+        if (id === null || period === null) continue
+        // Without its first payment a subscription does not begin.
+        if (period === 1) await cancelSubscription(tx, tenantId, id, clock.now())
+        else await invoiceLapsed(tx, needs, { tenantId, id, period })
       }
       appendEvents(tx, events)
       return ended.length

@@ -31,6 +31,7 @@ export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
     listCharges: anyOrder,
     readCharge: anyOrder,
     refundCharge: ({ chargeId }) => chargeId,
+    listRefunds: anyOrder,
     listSubscriptions: anyOrder,
     readSubscription: anyOrder,
     cancelSubscription: ({ id }) => id,

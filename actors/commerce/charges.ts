@@ -21,6 +21,7 @@ export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[
 
 /**
  * Writes a pending charge; `commerce.payment.pending`.
+ * @param more members that the event carries besides.
  * @returns undefined where the period of its subscription, or the reference of its rail, has one.
  */
 export async function openCharge(
@@ -28,10 +29,12 @@ export async function openCharge(
   means: ChargeMeans,
   charge: NewCharge,
   requestId?: string,
+  more: Readonly<Record<string, unknown>> = {},
 ): Promise<Told<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined
-  return { row, events: [paymentEvent('commerce.payment.pending', row, means, requestId)] }
+  const event = paymentEvent('commerce.payment.pending', row, means, requestId, undefined, more)
+  return { row, events: [event] }
 }
 
 export type Payment = {

@@ -4,6 +4,7 @@ import type { Random } from '../../runtime/kernel/random.js'
 import type { ChargeRow } from '../../storage/charges.js'
 import type { NewEvent } from '../../storage/outbox.js'
 import type { PayoutRow } from '../../storage/payouts.js'
+import type { RefundRow } from '../../storage/refunds.js'
 import type { DisputeRow } from '../../storage/disputes.js'
 import type { SettlementRow } from '../../storage/settlements.js'
 import type { StatementRow } from '../../storage/statements.js'
@@ -21,6 +22,19 @@ type PaymentType =
   | 'commerce.payment.failed'
   | 'commerce.payment.refunded'
 
+/** What a refund adds to the event of its charge. */
+export function refundFields({
+  id,
+  amountMinor,
+  externalReference,
+}: Pick<RefundRow, 'id' | 'amountMinor' | 'externalReference'>) {
+  return {
+    refund_id: id,
+    refund_amount_minor: amountMinor,
+    ...known('external_reference', externalReference),
+  }
+}
+
 /** Payment events have no actor: `metadata` is what a merchant correlates by. */
 export function paymentEvent(
   type: PaymentType,
@@ -28,6 +42,7 @@ export function paymentEvent(
   means: ChargeMeans,
   requestId?: string,
   caller?: Caller,
+  more: Readonly<Record<string, unknown>> = {},
 ): NewEvent {
   const data = {
     charge_id: charge.id,
@@ -44,6 +59,7 @@ export function paymentEvent(
       ? { refunded_amount_minor: charge.refundedAmountMinor }
       : {}),
     ...(type === 'commerce.payment.failed' ? known('failure_code', charge.failureCode) : {}),
+    ...more,
   }
   const audit = {
     ...(caller === undefined ? {} : doneBy(caller)),

@@ -20,6 +20,7 @@ export type CommerceProtocol = {
   listCharges: Ask<ListOf, Listed<Charge>>
   readCharge: Ask<Named, Found<Charge> | Unknown>
   refundCharge: Ask<RefundCharge, RefundOutcome>
+  listRefunds: Ask<Named, RefundsListed | Unknown>
   listSubscriptions: Ask<ListOf, Listed<Subscription>>
   readSubscription: Ask<Named, Found<Subscription> | Unknown>
   cancelSubscription: Ask<CancelSubscription, Changed<Subscription> | Unknown | NotOpen>
@@ -150,9 +151,27 @@ export type RefundCharge = Creation & {
   /** Null: all that is left. */
   readonly amountMinor: number | null
   readonly reason: string | null
+  /** How the merchant finds the payment back; needed where the rail cannot send it. */
+  readonly externalReference: string | null
 }
+export type Refund = {
+  readonly id: string
+  readonly chargeId: string
+  readonly amountMinor: number
+  readonly status: 'pending' | 'succeeded' | 'failed' | 'recorded'
+  readonly reason: string | null
+  readonly failureCode: string | null
+  readonly externalReference: string | null
+  readonly createdAt: Date
+}
+export type RefundsListed = { readonly tag: 'refunds'; readonly refunds: readonly Refund[] }
 export type RefundOutcome =
-  | { readonly tag: 'refunded'; readonly charge: Charge; readonly replayed: boolean }
+  | {
+      readonly tag: 'refunded'
+      readonly charge: Charge
+      readonly refund: Refund
+      readonly replayed: boolean
+    }
   | { readonly tag: 'disputed' }
   | { readonly tag: 'not_paid' }
   /** What the merchant has at the rail, available and in reserve, does not cover it. */
@@ -209,6 +228,7 @@ export const commerce = address<CommerceProtocol>('commerce', [
   'activatePaymentLink',
   'listCharges',
   'readCharge',
+  'listRefunds',
   'listSubscriptions',
   'readSubscription',
 ])

@@ -1,6 +1,7 @@
 /** Rows as merchants and buyers see them. */
 import type { ChargeView } from '../../storage/charges.js'
 import type { PaymentLinkRow, PriceRow, ProductRow } from '../../storage/products.js'
+import type { RefundRow } from '../../storage/refunds.js'
 import type { SubscriptionRow } from '../../storage/subscriptions.js'
 import type {
   Charge,
@@ -9,6 +10,7 @@ import type {
   PaymentLink,
   Price,
   Product,
+  Refund,
   Subscription,
 } from './protocol.js'
 
@@ -50,6 +52,12 @@ export function chargeOf(row: ChargeView): Charge {
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
   }
+}
+
+export function refundOf(row: RefundRow): Refund {
+  const { id, chargeId, amountMinor, status, reason, failureCode, externalReference } = row
+  const { createdAt } = row
+  return { id, chargeId, amountMinor, status, reason, failureCode, externalReference, createdAt }
 }
 
 export function subscriptionOf(row: SubscriptionRow): Subscription {

@@ -3,17 +3,38 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { findCharge } from '../../storage/charges.js'
 import { idempotently } from '../../storage/idempotency.js'
 import { appendEvents } from '../../storage/outbox.js'
-import { findRefund, insertRefund, type RefundRow, reserveRefund } from '../../storage/refunds.js'
+import { postEntry } from '../../storage/ledger.js'
+import {
+  findRefund,
+  insertRefund,
+  recordRefunded,
+  type RefundRow,
+  refundsOf,
+  reserveRefund,
+} from '../../storage/refunds.js'
 import type { Transaction } from '../../storage/sql.js'
 import { isUuid } from '../domain/ids.js'
 import type { CommerceNeeds } from './needs.js'
-import type { RefundCharge, RefundOutcome } from './protocol.js'
-import { chargeOf } from './records.js'
+import { paymentEvent, refundFields } from './events.js'
+import type { Named, RefundCharge, RefundOutcome } from './protocol.js'
+import { chargeOf, refundOf } from './records.js'
 import { applyRefund } from './refunds.js'
 
 /** After this a worker asks the rail again. Longer than any request lives. */
 const ASK_AGAIN_MS = 120_000
 const UNKNOWN = { tag: 'unknown' } as const
+/** Its money goes to the merchant itself: only the merchant can send it back. */
+const DIRECT_RAIL = 'x402'
+const TOO_MUCH = {
+  tag: 'invalid',
+  pointer: '/amount_minor',
+  detail: 'More than is left to give back.',
+} as const
+const NO_REFERENCE = {
+  tag: 'invalid',
+  pointer: '/external_reference',
+  detail: 'The rail cannot send: say by which payment the money was sent back.',
+} as const
 
 type Reserved = { readonly tag: 'reserved'; readonly refundId: string; readonly replayed?: boolean }
 
@@ -22,20 +43,21 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
 
   async function reserve(
     tx: Transaction,
-    { caller, chargeId, amountMinor, reason }: RefundCharge,
+    message: RefundCharge,
+    requestId: string | undefined,
   ): Promise<Reserved | RefundOutcome> {
+    const { caller, chargeId, amountMinor, reason, externalReference } = message
     const { tenantId } = caller.principal
     const charge = await findCharge(tx, tenantId, chargeId)
     if (charge === undefined) return UNKNOWN
     if (charge.disputeStatus === 'opened') return { tag: 'disputed' }
     if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
+    if (charge.rail === DIRECT_RAIL) return record(tx, message, requestId)
     if (!rails.has(charge.rail ?? '')) return { tag: 'no_refunds' }
     const now = clock.now()
     const reserved = await reserveRefund(tx, charge, amountMinor, now)
     if (reserved === 'funds') return { tag: 'insufficient_funds' }
-    if (reserved === 'left') {
-      return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is left to give back.' }
-    }
+    if (reserved === 'left') return TOO_MUCH
     const refundId = random.uuid()
     await insertRefund(tx, {
       id: refundId,
@@ -43,10 +65,51 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
       chargeId,
       amountMinor: reserved,
       reason,
+      status: 'pending',
+      externalReference,
       createdAt: now,
       dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
     })
     return { tag: 'reserved', refundId }
+  }
+
+  /** Writes down what the merchant sent back; the books see it come and go, as they saw the charge. */
+  async function record(
+    tx: Transaction,
+    { caller, chargeId, amountMinor: asked, reason, externalReference }: RefundCharge,
+    requestId: string | undefined,
+  ): Promise<Reserved | RefundOutcome> {
+    const { tenantId } = caller.principal
+    if (externalReference === null) return NO_REFERENCE
+    const now = clock.now()
+    const amountMinor = await recordRefunded(tx, tenantId, chargeId, asked, now)
+    if (amountMinor === undefined) return TOO_MUCH
+    const id = random.uuid()
+    const refund = { id, tenantId, chargeId, amountMinor, reason, externalReference }
+    await insertRefund(tx, { ...refund, status: 'recorded', createdAt: now, dueAt: null })
+    const charge = await findCharge(tx, tenantId, chargeId)
+    if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+    const { rail, currency } = charge
+    const entry = { tenantId, currency, subjectId: id, createdAt: now }
+    for (const [kind, minor] of [
+      ['refund', amountMinor],
+      ['refund.direct', -amountMinor],
+    ] as const) {
+      await postEntry(tx, {
+        ...entry,
+        id: random.uuid(),
+        kind,
+        lines: [
+          { account: 'pending', rail, amountMinor: minor },
+          { account: 'clearing', rail, amountMinor: -minor },
+        ],
+      })
+    }
+    const more = refundFields(refund)
+    appendEvents(tx, [
+      paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more),
+    ])
+    return { tag: 'reserved', refundId: id }
   }
 
   /** Asks the rail and writes its answer down; nothing where it gave none. */
@@ -81,7 +144,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
           idempotently(
             tx,
             idempotency,
-            () => reserve(tx, message),
+            () => reserve(tx, message, turn.requestId),
             (outcome) => (outcome.tag === 'reserved' ? outcome : undefined),
           ),
         { signal: turn.signal },
@@ -96,7 +159,25 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
       ])
       if (charge === undefined || ended === undefined) return UNKNOWN
       if (ended.status === 'failed') return { tag: 'refused', code: ended.failureCode ?? 'refused' }
-      return { tag: 'refunded', charge: chargeOf(charge), replayed: begun.replayed === true }
+      return {
+        tag: 'refunded',
+        charge: chargeOf(charge),
+        refund: refundOf(ended),
+        replayed: begun.replayed === true,
+      }
+    },
+
+    async listRefunds({ tenantId, id }: Named, { signal }: Turn) {
+      if (!isUuid(id)) return UNKNOWN
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          if ((await findCharge(tx, tenantId, id)) === undefined) return UNKNOWN
+          const refunds = await refundsOf(tx, tenantId, id)
+          return { tag: 'refunds', refunds: refunds.map(refundOf) } as const
+        },
+        { signal },
+      )
     },
   }
 }

@@ -12,14 +12,14 @@ import type { Transaction } from '../../storage/sql.js'
 import type { Caller } from '../domain/audit.js'
 import type { ChargeMeans } from './events.js'
 import { ACCOUNT_OF } from './disputes.js'
-import { paymentEvent } from './events.js'
+import { paymentEvent, refundFields } from './events.js'
 import type { FinalDone } from './rail.js'
 
 /** @returns what is to be told; undefined when the refund had ended before. */
 export async function applyRefund(
   tx: Transaction,
   means: ChargeMeans,
-  refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor'>,
+  refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
   answer: FinalDone,
   requestId?: string,
   caller?: Caller,
@@ -52,7 +52,8 @@ export async function applyRefund(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
-  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller)]
+  const more = refundFields(refund)
+  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more)]
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   renewNow,
   type SubscriptionRow,
 } from '../../storage/subscriptions.js'
+import { findTenant } from '../../storage/tenants.js'
 import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
 import { isUuid } from '../domain/ids.js'
 import type { CommerceNeeds } from './needs.js'
@@ -29,6 +30,7 @@ import { SANDBOX_RAIL } from './sandbox-rail.js'
 import { endSubscription } from './subscription-end.js'
 
 const UNKNOWN: Unknown = { tag: 'unknown' }
+const INVOICED_RAIL = 'x402'
 
 /** A change that happened, and what is to be told of it beside the audit record. */
 type Done = { readonly row: SubscriptionRow; readonly events: readonly NewEvent[] }
@@ -109,6 +111,13 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         'commerce.subscription.renewal_simulated',
         turn,
         async (tx, { tenantId, id, rail, mandate }, now) => {
+          // Its renewals are invoices: the buyer decides what becomes of them.
+          if (
+            rail === INVOICED_RAIL &&
+            (await findTenant(tx, tenantId))?.environment === 'sandbox'
+          ) {
+            return doneOf(await renewNow(tx, tenantId, id, now))
+          }
           if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
           await changeMandate(tx, tenantId, mandate, message.outcome)
           return doneOf(await renewNow(tx, tenantId, id, now))
@@ -130,5 +139,5 @@ function doneOf(row: SubscriptionRow | undefined, events: readonly NewEvent[] = 
 
 const NO_SANDBOX: NotOpen = {
   tag: 'not_open',
-  detail: 'Only subscriptions of the sandbox rail have renewals that can be simulated.',
+  detail: 'Only renewals in a sandbox, by its rail or by invoice, can be simulated.',
 }

@@ -5,6 +5,7 @@ import type {
   PaymentLink,
   Price,
   Product,
+  Refund,
   Subscription,
 } from '../../actors/commerce/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
@@ -130,6 +131,37 @@ export const ChargeRecord = z
     dispute: z.object({ status: z.enum(['opened', 'closed']) }).optional(),
   })
   .meta({ id: 'Charge' })
+
+export const RefundRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    amount_minor: z.int(),
+    status: z.enum(['pending', 'succeeded', 'failed', 'recorded']).meta({
+      description: 'recorded: the merchant sent the money back without the service.',
+    }),
+    reason: z.string().optional(),
+    failure_code: z.string().optional(),
+    external_reference: z.string().optional(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Refund' })
+export const RefundedCharge = ChargeRecord.extend({ refund: RefundRecord }).meta({
+  id: 'RefundedCharge',
+})
+
+export function refundRecord(row: Refund) {
+  return {
+    id: row.id,
+    charge_id: row.chargeId,
+    amount_minor: row.amountMinor,
+    status: row.status,
+    ...known('reason', row.reason),
+    ...known('failure_code', row.failureCode),
+    ...known('external_reference', row.externalReference),
+    created_at: row.createdAt.toISOString(),
+  }
+}
 
 export const SubscriptionRecord = z
   .object({

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import {
   type Changed,
-  type Charge,
   commerce,
   type Listed,
+  type RefundOutcome,
   type Subscription,
 } from '../../actors/commerce/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../actors/domain/currencies.js'
@@ -14,8 +14,10 @@ import { nextLink, PageQuery, readPage } from '../paging.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 import { invalid } from './commerce.js'
 import {
-  ChargeRecord,
   chargeRecord,
+  RefundedCharge,
+  RefundRecord,
+  refundRecord,
   SubscriptionRecord,
   subscriptionRecord,
 } from './commerce-shapes.js'
@@ -51,6 +53,8 @@ const changedSubscription = reply(200, SubscriptionRecord, ({ row }: Changed<Sub
   subscriptionRecord(row),
 )
 
+type Refunded = Extract<RefundOutcome, { tag: 'refunded' }>
+
 type Asked = { readonly principal: Principal; readonly clientAddress: string }
 const callerOf = ({ principal, clientAddress: address }: Asked) => ({ principal, address })
 type Paged = { readonly principal: Principal; readonly query: z.output<typeof PageQuery> }
@@ -83,6 +87,17 @@ export const settlementRoutes: readonly Route[] = [
         .object({
           amount_minor: amount.nullish().meta({ description: 'Default: all that is left.' }),
           reason: z.string().trim().max(500).nullish(),
+          external_reference: z
+            .string()
+            .trim()
+            .min(1)
+            .max(255)
+            .nullish()
+            .meta({
+              description:
+                'How you find the payment back, such as the hash of a transaction. Required where the ' +
+                'rail cannot send, as with x402: then the refund is recorded.',
+            }),
         })
         .meta({ id: 'RefundRequest' }),
       { optional: true },
@@ -93,9 +108,13 @@ export const settlementRoutes: readonly Route[] = [
       chargeId: request.params.id,
       amountMinor: request.body.amount_minor ?? null,
       reason: request.body.reason ?? null,
+      externalReference: request.body.external_reference ?? null,
     }),
     replies: {
-      refunded: reply(200, ChargeRecord, ({ charge }: { charge: Charge }) => chargeRecord(charge)),
+      refunded: reply(200, RefundedCharge, ({ charge, refund }: Refunded) => ({
+        ...chargeRecord(charge),
+        refund: refundRecord(refund),
+      })),
       disputed: problem(409, 'conflict', { detail: 'The charge is in dispute.' }),
       not_paid: problem(409, 'conflict', { detail: 'The charge was not paid.' }),
       insufficient_funds: problem(409, 'conflict', {
@@ -111,6 +130,18 @@ export const settlementRoutes: readonly Route[] = [
       unknown,
       invalid,
       ...idempotencyRefusals,
+    },
+  }),
+  route(commerce, 'listRefunds', {
+    ...reading,
+    path: `${AT}/charges/{id}/refunds`,
+    operationId: 'listRefunds',
+    summary: 'List the refunds of a charge, oldest first',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: {
+      refunds: reply(200, z.array(RefundRecord), ({ refunds }) => refunds.map(refundRecord)),
+      unknown,
     },
   }),
   route(commerce, 'listSubscriptions', {

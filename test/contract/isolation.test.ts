@@ -61,6 +61,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/auth/email/{token}': 'a secret of one letter',
   '/auth/invites/{token}': 'a secret of one link',
   '/pay/{token}': 'a page for everybody',
+  [`${PUBLIC}/checkout-sessions/{checkout_session_id}/x402`]: 'payable by everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/x402`]: 'a link for everybody',
   '/errors/{name}': 'documentation',

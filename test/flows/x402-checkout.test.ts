@@ -271,3 +271,133 @@ test.serial('a transfer for a checkout that ended is kept as surplus', async (t)
   t.deepEqual(ended, [{ state: 'surplus' }])
   t.is((await shop.charge(session['charge_id']))['status'], 'failed')
 })
+
+test.serial('what was paid by x402 is given back by its merchant, and recorded', async (t) => {
+  const shop = await seller(blind)
+  const session = await shop.checkout()
+  const url = String(session['x402_url'])
+  t.is((await post(url, await proofFor(await blind.buyer(1), url))).status, 200)
+  const id = String(session['charge_id'])
+  const at = `/api/v1/commerce/charges/${id}`
+  const refund = (json: Json, headers = {}) =>
+    shop.api.post(`${at}/refund`, shop.token, json, headers)
+  const bare = await refund({ amount_minor: 500 })
+  t.is(bare.status, 400)
+  t.is((bare.body['errors'] as { pointer: string }[])[0]?.pointer, '#/external_reference')
+  t.is((await refund({ external_reference: 'x'.repeat(256) })).status, 400)
+  t.is((await refund({ external_reference: '0xaa', amount_minor: 2000 })).status, 400)
+  const key = { 'idempotency-key': 'refund-1' }
+  const json = { amount_minor: 500, external_reference: '0xaa', reason: 'chipped' }
+  const first = await refund(json, key)
+  t.is(first.status, 200, JSON.stringify(first.body))
+  t.like(first.body, { status: 'refunded', refunded_amount_minor: 500 })
+  t.like(first.body['refund'], {
+    status: 'recorded',
+    amount_minor: 500,
+    external_reference: '0xaa',
+    reason: 'chipped',
+  })
+  t.deepEqual((await refund(json, key)).body, first.body, 'recorded once')
+  const many = await Promise.all(
+    Array.from({ length: 5 }, () => refund({ amount_minor: 700, external_reference: '0xbb' })),
+  )
+  t.deepEqual(many.map(({ status }) => status).toSorted(), [200, 200, 400, 400, 400])
+  const rest = await refund({ external_reference: '0xcc' })
+  t.is((rest.body['refund'] as Json)['amount_minor'], 99)
+  const { rows } = await shop.api.list(`${at}/refunds`, shop.token)
+  t.deepEqual(
+    rows.map(({ amount_minor: minor, status }) => [minor, status]),
+    [500, 700, 700, 99].map((minor) => [minor, 'recorded']),
+  )
+  const { database } = blind.running.db
+  const told = await sql<{ data: Json }>(
+    database,
+    `select data from events where tenant_id = $1 and type = 'commerce.payment.refunded'
+     order by sequence`,
+    [shop.workspace.tenantId],
+  )
+  t.is(told.length, 4)
+  t.like(told[0]!.data, {
+    charge_id: id,
+    refunded_amount_minor: 500,
+    refund_amount_minor: 500,
+    external_reference: '0xaa',
+  })
+  const [books] = await sql<{ total: string }>(
+    database,
+    `select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
+     where tenant_id = $1`,
+    [shop.workspace.tenantId],
+  )
+  t.is(books!.total, '0', 'the money went past the books')
+  const stranger = await seller(blind)
+  t.is((await stranger.api.get(`${at}/refunds`, stranger.token)).status, 404)
+})
+
+test.serial('a subscription renews by invoices that its buyer pays by x402', async (t) => {
+  const shop = await seller(blind, 'sandbox')
+  const priceId = await shop.price({ recurring: { interval: 'month' } })
+  const opened = await shop.api.post(`${PUBLIC}/subscription-checkout-sessions`, undefined, {
+    price_id: priceId,
+    customer_email: 'ada@example.com',
+    metadata: { plan: 'a' },
+  })
+  t.is(opened.status, 200, JSON.stringify(opened.body))
+  const who = await blind.buyer(5)
+  const pay = async (url: unknown) => post(String(url), await proofFor(who, String(url)))
+  const begun = await pay(opened.body['x402_url'])
+  t.is(begun.status, 200, await begun.text())
+  const at = `/api/v1/commerce/subscriptions/${String(opened.body['subscription_id'])}`
+  const read = async () => (await shop.api.get(at, shop.token)).body
+  t.like(await read(), { status: 'active', period: 1 })
+
+  const { database } = blind.running.db
+  const invoices = () =>
+    sql<{ data: Json }>(
+      database,
+      `select data from events where tenant_id = $1 and type = 'commerce.payment.pending'
+         and data ? 'invoice_url' order by sequence`,
+      [shop.workspace.tenantId],
+    )
+  const renew = () => shop.api.post(`${at}/simulate-renewal`, shop.token, { outcome: 'succeed' })
+  t.is((await renew()).status, 200)
+  const [first] = await until(invoices, (rows) => rows.length === 1)
+  t.like(first!.data, {
+    amount_minor: 1999,
+    metadata: { plan: 'a' },
+    customer_email: 'ada@example.com',
+    subscription_id: opened.body['subscription_id'],
+  })
+  t.like(await read(), { status: 'active', period: 1 }, 'until it is paid')
+  const browser = openBrowser(blind.running)
+  t.teardown(() => browser.close())
+  const page = new URL(String(first!.data['invoice_url'])).pathname
+  t.true((await browser.get(page)).html.includes(`<code data-x402-to>${shop.payTo}</code>`))
+  await renew()
+  t.is((await pay(first!.data['x402_url'])).status, 200)
+  t.like(await read(), { status: 'active', period: 2 })
+  t.regex((await browser.get(page)).html, /data-state="succeeded"/)
+  t.is((await invoices()).length, 1, 'a period has one invoice')
+
+  // Unpaid invoices are followed by others, then the subscription ends.
+  await renew()
+  for (const count of [2, 3, 4]) {
+    const rows = await until(invoices, (found) => found.length === count)
+    t.is(rows.length, count)
+    const open = rows.at(-1)!.data
+    t.is((await read())['status'], count === 2 ? 'active' : 'past_due')
+    const lasts = Date.parse(String(open['invoice_expires_at'])) - Date.now()
+    t.is(Math.round(lasts / 86_400_000), [1, 3, 5][count - 2]!)
+    await sql(database, 'update checkout_sessions set expires_at = now() where charge_id = $1', [
+      open['charge_id'],
+    ])
+    await until(
+      () => shop.charge(open['charge_id']),
+      ({ status }) => status === 'failed',
+    )
+    t.is((await pay(open['x402_url']).catch(() => ({ status: 409 }))).status, 409)
+  }
+  t.is((await until(read, ({ status }) => status === 'canceled'))['status'], 'canceled')
+  t.is((await invoices()).length, 4)
+  t.is((await chain.transfersTo(shop.payTo)).length, 2)
+})

@@ -51,7 +51,9 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */
-    worker: (log: Logger = silentLogger) => billingRounds(needs, { ...life, log }).round,
+    worker: (log: Logger = silentLogger) =>
+      billingRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...life, log })
+        .round,
   }
 }
 

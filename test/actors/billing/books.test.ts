@@ -63,7 +63,13 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
             const charge = rows[one.which % Math.max(1, rows.length)]
             if (charge === undefined) return
             const { id: chargeId } = charge
-            const order = { caller, chargeId, amountMinor: one.amount, reason: null }
+            const order = {
+              caller,
+              chargeId,
+              amountMinor: one.amount,
+              reason: null,
+              externalReference: null,
+            }
             await till.commerce.ask('refundCharge', { ...order, idempotency: null })
           } else if (one.do === 'close') {
             const { rows } = await till.settlement.ask('listDisputes', page)
