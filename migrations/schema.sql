@@ -723,6 +723,40 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table card_events (
+  id text not null,
+  type text not null,
+  about text not null,
+  object_id text not null,
+  payment_id text,
+  received_at timestamp with time zone not null,
+  due_at timestamp with time zone,
+  constraint card_events_pkey PRIMARY KEY (id),
+  constraint card_events_about_check CHECK ((about = ANY (ARRAY['payment'::text, 'dispute'::text, 'refund'::text])))
+);
+CREATE INDEX card_events_due ON public.card_events USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX card_events_received ON public.card_events USING btree (received_at);
+
+create table card_payments (
+  tenant_id uuid not null,
+  charge_id uuid not null,
+  failed_calls integer default 0 not null,
+  checkout_id text,
+  payment_id text,
+  abandoned boolean default false not null,
+  looked_up_at timestamp with time zone,
+  look_ups integer default 0 not null,
+  created_at timestamp with time zone not null,
+  constraint card_payments_pkey PRIMARY KEY (tenant_id, charge_id),
+  constraint card_payments_checkout_id_key UNIQUE (checkout_id),
+  constraint card_payments_payment_id_key UNIQUE (payment_id),
+  constraint card_payments_check CHECK (((NOT abandoned) OR ((checkout_id IS NULL) AND (payment_id IS NULL)))),
+  constraint card_payments_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+alter table card_payments enable row level security;
+alter table card_payments force row level security;
+create policy tenant on card_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table chain_cursors (
   network text not null,
   block bigint not null,

@@ -3,7 +3,7 @@ import { checkoutActor } from '../actors/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/actor.js'
 import { settlementActor } from '../actors/settlement/actor.js'
 import { billingActor } from '../actors/billing/actor.js'
-import { paymentOutcomes } from '../actors/commerce/metrics.js'
+import { paymentOutcomes, providerEvents } from '../actors/commerce/metrics.js'
 import { type Furnishing, furnish } from './kernel/furnishing.js'
 import type { House } from './house.js'
 import { x402Means } from './payment-chains.js'
@@ -14,33 +14,35 @@ export function commerceFurnishings(house: House): readonly Furnishing[] {
   const { registry } = metrics
 
   return [
-    furnish(checkoutActor, () => ({
+    furnish(checkoutActor, ({ onStop }) => ({
       database,
       sealer,
       clock,
       random,
-      rails: paymentRails({ database, clock }),
+      rails: paymentRails(house, onStop),
       paid: paymentOutcomes(registry),
+      heard: providerEvents(registry),
+      baseUrl: settings.oidc.issuer_url,
       x402: x402Means(settings),
       settings: settings.commerce,
     })),
-    furnish(commerceActor, () => ({
+    furnish(commerceActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails({ database, clock }),
+      rails: paymentRails(house, onStop),
     })),
-    furnish(settlementActor, () => ({
+    furnish(settlementActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails({ database, clock }),
+      rails: paymentRails(house, onStop),
     })),
-    furnish(billingActor, () => ({
+    furnish(billingActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails({ database, clock }),
+      rails: paymentRails(house, onStop),
       paid: paymentOutcomes(registry),
       x402: x402Means(settings),
       baseUrl: settings.oidc.issuer_url,

@@ -224,6 +224,14 @@ export const requirements: readonly Requirement[] = [
     rule: 'be an https URL',
     fix: 'set commerce.x402_facilitator_url to an https URL',
   },
+  {
+    area: 'Local switches',
+    keys: ['commerce.card.api_base_url', 'commerce.card.provider'],
+    holds: ({ commerce: { card } }) =>
+      card.provider === 'none' || card.api_base_url.startsWith('https:'),
+    rule: 'be an https URL',
+    fix: 'set commerce.card.api_base_url to an https URL',
+  },
 ]
 
 /** The requirements as rules of the assembly: they hold by themselves outside production. */

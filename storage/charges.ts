@@ -224,6 +224,48 @@ export async function claimCharges(
 }
 
 /**
+ * Sets when the rail of a pending charge is asked again, or (null) that it is not. A time that has come
+ * already stays: a webhook has asked for a look-up since.
+ */
+export async function remindOfCharge(
+  tx: Transaction,
+  reminder: {
+    readonly tenantId: string
+    readonly chargeId: string
+    readonly dueAt: Date | null
+    readonly now: Date
+  },
+): Promise<void> {
+  await tx.query({
+    name: 'charge.remind',
+    text: `update charges set due_at = $3
+           where tenant_id = $1 and id = $2 and status = 'pending'
+             and (due_at is null or due_at > $4)`,
+    values: [reminder.tenantId, reminder.chargeId, reminder.dueAt, reminder.now],
+  })
+}
+
+/** Whether the page of a pending charge has expired, or its subscription has ended. */
+export async function isAbandoned(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ abandoned: boolean }>({
+    name: 'charge.is_abandoned',
+    text: `select coalesce(s.expires_at <= $3, false) or coalesce(u.status = 'canceled', false)
+             as abandoned
+           from charges c
+           left join checkout_sessions s on s.tenant_id = c.tenant_id and s.charge_id = c.id
+           left join subscriptions u on u.tenant_id = c.tenant_id and u.id = c.subscription_id
+           where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, chargeId, now],
+  })
+  return rows[0]?.abandoned ?? false
+}
+
+/**
  * Has a worker ask the rails what became of the payments of a subscription that they were asked for and
  * have not answered. Payments by x402 have a worker of their own.
  */

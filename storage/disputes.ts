@@ -87,3 +87,17 @@ export async function listDisputes(
   })
   return rows
 }
+
+/** A charge is disputed once. */
+export async function findDisputeOf(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<DisputeRow | undefined> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.of_charge',
+    text: `select ${COLUMNS} from disputes where tenant_id = $1 and charge_id = $2`,
+    values: [tenantId, chargeId],
+  })
+  return rows[0]
+}

@@ -33,6 +33,7 @@ export type LedgerKind =
   | 'charge'
   | 'charge.direct'
   | 'refund'
+  | 'refund.reverted'
   | 'refund.direct'
   | 'settlement.held'
   | 'settlement.released'

@@ -219,3 +219,52 @@ export async function claimRefunds(
   })
   return rows
 }
+
+/**
+ * Reserves a refund that was made at the provider, so that it is booked like one that was asked for here.
+ * @returns false where that much is not left of the charge.
+ */
+export async function reserveForeignRefund(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  amountMinor: number,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'refund.reserve_foreign',
+    text: `update charges c set updated_at = $4,
+             refunding_amount_minor = c.refunding_amount_minor + $3
+           where c.tenant_id = $1 and c.id = $2 and c.status in ('succeeded', 'refunded')
+             and ${REST} >= $3`,
+    values: [tenantId, chargeId, amountMinor, now],
+  })
+  return rowCount === 1
+}
+
+/**
+ * succeeded -> failed: the provider could not carry a refund out after all. What it gave back counts as
+ * left of the charge again.
+ */
+export async function revertRefund(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  failureCode: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'refund.revert',
+    text: `with reverted as (
+             update refunds set status = 'failed', failure_code = $3, updated_at = $4
+             where tenant_id = $1 and id = $2 and status = 'succeeded'
+             returning tenant_id, charge_id, amount_minor)
+           update charges c set updated_at = $4,
+             refunded_amount_minor = c.refunded_amount_minor - reverted.amount_minor,
+             status = case when c.refunded_amount_minor > reverted.amount_minor
+                        then 'refunded' else 'succeeded' end
+           from reverted where c.tenant_id = reverted.tenant_id and c.id = reverted.charge_id`,
+    values: [tenantId, id, failureCode, now],
+  })
+  return rowCount === 1
+}

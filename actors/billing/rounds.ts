@@ -1,6 +1,7 @@
 /** One round of billing: what is due of each kind, some at a time. */
 import type { Life } from '../../runtime/kernel/actor.js'
-import { claimCharges, type ChargeRow, findCharge } from '../../storage/charges.js'
+import { claimCardEvents } from '../../storage/card-payments.js'
+import { claimCharges, type ChargeRow, findCharge, isAbandoned } from '../../storage/charges.js'
 import { expireCheckouts } from '../../storage/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import { claimPayouts, type PayoutRow } from '../../storage/payouts.js'
@@ -14,6 +15,7 @@ import { stepSettlement } from '../commerce/disputes.js'
 import { statementEvent } from '../commerce/events.js'
 import { applyPayout } from '../commerce/payouts.js'
 import { applyRefund } from '../commerce/refunds.js'
+import { cardNews } from './card-news.js'
 import { invoiceLapsed } from './invoice.js'
 import { renewal } from './renewal.js'
 import type { BillingNeeds } from './needs.js'
@@ -21,15 +23,19 @@ import type { BillingNeeds } from './needs.js'
 const BATCH = 32
 /** Longer than a piece of work may take. */
 const LEASE_MS = 60_000
+const SIDE_BY_SIDE = 4
+/** What is not begun by then waits for its lease: a rail that does not answer must not hold up the rest. */
+const KIND_MS_MAX = 15_000
 const EXPIRED = 'checkout_expired'
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
 export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
-  const { database, clock, random } = needs
+  const { database, clock, random, rails } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
   const options = { pool: 'background', signal: life.signal } as const
   const renew = renewal(needs, life)
+  const follow = cardNews(needs, life)
 
   const claimed = <Row>(
     claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
@@ -40,19 +46,26 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   }
 
   /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
-  async function each<Row extends { readonly tenantId: string }>(
+  async function each<Row extends object>(
     rows: readonly Row[],
     work: (row: Row) => Promise<void>,
   ): Promise<number> {
-    for (const row of rows) {
-      if (life.signal.aborted) break
-      try {
-        await work(row)
-      } catch (error) {
-        if (life.signal.aborted) break
-        life.log.warn({ err: error, tenantId: row.tenantId }, 'billing: tried again later')
+    const waiting = [...rows]
+    const endMs = clock.monotonicMs() + KIND_MS_MAX
+    async function workOn(): Promise<void> {
+      for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
+        if (life.signal.aborted || clock.monotonicMs() > endMs) return
+        try {
+          await work(row)
+        } catch (error) {
+          if (life.signal.aborted) return
+          const tenantId = 'tenantId' in row ? row.tenantId : undefined
+          life.log.warn({ err: error, tenantId }, 'billing: tried again later')
+        }
       }
     }
+    // Side by side, so that a provider that does not answer holds up as little as can be.
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, workOn))
     return rows.length
   }
 
@@ -77,13 +90,19 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   async function conclude(charge: ChargeRow): Promise<void> {
     const { tenantId, id: chargeId, amountMinor, currency } = charge
     const rail = desk.railOf(charge.rail)
-    const order = { tenantId, chargeId, amountMinor, currency }
+    const abandoned = await database.tenant(
+      tenantId,
+      (tx) => isAbandoned(tx, tenantId, chargeId, clock.now()),
+      options,
+    )
+    const order = { tenantId, chargeId, amountMinor, currency, abandoned }
     const answer = await rail.conclude(order, desk.limit(life.signal))
     await desk.record(charge, rail, answer, options)
   }
 
   /** created -> held while it clears -> released. */
-  async function settle({ tenantId, chargeId }: SettlementRow): Promise<void> {
+  async function settle({ tenantId, chargeId, rail }: SettlementRow): Promise<void> {
+    const clearedAt = new Date(clock.now().getTime() + (rails.get(rail)?.clearingMs ?? 0))
     await database.tenant(
       tenantId,
       async (tx) => {
@@ -91,7 +110,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         if (now === undefined || now.holdReason === 'dispute') return
         const told =
           now.status === 'created'
-            ? await stepSettlement(tx, means, now, 'held', 'clearing', clock.now())
+            ? await stepSettlement(tx, means, now, 'held', 'clearing', clearedAt)
             : await stepSettlement(tx, means, now, 'released', null, null)
         appendEvents(tx, told?.events ?? [])
       },
@@ -109,6 +128,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     if (charge === undefined) throw new Error('a refund has a charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
     const answer = await desk.railOf(charge.rail).refund(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
@@ -120,6 +140,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
     const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
       async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),
@@ -167,6 +188,10 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
         refunded: await each(
           await claimed((tx, now, to) => claimRefunds(tx, now, to, BATCH)),
           giveBack,
+        ),
+        heard: await each(
+          await claimed((tx, now, to) => claimCardEvents(tx, now, to, BATCH)),
+          follow,
         ),
         paidOut: await each(
           await claimed((tx, now, to) => claimPayouts(tx, now, to, BATCH)),

@@ -1,6 +1,7 @@
 /** Buyers: checkouts, the payment page, and what merchants look up afterwards. decisions.md 10. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import { fulfillments } from './fulfillment.js'
+import { cardEvents } from './card-events.js'
 import { checkouts } from './open.js'
 import { payments } from './pay.js'
 import { type CheckoutProtocol, checkout } from './protocol.js'
@@ -19,6 +20,7 @@ export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
     show: anyOrder,
     pay: anyOrder,
     fulfillment: anyOrder,
+    receiveCardEvent: anyOrder,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -30,6 +32,7 @@ export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
       checkoutLink,
       ...payments(needs, opening),
       ...fulfillments(needs),
+      ...cardEvents(needs),
     }
   },
 })

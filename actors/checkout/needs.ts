@@ -14,6 +14,10 @@ export type CheckoutNeeds = DeskNeeds & {
   readonly sealer: Sealer
   /** Null where `commerce.x402_enabled` is false. */
   readonly x402: X402Means | null
+  /** Base of our own pages, without a slash at its end. */
+  readonly baseUrl: string
+  /** Counts webhooks of the card provider by what became of them. */
+  readonly heard: (outcome: 'received' | 'repeated' | 'ignored' | 'refused') => void
   readonly settings: {
     readonly checkout_ttl_secs: number
     readonly redirect_hosts: readonly string[]

@@ -39,6 +39,8 @@ import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
 /** After this a worker asks the rail what became of a payment. Longer than any request lives. */
 const ASK_AGAIN_MS = 120_000
+/** A buyer who comes back to our page waits this long for a look-up. */
+const LOOK_UP_MS = 5_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 /** Links have shorter ones. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
@@ -61,8 +63,12 @@ type Seen = {
   readonly page: PayShown
 }
 
+/** Where the buyer has to go on; null where the rail has answered, or has not. */
+type Asked = { readonly sendTo: string | null }
+
 export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
-  const { database, clock } = needs
+  const { database, clock, rails, baseUrl } = needs
+  const leadsSomewhere = (rail: string | null) => (rails.get(rail ?? '')?.leadsTo.length ?? 0) > 0
   const desk = railDesk(needs)
 
   /** Crosses tenants: a buyer names a page and no tenant. */
@@ -103,6 +109,8 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       chargeId: charge.id,
       customerEmail: charge.customerEmail,
       rails: railsIn(ways).map(({ name }) => name),
+      continues: status === 'paying' && charge.status === 'pending' && leadsSomewhere(charge.rail),
+      leadsTo: railsIn(ways).flatMap(({ leadsTo }) => leadsTo),
       x402: x402Shown(sessionPath(session.id), ways, transfers),
       successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
       cancelUrl: session.cancelUrl,
@@ -110,8 +118,8 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     return { session, charge, ways, page }
   }
 
-  /** @returns 'full' where a payment could not be booked: nobody was asked for money. */
-  async function ask(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<'asked' | 'full'> {
+  /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
+  async function begin(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
@@ -137,7 +145,15 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       turn.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
       return 'full'
     }
-    if (!took) return 'asked'
+    if (!took) return { sendTo: null }
+    const customerEmail =
+      charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
+    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, turn)
+  }
+
+  /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
+  async function ask({ charge, page }: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked> {
+    const { tenantId } = charge
     // From here on the answer is wanted whether or not the browser waits for it.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
     const answer = await rail
@@ -147,7 +163,17 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           chargeId: charge.id,
           amountMinor: charge.amountMinor,
           currency: charge.currency,
-          by: { tag: 'buyer', instruction: message.outcome, again: charge.subscriptionId !== null },
+          by: {
+            tag: 'buyer',
+            instruction: message.outcome,
+            again: charge.subscriptionId !== null,
+            page: {
+              url: `${baseUrl}/pay/${page.token}`,
+              productName: page.productName,
+              merchantName: page.tenant.name,
+              customerEmail: charge.customerEmail,
+            },
+          },
         },
         signal,
       )
@@ -155,9 +181,29 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         turn.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
         return undefined
       })
-    if (answer === undefined) return 'asked'
+    if (answer === undefined) return { sendTo: null }
     await desk.record(charge, rail, answer, { requestId: turn.requestId })
-    return 'asked'
+    return { sendTo: answer.tag === 'pending' ? answer.sendTo : null }
+  }
+
+  /**
+   * Looks a payment up whose buyer has come back from the provider's page, at most once in a while for a
+   * page. Without an answer in time the page is shown as it is.
+   */
+  async function lookUp({ charge, page }: Seen, turn: Turn): Promise<boolean> {
+    const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
+    if (rail?.lookUp === undefined) return false
+    const { tenantId, id: chargeId, amountMinor, currency } = charge
+    const order = { tenantId, chargeId, amountMinor, currency }
+    try {
+      const answer = await rail.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
+      if (answer === undefined) return false
+      await desk.record(charge, rail, answer, { requestId: turn.requestId })
+      return answer.tag !== 'pending'
+    } catch (error) {
+      turn.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
+      return false
+    }
   }
 
   async function showLink(token: string, signal: AbortSignal): Promise<LinkShown | PayUnknown> {
@@ -196,11 +242,15 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   return {
     async show(
       { token }: { readonly token: string },
-      { signal }: Turn,
+      turn: Turn,
     ): Promise<PayShown | LinkShown | PayEnded | PayUnknown> {
+      const { signal } = turn
       if (LINK_TOKEN.test(token)) return showLink(token, signal)
       const seen = await see(token, signal)
-      return 'tag' in seen ? seen : seen.page
+      if ('tag' in seen) return seen
+      if (!(await lookUp(seen, turn))) return seen.page
+      const after = await see(token, signal)
+      return 'tag' in after ? after : after.page
     },
 
     async pay(
@@ -216,7 +266,12 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        if ((await ask(seen, rail, message, turn)) === 'full') return { ...seen.page, tag: 'full' }
+        const asked = await begin(seen, rail, message, turn)
+        if (asked === 'full') return { ...seen.page, tag: 'full' }
+        if (asked.sendTo !== null) return { tag: 'sent', location: asked.sendTo }
+      } else if (seen.page.continues && message.rail === seen.charge.rail) {
+        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, turn)
+        if (sendTo !== null) return { tag: 'sent', location: sendTo }
       }
       const after = await see(message.token, turn.signal)
       if ('tag' in after) return after

@@ -12,6 +12,8 @@ export type CheckoutProtocol = {
   show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
   pay: Ask<Pay, PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
+  /** A webhook of the card provider. */
+  receiveCardEvent: Ask<CardEvent, CardEventReceived | CardEventRefused | NoCardProvider>
 }
 
 /** What every checkout may say; null where it was left out. */
@@ -123,6 +125,10 @@ export type PayShown = {
   readonly customerEmail: string | null
   /** The rails on offer. */
   readonly rails: readonly string[]
+  /** The payment was begun at a provider's page, and the form leads back to it. */
+  readonly continues: boolean
+  /** Origins of the providers' pages to which the form may lead. */
+  readonly leadsTo: readonly string[]
   readonly x402: X402Shown | null
   readonly successUrl: string | null
   readonly cancelUrl: string | null
@@ -170,5 +176,19 @@ export type AskFulfillment = {
 export type FulfillmentFound = { readonly tag: 'found'; readonly charge: Charge }
 export type FulfillmentRefused = { readonly tag: 'unauthorized' }
 export type ChargeUnknown = { readonly tag: 'unknown_charge' }
+
+export type CardEvent = {
+  readonly body: Uint8Array
+  /** The header as sent; null when absent. */
+  readonly signature: string | null
+}
+/** Taken in, now or before, or of no concern. */
+export type CardEventReceived = { readonly tag: 'received' }
+export type CardEventRefused = {
+  readonly tag: 'event_refused'
+  readonly reason: 'signature' | 'timestamp' | 'body'
+}
+/** `commerce.card.provider` is `none`. */
+export type NoCardProvider = { readonly tag: 'no_provider' }
 
 export const checkout = address<CheckoutProtocol>('checkout', ['show', 'fulfillment'])

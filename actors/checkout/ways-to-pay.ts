@@ -42,12 +42,16 @@ export function waysToPay(
 ): readonly WayToPay[] {
   const offers = x402 === null ? [] : offersOf(session.x402, session, payeesOf(tenant), x402)
   return [
-    ...railsFor(tenant, rails).map((rail) => ({ tag: 'rail', rail }) as const),
+    ...railsFor(tenant, session, rails).map((rail) => ({ tag: 'rail', rail }) as const),
     ...(offers.length === 0 ? [] : [{ tag: 'x402', offers } as const]),
   ]
 }
 
-/** The rails that buyers of a tenant are offered. */
-export function railsFor({ environment }: PaidTenant, rails: Rails): readonly Rail[] {
-  return [...rails.values()].filter((rail) => rail.offers(environment))
+/** The rails that buyers of a tenant are offered for something. */
+export function railsFor(
+  { environment }: PaidTenant,
+  session: Payable,
+  rails: Rails,
+): readonly Rail[] {
+  return [...rails.values()].filter((rail) => rail.offers(environment, session))
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { ChargeRow } from '../../storage/charges.js'
+import { type ChargeRow, remindOfCharge } from '../../storage/charges.js'
 import { roomInBooks } from '../../storage/ledger.js'
 import { appendEvents } from '../../storage/outbox.js'
 import type { Database, Transaction, TransactionOptions } from '../../storage/sql.js'
@@ -49,15 +49,23 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
       rail: Rail,
     ) => roomInBooks(tx, tenantId, currency, rail.name, amountMinor),
 
-    /** Writes down what follows from the answer, and tells of it, unless somebody did before. */
+    /**
+     * Writes down what follows from the answer, and emits its events, unless it was written down before.
+     * A pending answer sets the time at which the rail is asked again.
+     */
     async record(
       charge: Asked,
       rail: Rail,
       answer: TakeAnswer,
       { requestId, ...options }: TransactionOptions & { readonly requestId?: string | undefined },
     ): Promise<void> {
+      const { tenantId, id: chargeId } = charge
+      if (answer.tag === 'pending') {
+        const reminder = { tenantId, chargeId, dueAt: answer.askAgainAt, now: clock.now() }
+        return database.tenant(tenantId, (tx) => remindOfCharge(tx, reminder), options)
+      }
       const events = await database.tenant(
-        charge.tenantId,
+        tenantId,
         async (tx) => {
           const told = await applyAnswer(tx, means, charge, rail.name, answer, requestId)
           appendEvents(tx, told ?? [])

@@ -31,6 +31,7 @@ export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
 
 /**
  * Opens a dispute over what is left of a paid charge, and holds that.
+ * @param amountMinor what is disputed, where it is less than what is left.
  * @returns undefined when the charge was disputed before.
  */
 export async function openDispute(
@@ -38,16 +39,23 @@ export async function openDispute(
   means: ChargeMeans,
   charge: ChargeRow,
   reason: string,
-  requestId?: string,
+  {
+    requestId,
+    amountMinor,
+  }: {
+    readonly requestId?: string | undefined
+    readonly amountMinor?: number | undefined
+  } = {},
 ): Promise<Told<DisputeRow> | undefined> {
   const { clock, random } = means
   const { tenantId, id: chargeId, currency } = charge
   const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const left = settlement?.amountMinor ?? charge.amountMinor
   const row = await insertDispute(tx, {
     id: random.uuid(),
     tenantId,
     chargeId,
-    amountMinor: settlement?.amountMinor ?? charge.amountMinor,
+    amountMinor: Math.min(left, amountMinor ?? left),
     currency,
     reason,
     createdAt: clock.now(),
@@ -68,15 +76,16 @@ export async function openDispute(
 export async function closeDispute(
   tx: Transaction,
   means: ChargeMeans,
-  message: {
-    readonly caller: Caller
+  ending: {
+    readonly tenantId: string
     readonly id: string
     readonly outcome: 'won' | 'lost'
+    /** Undefined where a rail closes it. */
+    readonly caller?: Caller | undefined
   },
   requestId?: string,
 ): Promise<(Told<DisputeRow> & { readonly changed: boolean }) | undefined> {
-  const { caller, id, outcome } = message
-  const { tenantId } = caller.principal
+  const { tenantId, id, outcome, caller } = ending
   const found = await findDispute(tx, tenantId, id)
   if (found === undefined) return undefined
   // The charge first, then its settlement: the order of everybody who needs both.
@@ -97,17 +106,20 @@ export async function closeDispute(
   return { row, events, changed: true }
 }
 
-/** What is left of the charge, but for refunds that are under way. @returns how much. */
+/**
+ * What is disputed, but no more than is left of the charge without refunds under way. @returns how much.
+ */
 async function takeBack(
   tx: Transaction,
   { clock, random }: ChargeMeans,
-  { id: subjectId, chargeId }: DisputeRow,
+  { id: subjectId, chargeId, amountMinor: disputedMinor }: DisputeRow,
   { tenantId, id, rail, currency, status }: SettlementRow,
 ): Promise<number> {
   const charge = await findCharge(tx, tenantId, chargeId)
   if (charge === undefined) throw new Error('a dispute has a charge')
   const { refundedAmountMinor, refundingAmountMinor } = charge
-  const amountMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
+  const leftMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
+  const amountMinor = Math.min(leftMinor, disputedMinor)
   const now = clock.now()
   await postEntry(tx, {
     tenantId,

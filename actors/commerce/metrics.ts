@@ -2,6 +2,8 @@
 import { Counter, type Registry } from 'prom-client'
 
 const NAME = 'svc_commerce_payments_total'
+const CALLS = 'svc_commerce_card_calls_total'
+const EVENTS = 'svc_commerce_card_events_total'
 
 /** The counter of a registry, registered when it is asked for the first time. */
 export function paymentOutcomes(
@@ -17,4 +19,34 @@ export function paymentOutcomes(
       registers: [registry],
     })
   return (rail, outcome) => counter.inc({ rail, outcome })
+}
+
+/** Counts calls to the card provider by what became of them. */
+export function providerCalls(
+  registry: Registry,
+): (outcome: 'ok' | 'refused' | 'unavailable') => void {
+  const counter =
+    (registry.getSingleMetric(CALLS) as Counter<'outcome'> | undefined) ??
+    new Counter({
+      name: CALLS,
+      help: 'Calls to the card provider by what became of them.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    })
+  return (outcome) => counter.inc({ outcome })
+}
+
+/** Counts webhooks of the card provider by what became of them. */
+export function providerEvents(
+  registry: Registry,
+): (outcome: 'received' | 'repeated' | 'ignored' | 'refused') => void {
+  const counter =
+    (registry.getSingleMetric(EVENTS) as Counter<'outcome'> | undefined) ??
+    new Counter({
+      name: EVENTS,
+      help: 'Webhooks of the card provider by what became of them.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    })
+  return (outcome) => counter.inc({ outcome })
 }

@@ -17,7 +17,7 @@ import { chargeFailed, chargePaid } from './charges.js'
 import type { ChargeMeans } from './events.js'
 import { openDispute } from './disputes.js'
 import { periodBounds } from './periods.js'
-import type { TakeAnswer } from './rail.js'
+import type { FinalAnswer } from './rail.js'
 
 const HOUR_MS = 3_600_000
 /** When a refused renewal is tried again, after each refusal; then the subscription ends. */
@@ -29,7 +29,7 @@ export async function applyAnswer(
   means: ChargeMeans,
   charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
   rail: string,
-  answer: TakeAnswer,
+  answer: FinalAnswer,
   requestId?: string,
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
@@ -61,7 +61,7 @@ export async function applyAnswer(
       : fallOff(tx, means, subscription, period))
   }
   if (!paid || answer.disputed === null) return told.events
-  const disputed = await openDispute(tx, means, told.row, answer.disputed, requestId)
+  const disputed = await openDispute(tx, means, told.row, answer.disputed, { requestId })
   return [...told.events, ...(disputed?.events ?? [])]
 }
 

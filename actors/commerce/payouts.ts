@@ -5,14 +5,14 @@ import { finishPayout, type PayoutRow } from '../../storage/payouts.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { ChargeMeans } from './events.js'
 import { payoutEvent } from './events.js'
-import type { DoneAnswer } from './rail.js'
+import type { FinalDone } from './rail.js'
 
 /** @returns what is to be told; undefined when the payout had ended before. */
 export async function applyPayout(
   tx: Transaction,
   means: ChargeMeans,
   { tenantId, id, rail, currency, amountMinor }: PayoutRow,
-  answer: DoneAnswer,
+  answer: FinalDone,
 ): Promise<readonly NewEvent[] | undefined> {
   const { clock, random } = means
   const now = clock.now()

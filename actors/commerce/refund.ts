@@ -126,7 +126,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
         turn.log.warn({ err: error, refundId }, 'a rail gave no answer')
         return undefined
       })
-    if (answer === undefined) return
+    if (answer === undefined || answer.tag === 'pending') return
     await database.tenant(tenantId, async (tx) => {
       const events = await applyRefund(tx, means, refund, answer, turn.requestId, caller)
       appendEvents(tx, events ?? [])

@@ -6,21 +6,21 @@
 import type { NewEvent } from '../../storage/outbox.js'
 import { findCharge, lockCharge } from '../../storage/charges.js'
 import { postEntry } from '../../storage/ledger.js'
-import { finishRefund, type RefundRow } from '../../storage/refunds.js'
+import { finishRefund, revertRefund, type RefundRow } from '../../storage/refunds.js'
 import { lockSettlement, reduceSettlement } from '../../storage/settlements.js'
 import type { Transaction } from '../../storage/sql.js'
 import type { Caller } from '../domain/audit.js'
 import type { ChargeMeans } from './events.js'
 import { ACCOUNT_OF } from './disputes.js'
 import { paymentEvent, refundFields } from './events.js'
-import type { DoneAnswer } from './rail.js'
+import type { FinalDone } from './rail.js'
 
 /** @returns what is to be told; undefined when the refund had ended before. */
 export async function applyRefund(
   tx: Transaction,
   means: ChargeMeans,
   refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
-  answer: DoneAnswer,
+  answer: FinalDone,
   requestId?: string,
   caller?: Caller,
 ): Promise<readonly NewEvent[] | undefined> {
@@ -54,4 +54,42 @@ export async function applyRefund(
   }
   const more = refundFields(refund)
   return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more)]
+}
+
+/**
+ * Takes a refund back that had succeeded: the provider could not carry it out. The money is the merchant's
+ * again, and `commerce.payment.refunded` says how much is refunded now.
+ * @returns the events; undefined when the refund does not stand as succeeded.
+ */
+export async function takeRefundBack(
+  tx: Transaction,
+  means: ChargeMeans,
+  { tenantId, id, chargeId, amountMinor }: RefundRow,
+  code: string,
+): Promise<readonly NewEvent[] | undefined> {
+  const { clock, random } = means
+  const now = clock.now()
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, chargeId)
+  if (!(await revertRefund(tx, tenantId, id, code, now))) return undefined
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const { rail, currency } = charge
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'refund.reverted',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account: 'clearing', rail, amountMinor },
+      { account: ACCOUNT_OF[settlement?.status ?? 'released'], rail, amountMinor: -amountMinor },
+    ],
+  })
+  if (settlement !== undefined) {
+    await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
+  }
+  return [paymentEvent('commerce.payment.refunded', charge, means)]
 }

@@ -12,7 +12,7 @@ import {
 } from '../../storage/sandbox-rail.js'
 import type { Database, Transaction } from '../../storage/sql.js'
 import { findTenant } from '../../storage/tenants.js'
-import type { ChargeOrder, DoneAnswer, OrderName, Rail, TakeAnswer } from './rail.js'
+import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './rail.js'
 
 export const SANDBOX_RAIL = 'sandbox'
 
@@ -47,6 +47,8 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
   return {
     name: SANDBOX_RAIL,
     offers: (environment) => environment === 'sandbox',
+    leadsTo: [],
+    clearingMs: 0,
 
     take: (order, signal) =>
       database.tenant(
@@ -101,7 +103,7 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
   }
 }
 
-function answerOf(outcome: string, chargeId: string): TakeAnswer {
+function answerOf(outcome: string, chargeId: string): FinalAnswer {
   switch (outcome) {
     case 'succeed':
       return { tag: 'taken', reference: `sandbox_${chargeId}`, mandate: null, disputed: null }

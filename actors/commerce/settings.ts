@@ -1,9 +1,27 @@
 /** [commerce] and [[chains]]: public buyer commerce and x402. decisions.md sections 10, 11, 15. */
 import { z } from 'zod'
-import { count, flag, list, notes, seconds, text, url } from '../../runtime/kernel/config/kinds.js'
+import {
+  count,
+  flag,
+  list,
+  notes,
+  seconds,
+  secret,
+  text,
+  timerSeconds,
+  url,
+} from '../../runtime/kernel/config/kinds.js'
 import { section, sectionList, type SettingsOf } from '../../runtime/kernel/config/section.js'
 
 const RPC_EXAMPLE = 'https://rpc.example.com'
+const CARD_API = 'https://api.stripe.com'
+
+/** A host as it is in a URL, with or without a port. */
+const pageHost = () =>
+  z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?$/)
+    .register(notes, { words: 'a host name in lower case, with or without a port' })
 
 export const commerceSettings = section(
   'commerce',
@@ -13,6 +31,24 @@ export const commerceSettings = section(
     checkout_retention_days: count(90, 1, 3_650).describe(
       'How long a checkout that nobody began to pay is kept after it ran out.',
     ),
+    card: z.object({
+      provider: z
+        .enum(['none', 'stripe_compatible'])
+        .default('none')
+        .describe('Takes cards in production tenants: a provider with the API of Stripe.'),
+      api_base_url: url(['https:', 'http:'], 'an https URL', CARD_API)
+        .default(CARD_API)
+        .describe('Where the API is. Production: https.'),
+      secret_key: secret().optional().describe('API key of the provider account.'),
+      webhook_secret: secret(16)
+        .optional()
+        .describe('Signing secret of the webhook endpoint /api/v1/commerce/card/events.'),
+      checkout_hosts: list(pageHost())
+        .default(['checkout.stripe.com'])
+        .describe("Hosts of the provider's payment pages; buyers are sent to no other."),
+      timeout_secs: timerSeconds(10).describe('A call to the provider is given up after this.'),
+      clearing_days: count(7, 0, 365).describe('How long a card payment is held before release.'),
+    }),
     redirect_hosts: list(z.string().min(1))
       .default([])
       .describe('Hosts a checkout may send the buyer back to.'),
@@ -23,7 +59,35 @@ export const commerceSettings = section(
       .describe('The facilitator. Production: https.'),
     x402_max_timeout_secs: seconds(60, 3_600).describe('How long a payment stays payable.'),
   },
-  { about: 'Public buyer commerce.' },
+  {
+    about: 'Public buyer commerce.',
+    rules: [
+      {
+        keys: ['card.secret_key', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.secret_key !== undefined,
+        rule: 'be set when commerce.card.provider is stripe_compatible',
+        fix: 'set SVC_COMMERCE__CARD__SECRET_KEY',
+      },
+      {
+        keys: ['card.webhook_secret', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.webhook_secret !== undefined,
+        rule: 'be set when commerce.card.provider is stripe_compatible',
+        fix: 'set SVC_COMMERCE__CARD__WEBHOOK_SECRET',
+      },
+      {
+        keys: ['card.checkout_hosts', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.checkout_hosts.length > 0,
+        rule: 'not be empty when commerce.card.provider is stripe_compatible',
+        fix: 'list the hosts of the payment pages in commerce.card.checkout_hosts',
+      },
+      {
+        keys: ['card.provider', 'enabled'],
+        holds: ({ card, enabled }) => card.provider === 'none' || enabled,
+        rule: 'be "none" unless commerce.enabled is true',
+        fix: 'set commerce.enabled = true',
+      },
+    ],
+  },
 )
 
 export const chainsSettings = sectionList(

@@ -156,7 +156,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
             if (found === undefined) return { tag: 'unknown' }
             const charge = await findCharge(tx, tenantId, found.chargeId)
             if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
-            const told = await closeDispute(tx, means, message, requestId)
+            const told = await closeDispute(tx, means, { ...message, tenantId }, requestId)
             if (told?.changed !== true) return { tag: 'closed' }
             appendEvents(tx, told.events)
             return { tag: 'changed', row: disputeOf(told.row) }

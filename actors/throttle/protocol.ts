@@ -39,6 +39,7 @@ export const POLICIES = {
   device: perMinute('device', 30),
   'check-sso': perMinute('check-sso', 20),
   commerce: perMinute('commerce', 60),
+  'card-events': perMinute('card-events', 6_000),
   mcp: perMinute('mcp', 60),
   egress: perMinute('egress', 600),
   'webhook-test': perMinute('webhook-test', 10),

@@ -8,6 +8,7 @@ import { type ActorRef, defineActor } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../storage/agent-challenges.js'
 import { removeExpiredBrowserSessions } from '../../storage/browser-sessions.js'
+import { sweepCardEvents } from '../../storage/card-payments.js'
 import { sweepCheckouts } from '../../storage/checkout-sessions.js'
 import { sweepCoordination } from '../../storage/coordination/postgres.js'
 import type { OpenDatabase } from '../../storage/database.js'
@@ -62,6 +63,8 @@ const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
 /** What became of a letter can be looked up for a week. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
+/** The card provider repeats a webhook for three days. */
+const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
 /** A proof whose verification came to nothing may be shown again for a while. */
 const PROOF_RETENTION_MS = 3_600_000
 
@@ -127,6 +130,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     sweepDeletedWebhooks(tx, daysAgo(now, days), BATCH_ROWS),
   checkouts: (tx, now, { checkout_retention_days: days }) =>
     sweepCheckouts(tx, daysAgo(now, days), BATCH_ROWS),
+  card_events: (tx, now) => sweepCardEvents(tx, ago(now, CARD_EVENT_RETENTION_MS), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),

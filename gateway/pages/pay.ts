@@ -33,7 +33,7 @@ export function payPage(
   shown: PayShown | PayAgain | PayFull,
   { browser, baseUrl }: ReplyContext,
 ): PageAnswer {
-  const { tenant, state, recurring, successUrl, cancelUrl } = shown
+  const { tenant, state, recurring, successUrl, cancelUrl, leadsTo } = shown
   const acceptLanguage = browser.languages
   const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
@@ -51,7 +51,7 @@ export function payPage(
     },
   )
   const led = [successUrl, cancelUrl].filter((url) => url !== null)
-  return { html, formTargets: [...new Set(led.map((url) => new URL(url).origin))] }
+  return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
 }
 
 /** The terms with their pictures. `looks`: a payment that arrives is seen by looking again. */

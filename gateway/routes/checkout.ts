@@ -1,6 +1,7 @@
 /** What buyers ask, and the page on which they pay. interface.md, Public commerce; decisions.md 10. */
 import { z } from 'zod'
 import {
+  type CardEventRefused,
   checkout,
   type CheckoutOpened,
   type CheckoutRefused,
@@ -16,6 +17,7 @@ import {
   page,
   pageForm,
   problem,
+  raw,
   type Route,
   reply,
   route,
@@ -154,6 +156,14 @@ const hosted = {
 const opened = reply(200, CheckoutResult, (outcome: CheckoutOpened, context) =>
   resultOf(outcome, context),
 )
+/** Events of the provider are a few KiB. */
+const CARD_EVENT_BYTES_MAX = 256 * 1024
+const CARD_EVENT_FAULTS: Readonly<Record<CardEventRefused['reason'], string>> = {
+  signature: 'The header Stripe-Signature is missing or not a signature of this body.',
+  timestamp: 'The signature is more than 300 seconds old, or lies in the future.',
+  body: 'The body is not an event.',
+}
+
 const payGone = page(410, payEndedPage)
 const payUnknown = page(404, payUnknownPage)
 
@@ -251,6 +261,32 @@ export const checkoutRoutes: readonly Route[] = [
       unknown_charge: problem(404, 'not-found', {
         detail: 'There is no such charge in this tenant.',
       }),
+    },
+  }),
+  route(checkout, 'receiveCardEvent', {
+    tags: ['Public commerce'],
+    exposure: 'internal',
+    security: { scheme: 'anonymous' },
+    throttle: [{ policy: 'card-events', by: 'address' }],
+    method: 'POST',
+    path: '/api/v1/commerce/card/events',
+    operationId: 'receiveCardEvent',
+    summary: 'Webhook of the card provider',
+    description:
+      'For the provider of commerce.card alone. Stripe-Signature is t=<seconds>,v1=<hex>, where v1 is ' +
+      'HMAC-SHA256 over <t>.<body> under commerce.card.webhook_secret. An event is taken in once by its ' +
+      'id; what became of its object is looked up at the provider.',
+    headers: z.object({ 'stripe-signature': z.string().max(2048).optional() }),
+    body: raw(['application/json'], { maxBytes: CARD_EVENT_BYTES_MAX }),
+    message: ({ headers, body }) => ({ body, signature: headers['stripe-signature'] ?? null }),
+    replies: {
+      received: reply(200, z.object({ received: z.literal(true) }), () => ({
+        received: true as const,
+      })),
+      event_refused: problem<CardEventRefused, 'bad-request'>(400, 'bad-request', ({ reason }) => ({
+        detail: CARD_EVENT_FAULTS[reason],
+      })),
+      no_provider: problem(404, 'not-found', { detail: 'There is no card provider.' }),
     },
   }),
   route(checkout, 'show', {

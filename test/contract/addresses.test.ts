@@ -311,6 +311,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   // Addresses of the operator, who may name peers inside.
   'actors/x402/facilitator.ts': 'the facilitator of the deployment',
   'runtime/payment-chains.ts': 'the chains of the deployment',
+  'runtime/rails.ts': 'the card provider of the deployment',
 }
 
 test('whatever connects to addresses of others has a row, and does it by the dialer', (t) => {

@@ -28,6 +28,13 @@ const accepted: Readonly<Record<string, string>> = {
   SVC_PHONE__HTTP_URL: 'https://sms.example.com',
 }
 
+const CARD = {
+  SVC_COMMERCE__ENABLED: 'true',
+  SVC_COMMERCE__CARD__PROVIDER: 'stripe_compatible',
+  SVC_COMMERCE__CARD__SECRET_KEY: 'sk_live_1',
+  SVC_COMMERCE__CARD__WEBHOOK_SECRET: 'whsec_of_sixteen_characters',
+}
+
 type Change = Readonly<Record<string, string | undefined>>
 
 function read(change: Change, toml?: string) {
@@ -170,6 +177,11 @@ for (const [title, change, keys] of [
     { SVC_COMMERCE__X402_FACILITATOR_URL: 'http://127.0.0.1:1' },
     ['commerce.x402_facilitator_url'],
   ],
+  [
+    'a card provider over http',
+    { ...CARD, SVC_COMMERCE__CARD__API_BASE_URL: 'http://127.0.0.1:1' },
+    ['commerce.card.api_base_url'],
+  ],
 ] as const satisfies readonly (readonly [string, Change, readonly string[]])[]) {
   test(`production refuses ${title}, and names it alone`, (t) => {
     t.deepEqual(failedKeys(change), [...keys])
@@ -200,6 +212,7 @@ for (const [title, change] of [
     { SVC_CHALLENGE__POW_DIFFICULTY_BITS: '18', SVC_CHALLENGE__POW_MIN_DURATION_SECS: '1' },
   ],
   ['more memory than 64 MiB', { SVC_AUTH__ARGON2_MEMORY_KIB: '131072' }],
+  ['a card provider over https', CARD],
   ['a facilitator over https', { SVC_COMMERCE__X402_FACILITATOR_URL: 'https://x402.example' }],
 ] as const) {
   test(`production takes ${title}`, (t) => t.deepEqual(failedKeys(change), []))
@@ -250,4 +263,23 @@ test('every row of the interface has its requirement, and each says what to chan
 test('a failing database requirement does not print a password', (t) => {
   const result = read({ DATABASE_URL: 'postgres://svc:hunter2@db/svc' })
   t.false(JSON.stringify(result).includes('hunter2'))
+})
+
+for (const [key, missing] of [
+  ['commerce.card.secret_key', { SVC_COMMERCE__CARD__SECRET_KEY: undefined }],
+  ['commerce.card.webhook_secret', { SVC_COMMERCE__CARD__WEBHOOK_SECRET: undefined }],
+  ['commerce.card.checkout_hosts', { SVC_COMMERCE__CARD__CHECKOUT_HOSTS: '' }],
+  ['commerce.card.provider', { SVC_COMMERCE__ENABLED: 'false' }],
+] as const) {
+  test(`a card provider without ${key} is refused everywhere`, (t) => {
+    for (const production of ['true', 'false']) {
+      const change = { ...CARD, ...missing, SVC_SECURITY__PRODUCTION: production }
+      t.deepEqual(failedKeys(change), [key])
+    }
+  })
+}
+
+test('the secrets of a card provider are not shown', (t) => {
+  const shown = JSON.stringify(read({ ...CARD, SVC_COMMERCE__CARD__API_BASE_URL: 'ftp://x' }))
+  t.false(shown.includes('sk_live_1') || shown.includes('whsec_'))
 })

@@ -26,7 +26,9 @@ export function flaky(rail: Rail, next: () => Mishap): Rail {
   }
   return {
     name: rail.name,
-    offers: (environment) => rail.offers(environment),
+    offers: (environment, amount) => rail.offers(environment, amount),
+    leadsTo: rail.leadsTo,
+    clearingMs: rail.clearingMs,
     take: (order, signal) => through(() => rail.take(order, signal)),
     conclude: (order, signal) => through(() => rail.conclude(order, signal)),
     refund: (order, signal) => through(() => rail.refund(order, signal)),
@@ -39,12 +41,13 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
   const random = systemRandom(clock)
   const rails = railsOf([flaky(sandboxRail({ database, clock }), next)])
   const needs = { database, clock, random, rails, paid: () => undefined }
+  const pages = { baseUrl: 'http://localhost', heard: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
   const life = { signal: new AbortController().signal }
   return {
     clock,
-    checkout: spawnInline(checkoutActor, { ...needs, settings, sealer, x402: null }).ref,
+    checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */

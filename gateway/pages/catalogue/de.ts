@@ -296,6 +296,10 @@ export const de: Catalogue = {
   'pay.sandbox.decline': 'Die Zahlung ablehnen lassen',
   'pay.sandbox.dispute': 'Bezahlen und dann anfechten',
   'pay.with': 'Mit {rail} bezahlen',
+  'pay.card': 'Mit Karte bezahlen',
+  'pay.continue': 'Weiter zur Zahlungsseite',
+  'pay.continue.text':
+    'Die Zahlung ist noch nicht eingegangen. Wenn Sie bezahlt haben, sehen Sie gleich noch einmal nach. Sonst machen Sie weiter.',
   'pay.none': 'Hier kann zurzeit nicht bezahlt werden.',
   'pay.invoices':
     'Für jede Verlängerung sendet der Shop einen Link an {email}. Ohne Sie wird nichts abgebucht.',

@@ -276,6 +276,10 @@ export const en = {
   'pay.sandbox.decline': 'Have the payment declined',
   'pay.sandbox.dispute': 'Pay, then dispute it',
   'pay.with': 'Pay with {rail}',
+  'pay.card': 'Pay by card',
+  'pay.continue': 'Continue to the payment page',
+  'pay.continue.text':
+    'The payment has not arrived yet. If you have paid, look again in a moment. If not, continue.',
   'pay.none': 'There is no way to pay here at the moment.',
   'pay.invoices':
     'For every renewal the shop sends a link to {email}. Nothing is taken without you.',
