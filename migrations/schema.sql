@@ -375,6 +375,63 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_tenant_inherits()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  parent record;
+  contact text;
+begin
+  if tg_op = 'INSERT' then
+    -- Ordered against the suspension of the organization: it waits, and then finds this tenant.
+    select status, support_contact into parent
+      from organizations where id = new.organization_id for share;
+  else
+    select status, support_contact into parent from organizations where id = new.organization_id;
+  end if;
+  new.status := case when new.suspended_at is not null or parent.status = 'suspended'
+    then 'suspended' else 'active' end;
+  contact := coalesce(new.support_contact, parent.support_contact);
+  new.settings := case when contact is null then new.settings - 'support_contact'
+    else new.settings || jsonb_build_object('support_contact', contact) end;
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenant_user_inherits()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  account_status text;
+begin
+  select status into account_status from accounts where id = new.account_id for share;
+  new.account_active := coalesce(account_status = 'active', true);
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenant_users_follow()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenant_users set account_active = (new.status = 'active') where account_id = new.id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenants_follow()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants set suspended_at = suspended_at where organization_id = new.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_visible(tenant_id uuid)
  RETURNS boolean
  LANGUAGE sql
@@ -1146,12 +1203,19 @@ create table organization_members (
   member_id uuid not null,
   role text not null,
   created_at timestamp with time zone not null,
+  id uuid default gen_random_uuid() not null,
+  email text,
   constraint organization_members_pkey PRIMARY KEY (organization_id, member_type, member_id),
-  constraint organization_members_member_type_check CHECK ((member_type = ANY (ARRAY['agent'::text, 'account'::text]))),
+  constraint organization_members_id_key UNIQUE (id),
+  constraint organization_members_invited CHECK (((member_type = 'invitation'::text) = (email IS NOT NULL))),
+  constraint organization_members_member_type_check CHECK ((member_type = ANY (ARRAY['agent'::text, 'account'::text, 'invitation'::text]))),
   constraint organization_members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
   constraint organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
+CREATE INDEX organization_members_by_invitation ON public.organization_members USING btree (lower(email)) WHERE (email IS NOT NULL);
 CREATE INDEX organization_members_by_member ON public.organization_members USING btree (member_type, member_id);
+CREATE UNIQUE INDEX organization_members_invitations ON public.organization_members USING btree (organization_id, lower(email)) WHERE (email IS NOT NULL);
+CREATE INDEX organization_members_listed ON public.organization_members USING btree (organization_id, created_at DESC, id DESC);
 alter table organization_members enable row level security;
 alter table organization_members force row level security;
 create policy tenant on organization_members using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
@@ -1166,6 +1230,7 @@ create table organizations (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   made_in_tenant_id uuid,
+  support_contact text,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
@@ -1762,6 +1827,7 @@ create table tenant_users (
   last_login_at timestamp with time zone,
   display_name text,
   suspended_from text,
+  account_active boolean default true not null,
   constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
   constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
   constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
@@ -1792,6 +1858,7 @@ create table tenants (
   settings jsonb default '{}'::jsonb not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  suspended_at timestamp with time zone,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_slug_key UNIQUE (slug),
   constraint tenants_check CHECK ((control_plane = (organization_id IS NULL))),
@@ -2142,6 +2209,7 @@ alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
@@ -2159,12 +2227,16 @@ CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entr
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
 CREATE CONSTRAINT TRIGGER ledger_lines_balanced AFTER INSERT ON public.ledger_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_lines_kept BEFORE DELETE OR UPDATE ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
+CREATE TRIGGER organizations_standing AFTER UPDATE OF status ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER organizations_tenants AFTER UPDATE OF status, support_contact ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_tenants_follow();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
 CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
-CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
+CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_tenant_user_inherits();
+CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
-CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();
+CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status, suspended_at ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

@@ -1,4 +1,5 @@
 /** Mail on its way: queued with the change it tells of, leased by whoever sends it. */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -78,9 +79,10 @@ export async function claimMail(
   const { rows } = await tx.query<ClaimedMail>({
     name: 'outgoing_mail.claim',
     text: `with due as (
-             select tenant_id, id from outgoing_mail
+             select m.tenant_id, m.id from outgoing_mail m
              where status = 'queued' and next_attempt_at <= statement_timestamp()
                and (leased_until is null or leased_until <= statement_timestamp())
+               and ${tenantInForce('m.tenant_id')}
              order by next_attempt_at limit $2 for update skip locked)
            update outgoing_mail m
            set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3),
@@ -149,9 +151,10 @@ export async function nextMailMs(tx: Transaction, withinMs: number): Promise<num
     name: 'outgoing_mail.next',
     text: `select coalesce(min(extract(epoch from greatest(next_attempt_at, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
-           from outgoing_mail
+           from outgoing_mail m
            where status = 'queued'
-             and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)`,
+             and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
+             and ${tenantInForce('m.tenant_id')}`,
     values: [withinMs],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))

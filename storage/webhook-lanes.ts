@@ -1,4 +1,8 @@
-/** The lanes of webhook subscriptions: who has something to send, and which worker sends it. */
+/**
+ * The lanes of webhook subscriptions: who has something to send, and which worker sends it. The lanes of a
+ * suspended tenant keep what is due: they are claimed again once the tenant is active.
+ */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 /** Wakes the delivery workers for what did not come out of an event: replays. Carries nothing. */
@@ -44,10 +48,11 @@ export async function claimLanes(
   const { rows } = await tx.query<ClaimedLane>({
     name: 'webhook_lane.claim',
     text: `with due as (
-             select tenant_id, webhook_id from webhook_lanes
+             select l.tenant_id, l.webhook_id from webhook_lanes l
              where due_at <= statement_timestamp()
                and (held_until is null or held_until <= statement_timestamp())
                and (leased_until is null or leased_until <= statement_timestamp())
+               and ${tenantInForce('l.tenant_id')}
              order by due_at limit $2
              for update skip locked)
            update webhook_lanes l
@@ -78,6 +83,7 @@ export async function wakeAndClaimLanes(
     text: `with woken as (
              select l.tenant_id, l.webhook_id, l.due_at,
                (l.held_until is null or l.held_until <= statement_timestamp())
+                 and ${tenantInForce('l.tenant_id')}
                  and (l.leased_until is null or l.leased_until <= statement_timestamp()) as free
              from webhook_lanes l
              join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
@@ -111,8 +117,9 @@ export async function nextLaneMs(tx: Transaction, withinMs: number): Promise<num
     name: 'webhook_lane.next',
     text: `select coalesce(min(extract(epoch from greatest(due_at, held_until, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
-           from webhook_lanes
-           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)`,
+           from webhook_lanes l
+           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
+             and ${tenantInForce('l.tenant_id')}`,
     values: [withinMs],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))

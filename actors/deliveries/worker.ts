@@ -39,7 +39,7 @@ import {
 import { inBatches } from './batches.js'
 import { Bell } from './bell.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
-import { INACTIVE, Lane, type LaneKeeper, type OpenTarget } from './lane.js'
+import { INACTIVE, Lane, type LaneKeeper, PAUSED, type Target } from './lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
@@ -118,6 +118,7 @@ class Shift {
       log,
       giveUp: giveUp.signal,
       stopping: () => signal.aborted,
+      nowMs: () => needs.clock.monotonicMs(),
       chance: () => Buffer.from(random.bytes(4)).readUInt32BE() / 2 ** 32,
       record: inBatches<AttemptRecord>((attempts) =>
         database.system((tx) => recordAttempts(tx, attempts)),
@@ -242,8 +243,9 @@ class Shift {
     return { target: await this.#open(target), due }
   }
 
-  async #open(target: WebhookTarget | undefined): Promise<OpenTarget | undefined> {
+  async #open(target: WebhookTarget | undefined): Promise<Target> {
     if (target?.secret == null || !target.active) return undefined
+    if (target.paused) return PAUSED
     const { tenantId, id, url, previousSecret } = target
     const context = webhookSecretContext(id)
     const read = async (sealed: Uint8Array) =>

@@ -27,7 +27,17 @@ export const EVENT_CATALOGUE = {
   Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
   Chain: ['chain.ownership.changed', 'chain.reputation.updated', 'chain.metadata.changed'],
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
-  Organizations: ['org.created', 'org.member.added', 'org.member.role_changed'],
+  Organizations: [
+    'org.created',
+    'org.suspended',
+    'org.reactivated',
+    'org.tenant.suspended',
+    'org.tenant.reactivated',
+    'org.member.invited',
+    'org.member.added',
+    'org.member.role_changed',
+    'org.member.removed',
+  ],
   Security: [
     'security.brute_force.detected',
     'security.refresh_token.reuse',

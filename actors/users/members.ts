@@ -303,6 +303,7 @@ export function members(needs: UsersNeeds) {
             const user = await hold(tx, message)
             if (user === undefined) return UNKNOWN_USER
             if (isAbove(user, message.caller)) return ABOVE
+            if (!user.accountActive) return { tag: 'account_suspended' as const }
             const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
             const presented = await present(tx, user)
             if (changed) {
@@ -343,6 +344,10 @@ function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
   return standsAbove(roles, principal.scopes)
 }
 
-function recordOf({ accountId: _account, ...user }: TenantUserRow): UserRecord {
+function recordOf({
+  accountId: _account,
+  accountActive: _active,
+  ...user
+}: TenantUserRow): UserRecord {
   return user
 }
