@@ -7,6 +7,7 @@ export const de: Catalogue = {
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',
+  'common.support': 'Brauchen Sie Hilfe? {contact}',
   'common.continue': 'Weiter',
   'common.tenant': 'Sie melden sich bei {tenant} an,',
 

@@ -7,6 +7,7 @@ export const en = {
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
+  'common.support': 'Need help? {contact}',
   'common.tenant': 'You are signing in to {tenant}',
 
   'error.title': 'That did not work',
