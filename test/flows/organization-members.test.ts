@@ -48,7 +48,9 @@ async function outsider(workspace: Workspace) {
 }
 
 const operatorToken = async ({ key, agentId, controlPlane }: Workspace) =>
-  String((await api.login(key, { agent_id: agentId, tenant_id: controlPlane })).body['access_token'])
+  String(
+    (await api.login(key, { agent_id: agentId, tenant_id: controlPlane })).body['access_token'],
+  )
 
 test('agents are listed, added, changed and removed, each with its event', async (t) => {
   const workspace = await api.workspace()
@@ -176,11 +178,10 @@ test('a person who owns the organization looks after its members, an admin and a
   t.regex(String(bound['scope']), /org:manage/)
   t.is((await api.get(path, String(bound['access_token']))).status, 200)
   for (const role of ['admin', 'member']) {
-    await sql(
-      running.db.database,
-      'update organization_members set role = $2 where id = $1',
-      [self['id'], role],
-    )
+    await sql(running.db.database, 'update organization_members set role = $2 where id = $1', [
+      self['id'],
+      role,
+    ])
     for (const [method, at, json] of [
       ['GET', path, undefined],
       ['POST', path, { email: 'x@harbour.test', role: 'owner' }],
@@ -232,7 +233,10 @@ test('somebody else is told that there is no such organization, member, tenant o
     t.is((await api.post(path, mine.operator, json)).status, 400)
   // An operator of the deployment reaches everything.
   t.is((await api.get(path, ops.token)).status, 200)
-  const found = await expected(200, api.get(`/api/v1/organizations/${mine.organizationId}`, ops.token))
+  const found = await expected(
+    200,
+    api.get(`/api/v1/organizations/${mine.organizationId}`, ops.token),
+  )
   t.false('role' in found)
 })
 
@@ -318,16 +322,23 @@ test('name and support contact are changed, recorded, and shown on hosted pages'
   const page = async () => {
     const browser = openBrowser(running)
     const slug = String(workspace.body['tenant_slug'])
-    const { html } = await browser.get(`/auth/login?tenant_slug=${slug}&return_to=%2Fauth%2Faccount`)
+    const { html } = await browser.get(
+      `/auth/login?tenant_slug=${slug}&return_to=%2Fauth%2Faccount`,
+    )
     await browser.close()
     return html
   }
   t.notRegex(await page(), /Need help/)
-  const named = await change(organization, { name: 'Harbour', support_contact: 'help@harbour.test' })
+  const named = await change(organization, {
+    name: 'Harbour',
+    support_contact: 'help@harbour.test',
+  })
   t.like(named, { name: 'Harbour', support_contact: 'help@harbour.test', role: 'owner' })
   t.deepEqual(await expected(200, api.get(organization, operator)), named)
   t.regex(await page(), /Need help\? <bdi class="name">help@harbour\.test<\/bdi>/)
-  t.like(await change(tenant, { support_contact: '<b>desk</b>' }), { support_contact: '<b>desk</b>' })
+  t.like(await change(tenant, { support_contact: '<b>desk</b>' }), {
+    support_contact: '<b>desk</b>',
+  })
   t.regex(await page(), /&lt;b&gt;desk&lt;\/b&gt;/)
   t.false('support_contact' in (await change(tenant, { support_contact: null })))
   t.regex(await page(), /help@harbour\.test/)
