@@ -219,9 +219,11 @@ test.serial('401 delegation_expired: a delegation has ended, and its token with 
   })
   // One that was revoked before its end did not run out.
   const { delegation_id: id } = claimsOf(given.body['access_token'])
-  await sql(running.db.database, 'update delegations set revoked_at = expires_at where id = $1', [
-    id,
-  ])
+  await sql(
+    running.db.database,
+    `update delegations set revoked_at = expires_at, revoked_reason = 'revoked' where id = $1`,
+    [id],
+  )
   t.is((await list()).body['error'], 'token_expired')
 })
 
