@@ -69,7 +69,7 @@ export type WorkerNeeds = {
 
 export interface DeliveryWorker {
   /** Works until the life ends. */
-  start(life: Pick<Life, 'signal' | 'log'>): void
+  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
   /** Resolves when nothing of it runs any more. */
   settled(): Promise<void>
 }
@@ -77,8 +77,8 @@ export interface DeliveryWorker {
 export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
   let running: Promise<void> = Promise.resolve()
   return {
-    start({ signal, log }) {
-      running = running.then(() => new Shift(needs, signal, log).work())
+    start(life) {
+      running = running.then(() => new Shift(needs, life).work())
     },
     settled: () => running,
   }
@@ -89,6 +89,7 @@ class Shift {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
+  readonly #loopOf: Life['loop']
   readonly #lease: string
   readonly #lanes = new Map<string, { lane: Lane; done: Promise<void> }>()
   readonly #events = new Bell()
@@ -96,10 +97,11 @@ class Shift {
   readonly #release: (lane: LaneRelease) => Promise<void>
   readonly #keeper: LaneKeeper
 
-  constructor(needs: WorkerNeeds, signal: AbortSignal, log: Logger) {
+  constructor(needs: WorkerNeeds, { signal, log, loop }: Pick<Life, 'signal' | 'log' | 'loop'>) {
     this.#needs = needs
     this.#signal = signal
     this.#log = log
+    this.#loopOf = loop
     this.#lease = needs.random.uuid()
     const { database, sender, schedule, outcomes, random } = needs
     const giveUp = new AbortController()
@@ -171,7 +173,7 @@ class Shift {
       wake: async (tx: Transaction, lanes: readonly LaneKey[]) =>
         load(tx, await wakeAndClaimLanes(tx, lanes, this.#lease, this.#room(), LEASE_SECS)),
     }
-    await this.#loop(async () => {
+    await this.#loop('fan-out', async () => {
       const { events, lanes, taken } = await fanOut(source)
       for (const claim of taken ?? []) this.#run(claim)
       const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
@@ -188,7 +190,7 @@ class Shift {
   }
 
   async #claimLoop(): Promise<void> {
-    await this.#loop(async () => {
+    await this.#loop('deliveries', async () => {
       const limit = this.#room()
       if (limit === 0) return this.#due.rest(LOOK_MS_MAX)
       const { claimed, nextMs } = await this.#claim(limit)
@@ -197,12 +199,15 @@ class Shift {
     })
   }
 
-  async #loop(turn: () => Promise<void>): Promise<void> {
+  async #loop(name: string, turn: () => Promise<void>): Promise<void> {
+    const loop = this.#loopOf(name)
     while (!this.#signal.aborted) {
       try {
         await turn()
+        loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) return
+        loop.failed()
         this.#log.warn({ err: error }, 'webhooks: cannot work, trying again')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }

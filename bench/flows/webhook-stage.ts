@@ -16,6 +16,7 @@ import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
+import { Loops } from '../../runtime/kernel/loops.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
 import { ephemeralKms } from '../../storage/kms/ephemeral.js'
@@ -146,7 +147,12 @@ export async function openWebhookStage(): Promise<WebhookStage> {
         insertWebhook(tx, { ...row, secret: sealed }, SUBSCRIPTIONS_MAX),
       )
     },
-    work: () => worker.start({ signal: working.signal, log }),
+    work: () =>
+      worker.start({
+        signal: working.signal,
+        log,
+        loop: (name) => new Loops(clock).open(name),
+      }),
     async end() {
       working.abort()
       await worker.settled()
