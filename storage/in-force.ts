@@ -6,8 +6,10 @@
 
 /** SQL: the agent is active, and so is the tenant that it is at home in. Crosses tenants. */
 export function agentInForce(id: string): string {
-  return `exists (select from agents ia join tenants ih on ih.id = ia.tenant_id and ih.status = 'active'
-    where ia.id = ${id} and ia.status = 'active')`
+  // One row each, by its key: a join would let the planner begin with all tenants.
+  return `coalesce((select ia.status = 'active' and coalesce((select ih.status = 'active'
+      from tenants ih where ih.id = ia.tenant_id), false)
+    from agents ia where ia.id = ${id}), false)`
 }
 
 /** SQL: the tenant knows an active user by this subject, and the account behind it is active. */
