@@ -31,16 +31,16 @@ const facts = {
 } as const
 
 const AddMember = z
-  .object({
-    email: Email.optional(),
-    agent_id: uuid().optional().meta({
-      description: 'At home in the control plane or in an environment of the organization',
+  .union([
+    z.object({ email: Email, agent_id: z.never().optional(), role: Role }),
+    z.object({
+      agent_id: uuid().meta({
+        description: 'At home in the control plane or in an environment of the organization',
+      }),
+      email: z.never().optional(),
+      role: Role,
     }),
-    role: Role,
-  })
-  .refine(({ email, agent_id: agentId }) => (email === undefined) !== (agentId === undefined), {
-    message: 'exactly one of email and agent_id is needed',
-  })
+  ])
   .meta({ id: 'AddOrganizationMember' })
 
 const MemberParams = OrganizationId.extend({ member_id: z.string().max(64) })
@@ -96,7 +96,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
       caller: { principal, address },
       organizationId: params.organization_id,
-      who: body.agent_id === undefined ? { email: body.email ?? '' } : { agentId: body.agent_id },
+      who: body.agent_id === undefined ? { email: body.email } : { agentId: body.agent_id },
       role: body.role,
       idempotency,
     }),
