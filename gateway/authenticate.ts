@@ -19,6 +19,7 @@ const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
   unauthorized: 'unauthorized',
   token_expired: 'token-expired',
   token_revoked: 'token-revoked',
+  delegation_expired: 'delegation-expired',
   invalid_dpop_proof: 'unauthorized',
   use_dpop_nonce: 'unauthorized',
 }

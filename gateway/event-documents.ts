@@ -1,5 +1,5 @@
 /**
- * The `webhooks` of the OpenAPI document: every type of the event catalogue with the schema of what
+ * The `webhooks` of the OpenAPI document: every type of event that the deployment offers, with the schema of what
  * is posted and an example. interface.md, Event types; decisions.md section 9, envelope and data.
  */
 import { z } from 'zod'
@@ -32,10 +32,11 @@ const access: Fields = {
   sub: [nullable.optional(), EXAMPLE_ID],
   session_id: [nullable.optional(), EXAMPLE_OTHER],
 }
-const chain: Fields = {
-  chain_id: [text.optional(), 'eip155:84532'],
-  address: [text.optional(), '0x036CbD53842c5426634e7929541eC2318f3dCF7e'],
-}
+const member = (type: string, role: string): Fields => ({
+  member: [Party, { type, id: EXAMPLE_ID }],
+  member_id: [text.optional(), EXAMPLE_OTHER],
+  role: [text, role],
+})
 const credential: Fields = { credential_id: [text.optional(), EXAMPLE_OTHER] }
 
 /** What the events of a subsystem say beyond who, what and for which request. */
@@ -111,9 +112,6 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     input_tokens: [z.int().optional(), 25],
     output_tokens: [z.int().optional(), 310],
   },
-  'chain.ownership.changed': chain,
-  'chain.reputation.updated': chain,
-  'chain.metadata.changed': chain,
   'sso.configured': {
     change: [text.optional(), 'created'],
     name: [text.optional(), 'Example ID'],
@@ -135,14 +133,14 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     email: [text.optional(), email[1]],
   },
   'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
-  'org.member.added': {
-    member: [Party, { type: 'agent', id: EXAMPLE_ID }],
-    role: [text, 'owner'],
-  },
-  'org.member.role_changed': {
-    member: [Party.optional(), { type: 'agent', id: EXAMPLE_ID }],
-    role: [text.optional(), 'admin'],
-  },
+  'org.suspended': {},
+  'org.reactivated': {},
+  'org.tenant.suspended': {},
+  'org.tenant.reactivated': {},
+  'org.member.invited': { ...member('invitation', 'admin'), email },
+  'org.member.added': member('agent', 'owner'),
+  'org.member.role_changed': { ...member('agent', 'admin'), role_before: [text, 'owner'] },
+  'org.member.removed': member('agent', 'member'),
   'security.brute_force.detected': {
     subject: [text.optional(), 'password'],
     ip: [text.optional(), ip[1]],
@@ -272,11 +270,15 @@ const DeliveryHeaders = z.object({
   ),
 })
 
-/** Of all types, by name. */
-export function eventDocuments(): Record<string, ZodOpenApiPathItemObject> {
+/** Of these types, by name. */
+export function eventDocuments(
+  offered: readonly EventType[],
+): Record<string, ZodOpenApiPathItemObject> {
   const documents: Record<string, ZodOpenApiPathItemObject> = {}
   for (const [category, types] of Object.entries(EVENT_CATALOGUE)) {
-    for (const type of types) documents[type] = pathItem(category as EventCategory, type)
+    for (const type of types) {
+      if (offered.includes(type)) documents[type] = pathItem(category as EventCategory, type)
+    }
   }
   return documents
 }

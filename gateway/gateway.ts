@@ -1,4 +1,5 @@
 /** The HTTP side of a process: routes and references in, a listener out. */
+import type { EventType } from '../actors/domain/events.js'
 import type { BrowserSessionsProtocol } from '../actors/browser-sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenancy.js'
 import type { TenantsProtocol } from '../actors/tenants/protocol.js'
@@ -59,6 +60,8 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** How long session cookies outlive the browser window; without it they end with it. */
   readonly sessionCookieSecs?: number | undefined
+  /** The types of events that can occur in this deployment; default: all. */
+  readonly events?: readonly EventType[] | undefined
   /** Default: those of decisions.md 14. */
   readonly policies?: Policies | undefined
   /** Another table of native hashes; one without our platform forces node:http. */
@@ -113,7 +116,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const documented = [...basics, capabilities, home]
   const routes = [
     ...documented,
-    ...documentRoutes({ openapi, issuer, routes: documented, policies }),
+    ...documentRoutes({ openapi, issuer, routes: documented, policies, events: options.events }),
   ]
 
   const router = new Router<CompiledRoute>()

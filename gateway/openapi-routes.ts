@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { Policies } from '../actors/throttle/protocol.js'
+import type { EventType } from '../actors/domain/events.js'
 import { strongTag } from './capabilities.js'
 import { openapiDocument } from './openapi.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from './route.js'
@@ -15,6 +16,8 @@ export type DocumentRoutesOptions = {
   /** What the document describes. */
   readonly routes: readonly Route[]
   readonly policies: Policies
+  /** The types of events that can occur; default: all. */
+  readonly events?: readonly EventType[] | undefined
 }
 
 type Ready = { readonly body: string | Uint8Array; readonly etag: string }
@@ -34,6 +37,7 @@ export function documentRoutes({
   issuer,
   routes,
   policies,
+  events,
 }: DocumentRoutesOptions): Route[] {
   if (!openapi.enabled) return []
   const { docs_path: docsPath, exposure } = openapi
@@ -45,7 +49,7 @@ export function documentRoutes({
   } as const
   const described: Route[] = []
   const document = once(() =>
-    JSON.stringify(openapiDocument({ issuer, exposure, routes: described, policies })),
+    JSON.stringify(openapiDocument({ issuer, exposure, routes: described, policies, events })),
   )
   const page = once(() => pageOf(docsPath))
   const start = once(() => START_SCRIPT)

@@ -8,6 +8,7 @@ import {
 import { POLICIES, type Policies } from '../actors/throttle/protocol.js'
 import { demandsOf } from './authenticate.js'
 import { INTERFACE_VERSION } from './interface-version.js'
+import { EVENT_TYPES, type EventType } from '../actors/domain/events.js'
 import { eventDocuments } from './event-documents.js'
 import {
   hasOauthForm,
@@ -28,6 +29,8 @@ export type OpenapiOptions = {
   readonly routes: readonly Route[]
   /** Default: those of decisions.md 14. */
   readonly policies?: Policies | undefined
+  /** The types of events that can occur; default: all. */
+  readonly events?: readonly EventType[] | undefined
 }
 
 const ErrorPlace = z.object({
@@ -82,7 +85,7 @@ const references = (...names: HeaderName[]) =>
 
 /** The document, as plain JSON. */
 export function openapiDocument(options: OpenapiOptions): object {
-  const { issuer, exposure, routes, policies = POLICIES } = options
+  const { issuer, exposure, routes, policies = POLICIES, events = EVENT_TYPES } = options
   const shown = routes.filter((route) => exposure === 'internal' || route.exposure === 'public')
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const route of shown) {
@@ -109,7 +112,7 @@ export function openapiDocument(options: OpenapiOptions): object {
     tags: tags.map((name) => ({ name })),
     paths,
     // Subscriptions are served by the control plane; what they receive is described with them.
-    ...(hearers ? { webhooks: eventDocuments() } : {}),
+    ...(hearers ? { webhooks: eventDocuments(events) } : {}),
     components: {
       headers: HEADERS as never,
       responses: Object.fromEntries(

@@ -37,6 +37,13 @@ export const PROBLEM_TYPES = {
     title: 'Token revoked',
     meaning: 'The access token was withdrawn before its end. Authenticate again.',
   },
+  'delegation-expired': {
+    status: 401,
+    title: 'Delegation expired',
+    meaning:
+      'The time for which a person let the agent act for them is over. A refresh gives no new token: ' +
+      'ask the person again.',
+  },
   'payment-required': {
     status: 402,
     title: 'Payment required',

@@ -1,4 +1,5 @@
 /** Every route of the build. A plane serves those whose actors sit in it. */
+import { accountOperatorRoutes } from './routes/accounts.js'
 import { accountRoutes } from './routes/account.js'
 import { agentRoutes } from './routes/agents.js'
 import { applicationRoutes } from './routes/applications.js'
@@ -17,6 +18,8 @@ import { credentialRoutes } from './routes/credentials.js'
 import { mailSignInRoutes } from './routes/sign-in-by-mail.js'
 import { loginRoutes } from './routes/login.js'
 import { oauthRoutes } from './routes/oauth.js'
+import { organizationMemberRoutes } from './routes/organization-members.js'
+import { organizationRecordRoutes } from './routes/organization-records.js'
 import { organizationRoutes } from './routes/organizations.js'
 import { passkeyRoutes } from './routes/passkeys.js'
 import { registrationRoutes } from './routes/registration.js'
@@ -51,6 +54,9 @@ export const routes: readonly Route[] = [
   ...delegationRoutes,
   ...applicationRoutes,
   ...organizationRoutes,
+  ...organizationRecordRoutes,
+  ...organizationMemberRoutes,
+  ...accountOperatorRoutes,
   ...vaultRoutes,
   ...egressRoutes,
   ...sshcaRoutes,

@@ -375,6 +375,63 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_tenant_inherits()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  parent record;
+  contact text;
+begin
+  if tg_op = 'INSERT' then
+    -- Ordered against the suspension of the organization: it waits, and then finds this tenant.
+    select status, support_contact into parent
+      from organizations where id = new.organization_id for share;
+  else
+    select status, support_contact into parent from organizations where id = new.organization_id;
+  end if;
+  new.status := case when new.suspended_at is not null or parent.status = 'suspended'
+    then 'suspended' else 'active' end;
+  contact := coalesce(new.support_contact, parent.support_contact);
+  new.settings := case when contact is null then new.settings - 'support_contact'
+    else new.settings || jsonb_build_object('support_contact', contact) end;
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenant_user_inherits()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  account_status text;
+begin
+  select status into account_status from accounts where id = new.account_id for share;
+  new.account_active := coalesce(account_status = 'active', true);
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenant_users_follow()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenant_users set account_active = (new.status = 'active') where account_id = new.id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenants_follow()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants set suspended_at = suspended_at where organization_id = new.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_visible(tenant_id uuid)
  RETURNS boolean
  LANGUAGE sql
@@ -723,47 +780,6 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
-create table card_events (
-  id text not null,
-  type text not null,
-  about text not null,
-  object_id text not null,
-  payment_id text,
-  received_at timestamp with time zone not null,
-  due_at timestamp with time zone,
-  constraint card_events_pkey PRIMARY KEY (id),
-  constraint card_events_about_check CHECK ((about = ANY (ARRAY['payment'::text, 'dispute'::text, 'refund'::text])))
-);
-CREATE INDEX card_events_due ON public.card_events USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX card_events_received ON public.card_events USING btree (received_at);
-
-create table card_payments (
-  tenant_id uuid not null,
-  charge_id uuid not null,
-  failed_calls integer default 0 not null,
-  checkout_id text,
-  payment_id text,
-  abandoned boolean default false not null,
-  looked_up_at timestamp with time zone,
-  look_ups integer default 0 not null,
-  created_at timestamp with time zone not null,
-  constraint card_payments_pkey PRIMARY KEY (tenant_id, charge_id),
-  constraint card_payments_checkout_id_key UNIQUE (checkout_id),
-  constraint card_payments_payment_id_key UNIQUE (payment_id),
-  constraint card_payments_check CHECK (((NOT abandoned) OR ((checkout_id IS NULL) AND (payment_id IS NULL)))),
-  constraint card_payments_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
-);
-alter table card_payments enable row level security;
-alter table card_payments force row level security;
-create policy tenant on card_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
-
-create table chain_cursors (
-  network text not null,
-  block bigint not null,
-  updated_at timestamp with time zone not null,
-  constraint chain_cursors_pkey PRIMARY KEY (network)
-);
-
 create table charges (
   tenant_id uuid not null,
   id uuid not null,
@@ -792,7 +808,6 @@ create table charges (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
-  buyer_metadata jsonb,
   constraint charges_pkey PRIMARY KEY (tenant_id, id),
   constraint charges_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
   constraint charges_check CHECK ((((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) <= amount_minor)),
@@ -839,42 +854,9 @@ create table checkout_sessions (
 CREATE UNIQUE INDEX checkout_sessions_charge ON public.checkout_sessions USING btree (tenant_id, charge_id);
 CREATE INDEX checkout_sessions_expired ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'expired'::text);
 CREATE INDEX checkout_sessions_expiry ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'open'::text);
-CREATE UNIQUE INDEX checkout_sessions_named ON public.checkout_sessions USING btree (id);
 alter table checkout_sessions enable row level security;
 alter table checkout_sessions force row level security;
 create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
-
-create table checkout_transfers (
-  tenant_id uuid not null,
-  id uuid not null,
-  checkout_session_id uuid not null,
-  charge_id uuid not null,
-  network text not null,
-  asset text not null,
-  pay_to text not null,
-  amount numeric(78,0) not null,
-  state text default 'awaited'::text not null,
-  payer text,
-  transaction text,
-  log_index integer,
-  watched_until timestamp with time zone not null,
-  created_at timestamp with time zone not null,
-  updated_at timestamp with time zone not null,
-  constraint checkout_transfers_pkey PRIMARY KEY (tenant_id, id),
-  constraint checkout_transfers_check CHECK (((state = ANY (ARRAY['arrived'::text, 'booked'::text, 'surplus'::text])) = (transaction IS NOT NULL))),
-  constraint checkout_transfers_check1 CHECK (((transaction IS NULL) = (log_index IS NULL))),
-  constraint checkout_transfers_check2 CHECK (((transaction IS NULL) = (payer IS NULL))),
-  constraint checkout_transfers_state_check CHECK ((state = ANY (ARRAY['awaited'::text, 'arrived'::text, 'booked'::text, 'surplus'::text, 'void'::text]))),
-  constraint checkout_transfers_tenant_id_checkout_session_id_fkey FOREIGN KEY (tenant_id, checkout_session_id) REFERENCES checkout_sessions(tenant_id, id) ON DELETE CASCADE
-);
-CREATE INDEX checkout_transfers_arrived ON public.checkout_transfers USING btree (updated_at) WHERE (state = 'arrived'::text);
-CREATE UNIQUE INDEX checkout_transfers_awaited ON public.checkout_transfers USING btree (network, asset, pay_to, amount) WHERE (state = 'awaited'::text);
-CREATE INDEX checkout_transfers_of_session ON public.checkout_transfers USING btree (tenant_id, checkout_session_id);
-CREATE UNIQUE INDEX checkout_transfers_once ON public.checkout_transfers USING btree (network, transaction, log_index) WHERE (transaction IS NOT NULL);
-CREATE INDEX checkout_transfers_watched ON public.checkout_transfers USING btree (watched_until) WHERE (state = 'awaited'::text);
-alter table checkout_transfers enable row level security;
-alter table checkout_transfers force row level security;
-create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table consents (
   tenant_id uuid not null,
@@ -1161,33 +1143,6 @@ alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
-create table mail_address_shares (
-  address_sha256 bytea not null,
-  day date not null,
-  letters integer not null,
-  last_at timestamp with time zone not null,
-  constraint mail_address_shares_pkey PRIMARY KEY (address_sha256),
-  constraint mail_address_shares_address_sha256_check CHECK ((length(address_sha256) = 32)),
-  constraint mail_address_shares_letters_check CHECK ((letters > 0))
-);
-CREATE INDEX mail_address_shares_age ON public.mail_address_shares USING btree (day);
-alter table mail_address_shares enable row level security;
-alter table mail_address_shares force row level security;
-create policy crossing on mail_address_shares using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
-
-create table mail_tenant_shares (
-  tenant_id uuid not null,
-  day date not null,
-  letters integer not null,
-  constraint mail_tenant_shares_pkey PRIMARY KEY (tenant_id, day),
-  constraint mail_tenant_shares_letters_check CHECK ((letters > 0)),
-  constraint mail_tenant_shares_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
-);
-CREATE INDEX mail_tenant_shares_age ON public.mail_tenant_shares USING btree (day);
-alter table mail_tenant_shares enable row level security;
-alter table mail_tenant_shares force row level security;
-create policy tenant on mail_tenant_shares using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
-
 create table mail_tickets (
   tenant_id uuid not null,
   id uuid not null,
@@ -1231,7 +1186,6 @@ create table operator_invites (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
-  letters jsonb default '{}'::jsonb not null,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
@@ -1249,12 +1203,19 @@ create table organization_members (
   member_id uuid not null,
   role text not null,
   created_at timestamp with time zone not null,
+  id uuid default gen_random_uuid() not null,
+  email text,
   constraint organization_members_pkey PRIMARY KEY (organization_id, member_type, member_id),
-  constraint organization_members_member_type_check CHECK ((member_type = ANY (ARRAY['agent'::text, 'account'::text]))),
+  constraint organization_members_id_key UNIQUE (id),
+  constraint organization_members_invited CHECK (((member_type = 'invitation'::text) = (email IS NOT NULL))),
+  constraint organization_members_member_type_check CHECK ((member_type = ANY (ARRAY['agent'::text, 'account'::text, 'invitation'::text]))),
   constraint organization_members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
   constraint organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
+CREATE INDEX organization_members_by_invitation ON public.organization_members USING btree (lower(email)) WHERE (email IS NOT NULL);
 CREATE INDEX organization_members_by_member ON public.organization_members USING btree (member_type, member_id);
+CREATE UNIQUE INDEX organization_members_invitations ON public.organization_members USING btree (organization_id, lower(email)) WHERE (email IS NOT NULL);
+CREATE INDEX organization_members_listed ON public.organization_members USING btree (organization_id, created_at DESC, id DESC);
 alter table organization_members enable row level security;
 alter table organization_members force row level security;
 create policy tenant on organization_members using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
@@ -1269,6 +1230,7 @@ create table organizations (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   made_in_tenant_id uuid,
+  support_contact text,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
@@ -1545,13 +1507,10 @@ create table refunds (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
-  external_reference text,
   constraint refunds_pkey PRIMARY KEY (tenant_id, id),
   constraint refunds_amount_minor_check CHECK ((amount_minor > 0)),
   constraint refunds_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
-  constraint refunds_check1 CHECK (((status <> 'recorded'::text) OR (external_reference IS NOT NULL))),
-  constraint refunds_external_reference_check CHECK (((length(external_reference) >= 1) AND (length(external_reference) <= 255))),
-  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text, 'recorded'::text]))),
+  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text]))),
   constraint refunds_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refunds_due ON public.refunds USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -1832,7 +1791,7 @@ create table subscriptions (
   updated_at timestamp with time zone not null,
   constraint subscriptions_pkey PRIMARY KEY (tenant_id, id),
   constraint subscriptions_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
-  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND ((mandate IS NOT NULL) OR (rail = 'x402'::text)) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
+  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND (mandate IS NOT NULL) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
   constraint subscriptions_check1 CHECK (((status = ANY (ARRAY['active'::text, 'past_due'::text])) OR (due_at IS NULL))),
   constraint subscriptions_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint subscriptions_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),
@@ -1868,11 +1827,10 @@ create table tenant_users (
   last_login_at timestamp with time zone,
   display_name text,
   suspended_from text,
-  invited_as text,
+  account_active boolean default true not null,
   constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
   constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
   constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
-  constraint tenant_users_invited_as_check CHECK ((char_length(invited_as) <= 320)),
   constraint tenant_users_status_check CHECK ((status = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text, 'suspended'::text, 'removed'::text]))),
   constraint tenant_users_suspended_from_check CHECK ((suspended_from = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text]))),
   constraint tenant_users_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
@@ -1900,6 +1858,7 @@ create table tenants (
   settings jsonb default '{}'::jsonb not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  suspended_at timestamp with time zone,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_slug_key UNIQUE (slug),
   constraint tenants_check CHECK ((control_plane = (organization_id IS NULL))),
@@ -2027,7 +1986,6 @@ create table vault_grants (
   revoked_at timestamp with time zone,
   requests_used bigint default 0 not null,
   bytes_used bigint default 0 not null,
-  allow_range boolean default true not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
   constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),
@@ -2207,7 +2165,7 @@ create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_
 create table x402_payments (
   tenant_id uuid not null,
   id uuid not null,
-  payment_link_id uuid,
+  payment_link_id uuid not null,
   charge_id uuid not null,
   version smallint not null,
   network text not null,
@@ -2230,19 +2188,17 @@ create table x402_payments (
   error_reason text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
-  checkout_session_id uuid,
   constraint x402_payments_pkey PRIMARY KEY (tenant_id, id),
   constraint x402_payments_check CHECK (((state = 'settled'::text) <= (transaction IS NOT NULL))),
   constraint x402_payments_check1 CHECK (((state = 'failed'::text) <= (error_reason IS NOT NULL))),
   constraint x402_payments_check2 CHECK (((state = ANY (ARRAY['settling'::text, 'unknown'::text])) = (due_at IS NOT NULL))),
-  constraint x402_payments_check3 CHECK ((num_nonnulls(payment_link_id, checkout_session_id) = 1)),
   constraint x402_payments_payload_sha256_check CHECK ((length(payload_sha256) = 32)),
   constraint x402_payments_proof_sha256_check CHECK ((length(proof_sha256) = 32)),
   constraint x402_payments_state_check CHECK ((state = ANY (ARRAY['verifying'::text, 'settling'::text, 'unknown'::text, 'settled'::text, 'failed'::text]))),
   constraint x402_payments_version_check CHECK ((version = ANY (ARRAY[1, 2]))),
   constraint x402_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id) WHERE (state = ANY (ARRAY['settling'::text, 'unknown'::text, 'settled'::text]));
+CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
 CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
 CREATE INDEX x402_payments_listed ON public.x402_payments USING btree (tenant_id, created_at DESC, id DESC);
@@ -2253,6 +2209,7 @@ alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
@@ -2270,12 +2227,16 @@ CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entr
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
 CREATE CONSTRAINT TRIGGER ledger_lines_balanced AFTER INSERT ON public.ledger_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_lines_kept BEFORE DELETE OR UPDATE ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
+CREATE TRIGGER organizations_standing AFTER UPDATE OF status ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER organizations_tenants AFTER UPDATE OF status, support_contact ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_tenants_follow();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
 CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
-CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
+CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_tenant_user_inherits();
+CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
-CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();
+CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status, suspended_at ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

@@ -54,6 +54,7 @@ import { settleLostCalls } from '../actors/egress/settlement.js'
 import { upkeepActor } from '../actors/upkeep/actor.js'
 import { usersActor } from '../actors/users/actor.js'
 import { users } from '../actors/users/protocol.js'
+import { eventTypesOf } from './feature-details.js'
 import { webhooksActor } from '../actors/webhooks/actor.js'
 import { vaultActor } from '../actors/vault/actor.js'
 import { workspacesActor } from '../actors/workspaces/actor.js'
@@ -331,6 +332,7 @@ export function furnishings(house: House): readonly Furnishing[] {
           nonStandardPorts: sending.nonStandardPorts,
           privateNetworks: webhooks.allow_private_networks,
         },
+        offered: eventTypesOf(settings),
         subscriptionsMax: webhooks.max_subscriptions_per_tenant,
         attempts: webhooks.retry_schedule_secs.length,
         retentionDays: webhooks.delivery_retention_days,

@@ -15,7 +15,7 @@ import { routes } from '../gateway/route-table.js'
 import { withEgressSizes } from '../gateway/routes/egress.js'
 import { createSealer } from '../storage/seal.js'
 import type { Plane } from './deployment.js'
-import { featureDetails } from './feature-details.js'
+import { eventTypesOf, featureDetails } from './feature-details.js'
 import { furnishings } from './furnish.js'
 import type { ActorRef } from './kernel/actor.js'
 import { systemClock } from './kernel/clock.js'
@@ -250,6 +250,7 @@ async function openListener(site: Site): Promise<Undo> {
     policies: policiesWith(auth),
     capabilities: signInCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
+    events: eventTypesOf(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     routes: withEgressSizes(routes, {
       jsonBytes: vault.egress_json_max_bytes,

@@ -1,4 +1,5 @@
 /** Authorization codes: redeemed once, and what they became can be found again. RFC 6749 section 4.1.2. */
+import { personInForce, tenantInForce } from './in-force.js'
 import { type Database, inOrderOf, LOOKED_UP, type Transaction } from './sql.js'
 
 /** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
@@ -90,12 +91,10 @@ export async function findCodes(
                c.authorization_details as "authorizationDetails", c.claims,
                c.created_at as "createdAt", c.expires_at as "expiresAt",
                c.redeemed_at as "redeemedAt",
-               exists (select from tenants where id = c.tenant_id and status = 'active')
+               ${tenantInForce('c.tenant_id')}
                and coalesce((select ended_at is null from sessions
                  where tenant_id = c.tenant_id and id = c.session_id), false)
-               and exists (select from tenant_users
-                 where tenant_id = c.tenant_id and sub = c.subject and status = 'active')
-                 as standing
+               and ${personInForce('c.tenant_id', 'c.subject')} as standing
              from (select sha256 from unnest($1::bytea[]) with ordinality a (sha256, place)
                where ${LOOKED_UP} offset 0) asked
              cross join lateral (select * from authorization_codes

@@ -2,6 +2,7 @@
  * Requests that a person decides elsewhere: device codes (RFC 8628) and CIBA. Polled by a hash,
  * decided once, redeemed once.
  */
+import { personInForce, tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 export type BackchannelKind = 'device' | 'ciba'
@@ -116,10 +117,8 @@ export async function recordPoll(
              r.audience, r.expires_at as "expiresAt", r.interval_secs as "intervalSecs",
              coalesce(seen.too_fast, false) as "tooFast", r.subject,
              r.organization_id as "organizationId", r.level, r.amr, r.auth_time as "authTime",
-             exists (select from tenants where id = r.tenant_id and status = 'active')
-             and exists (select from tenant_users
-               where tenant_id = r.tenant_id and sub = r.subject and status = 'active')
-               as standing`,
+             ${tenantInForce('r.tenant_id')}
+             and ${personInForce('r.tenant_id', 'r.subject')} as standing`,
     values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now, key.penaltySecs],
   })
   return rows[0]

@@ -1,4 +1,5 @@
 /** What agents ask of people, from the question to its answer. Codes that poll are kept as hashes. */
+import { agentInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 export type NewDelegationRequest = {
@@ -141,7 +142,7 @@ export async function findDelegationRequest(
              r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
              r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
              r.decided_by as "decidedBy",
-             t.status = 'active' and coalesce(a.status = 'active', false)
+             t.status = 'active' and ${agentInForce('r.agent_id')}
                and not exists (select from agent_suspensions x
                  where x.tenant_id = r.tenant_id and x.agent_id = r.agent_id) as standing,
              t.name as "tenantName", t.settings as "tenantSettings"

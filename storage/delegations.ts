@@ -126,6 +126,22 @@ export async function isDelegationActive(
   return rows[0]!.active
 }
 
+/** Whether a delegation of the tenant ran out; one that was revoked before did not. */
+export async function isDelegationExpired(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ expired: boolean }>({
+    name: 'delegation.is_expired',
+    text: `select exists (select from delegations where tenant_id = $1 and id = $2
+             and revoked_at is null and expires_at <= $3) as expired`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]!.expired
+}
+
 export type Redemption = {
   readonly tenantId: string
   readonly id: string

@@ -70,7 +70,7 @@ export async function useOperatorInvite(
     text: `update operator_invites i set used_at = $2, letters = '{}'
            from organizations o, tenants t
            where i.token_sha256 = $1 and i.used_at is null and i.expires_at > $2
-             and o.id = i.organization_id and t.id = i.tenant_id
+             and o.id = i.organization_id and t.id = i.tenant_id and t.status = 'active'
            returning i.tenant_id as "tenantId", t.settings as "tenantSettings",
              i.organization_id as "organizationId", o.name as "organizationName", i.role`,
     values: [Buffer.from(tokenSha256), now],

@@ -6,13 +6,14 @@ export type OrganizationRow = {
   name: string
   slug: string
   status: 'active' | 'suspended'
+  supportContact: string | null
   createdAt: Date
   updatedAt: Date
 }
 export type MemberRole = 'owner' | 'admin' | 'member'
 export type Membership = OrganizationRow & { role: MemberRole }
 
-const COLUMNS = `o.id, o.name, o.slug, o.status, o.created_at as "createdAt",
+const COLUMNS = `o.id, o.name, o.slug, o.status, o.support_contact as "supportContact", o.created_at as "createdAt",
   o.updated_at as "updatedAt"`
 
 /** Inserts an organization; undefined when the slug is taken, with nothing written. */
@@ -52,7 +53,7 @@ export async function findAccountOfSubject(
   const { rows } = await tx.query<{ accountId: string }>({
     name: 'organization_member.account',
     text: `select account_id as "accountId" from tenant_users
-           where tenant_id = $1 and sub = $2 and status = 'active'`,
+           where tenant_id = $1 and sub = $2 and status = 'active' and account_active`,
     values: [tenantId, subject],
   })
   return rows[0]?.accountId
@@ -201,5 +202,39 @@ export async function grantOrganizationRole(
       member.role,
       member.createdAt,
     ],
+  })
+}
+
+export async function findOrganization(
+  tx: Transaction,
+  id: string,
+): Promise<OrganizationRow | undefined> {
+  const { rows } = await tx.query<OrganizationRow>({
+    name: 'organization.find',
+    text: `select ${COLUMNS} from organizations o where o.id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** What is said of an organization or a tenant. Undefined members stay; null takes the contact away. */
+export type RecordChangeRow = {
+  readonly name: string | undefined
+  readonly supportContact: string | null | undefined
+}
+
+/** Changes what is said of an organization; its tenants show the new contact (0047_suspension). */
+export async function updateOrganization(
+  tx: Transaction,
+  id: string,
+  { name, supportContact }: RecordChangeRow,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'organization.update',
+    text: `update organizations set name = coalesce($2, name),
+             support_contact = case when $4 then $3 else support_contact end, updated_at = $5
+           where id = $1`,
+    values: [id, name ?? null, supportContact ?? null, supportContact !== undefined, now],
   })
 }

@@ -1,4 +1,5 @@
 /** Mail on its way: queued with the change it tells of, leased by whoever sends it. */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
@@ -126,7 +127,8 @@ export async function claimMail(
 
 /** Judged twice: of a letter that another worker leased in between, the second time says so. */
 const DUE_AND_FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
-  and (m.leased_until is null or m.leased_until <= statement_timestamp())`
+  and (m.leased_until is null or m.leased_until <= statement_timestamp())
+  and ${tenantInForce('m.tenant_id')}`
 
 /** Keeps letters that are being sent for longer. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
@@ -190,10 +192,11 @@ export async function nextMailMs(
     name: 'outgoing_mail.next',
     text: `select coalesce(min(extract(epoch from greatest(next_attempt_at, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
-           from outgoing_mail
+           from outgoing_mail m
            where status = 'queued'
              and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
-             and tenant_id <> all($2::uuid[])`,
+             and m.tenant_id <> all($2::uuid[])
+             and ${tenantInForce('m.tenant_id')}`,
     values: [withinMs, without],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))

@@ -1,4 +1,5 @@
 /** Payouts: what is available, sent to the merchant. submitted -> paid or failed. */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 export type PayoutRow = {
@@ -96,7 +97,8 @@ export async function claimPayouts(
   const { rows } = await tx.query<PayoutRow>({
     name: 'payout.claim',
     text: `update payouts p set due_at = $2
-           from (select tenant_id, id from payouts where due_at <= $1
+           from (select d.tenant_id, d.id from payouts d where due_at <= $1
+                   and ${tenantInForce('d.tenant_id')}
                  order by due_at limit $3 for update skip locked) due
            where p.tenant_id = due.tenant_id and p.id = due.id
            returning ${COLUMNS}`,

@@ -1,5 +1,6 @@
 /** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
 import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
+import { agentInForce, personInForce, tenantInForce } from './in-force.js'
 import { type Database, inOrderOf, LOOKED_UP, type Statement, type Transaction } from './sql.js'
 
 export type RefreshTokenRow = {
@@ -75,17 +76,15 @@ function finding(hashes: readonly Uint8Array[]): Statement {
              case when s.subject_type = 'human' and s.agent_id is not null then s.id end
                as "delegationId",
              s.ended_at as "sessionEndedAt",
-             exists (select from tenants where id = t.tenant_id and status = 'active')
-               as "tenantActive",
-             ((exists (select from agents where id = f.client_id and status = 'active')
+             ${tenantInForce('t.tenant_id')} as "tenantActive",
+             ((${agentInForce('f.client_id')}
                and not exists (select from agent_suspensions
                  where tenant_id = t.tenant_id and agent_id = s.agent_id)
                and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
                  and k.agent_id = s.agent_id and k.status = 'revoked'))
                or exists (select from applications where tenant_id = t.tenant_id
                  and id = f.client_id and status = 'active'))
-             and (s.subject_type <> 'human' or exists (select from tenant_users
-               where tenant_id = t.tenant_id and sub = s.subject and status = 'active'))
+             and (s.subject_type <> 'human' or ${personInForce('t.tenant_id', 's.subject')})
                as "clientActive"
            from (select sha256 from unnest($1::bytea[]) with ordinality a (sha256, place)
              where ${LOOKED_UP} offset 0) asked

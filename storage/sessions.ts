@@ -1,4 +1,5 @@
 /** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
+import { agentInForce, personInForce, tenantInForce } from './in-force.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from './sql.js'
 
 /** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
@@ -138,6 +139,7 @@ export async function holdOpenSession(
 export type Standing = {
   /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */
   readonly sessionOpen: boolean
+  /** The tenant is active, and the organization that the token speaks for. */
   readonly tenantActive: boolean
   /** The agent or application behind the subject exists and is active. */
   readonly subjectActive: boolean
@@ -160,6 +162,8 @@ export type StandingOf = {
   /** The `sub` of a person; null for tokens of nobody. */
   readonly personSub: string | null
   readonly delegationId: string | null
+  /** The organization that the token names; null where it names none. */
+  readonly organizationId: string | null
 }
 
 /**
@@ -194,18 +198,18 @@ function standings(asked: readonly StandingOf[]): Statement {
                    and k.agent_id = s.agent_id and k.status = 'revoked')
                from sessions s where s.tenant_id = g."tenantId" and s.id = g."sessionId"), false)
                as "sessionOpen",
-             exists (select from tenants t
-               where t.id = g."tenantId" and t.status = 'active') as "tenantActive",
+             ${tenantInForce('g."tenantId"')}
+             and (g."organizationId" is null or exists (select from organizations o
+               where o.id = g."organizationId" and o.status = 'active')) as "tenantActive",
              not exists (select from unnest(g."agentIds") with ordinality acting (id, place)
                where acting.${LOOKED_UP}
-                 and (not exists (select from agents a where a.id = acting.id and a.status = 'active')
+                 and (not ${agentInForce('acting.id')}
                    or exists (select from agent_suspensions x
                      where x.tenant_id = g."tenantId" and x.agent_id = acting.id)))
              and (g."applicationId" is null or exists (select from applications a
                where a.tenant_id = g."tenantId" and a.id = g."applicationId" and a.status = 'active'))
-             and (g."personSub" is null or exists (select from tenant_users u
-               where u.tenant_id = g."tenantId" and u.sub = g."personSub"
-                 and u.status = 'active')) as "subjectActive",
+             and (g."personSub" is null or ${personInForce('g."tenantId"', 'g."personSub"')})
+               as "subjectActive",
              not exists (select from revoked_tokens r
                where r.tenant_id = g."tenantId" and r.id = g."tokenId")
              and (g."grantId" is null or coalesce((select f.revoked_at is null
@@ -216,9 +220,9 @@ function standings(asked: readonly StandingOf[]): Statement {
                as "delegationKept"
            from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
              "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
-             "personSub" text, "delegationId" uuid)) with ordinality
+             "personSub" text, "delegationId" uuid, "organizationId" uuid)) with ordinality
              g ("tenantId", "sessionId", "agentIds", "applicationId", "tokenId", "grantId", "personSub",
-               "delegationId", place)
+               "delegationId", "organizationId", place)
            where ${LOOKED_UP}
            order by g.place`,
     values: [JSON.stringify(asked)],
@@ -278,7 +282,8 @@ export async function findAgentClient(
 ): Promise<AgentClientRow | undefined> {
   const { rows } = await tx.query<AgentClientRow>({
     name: 'agent.client',
-    text: `select a.id, a.status, a.tenant_id as "homeTenantId",
+    text: `select a.id, a.tenant_id as "homeTenantId",
+             case when ${agentInForce('a.id')} then 'active' else 'suspended' end as status,
              (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
                 'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'))), '[]')
               from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id

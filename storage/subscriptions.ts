@@ -1,4 +1,5 @@
 /** Subscriptions: incomplete -> active <-> past_due -> canceled. */
+import { tenantInForce } from './in-force.js'
 import type { Interval } from './products.js'
 import type { Transaction } from './sql.js'
 
@@ -263,7 +264,8 @@ export async function claimSubscriptions(
   const { rows } = await tx.query<SubscriptionRow>({
     name: 'subscription.claim',
     text: `update subscriptions s set due_at = $2
-           from (select tenant_id, id from subscriptions where due_at <= $1
+           from (select d.tenant_id, d.id from subscriptions d where due_at <= $1
+                   and ${tenantInForce('d.tenant_id')}
                  order by due_at limit $3 for update skip locked) due
            where s.tenant_id = due.tenant_id and s.id = due.id
            returning ${COLUMNS}`,

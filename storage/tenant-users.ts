@@ -54,6 +54,8 @@ export type TenantUserRow = {
   readonly emailVerified: boolean
   readonly displayName: string
   readonly status: TenantUserStatus
+  /** False while an operator of the deployment has suspended the account. */
+  readonly accountActive: boolean
   readonly roles: string[]
   /** Of the organization of the tenant; what else the human belongs to is nobody's business here. */
   readonly organizationIds: string[]
@@ -72,11 +74,15 @@ const CAME_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'
     when 'removed' then u.last_login_at is not null else true end`
 
+/** What the tenant sees: suspended also while an operator of the deployment has suspended the account. */
+const SHOWN_STATUS = `case when not u.account_active
+      and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
+
 const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
     case when ${CAME_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
     a.email_verified and ${CAME_IN} as "emailVerified",
     coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
-    u.status, u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
+    ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
       join tenants t on t.organization_id = m.organization_id
@@ -102,7 +108,7 @@ export async function listTenantUsers(
     name: 'tenant_user.list',
     text: `${USER}
            where u.tenant_id = $1
-             and case when $2::text is null then u.status <> 'removed' else u.status = $2 end
+             and case when $2::text is null then u.status <> 'removed' else ${SHOWN_STATUS} = $2 end
              and ($3::text is null or a.email_key = lower($3))
              and ($5::timestamptz is null or (u.created_at, u.id) < ($5, $6::uuid))
            order by u.created_at desc, u.id desc limit $4`,

@@ -156,6 +156,30 @@ export async function updateTenantSettings(
   return was === undefined || is === undefined ? undefined : { before: was, after: is }
 }
 
+/** Changes what is said of an environment. Undefined members stay; null takes the contact away. */
+export async function updateTenant(
+  tx: Transaction,
+  id: string,
+  change: { readonly name: string | undefined; readonly supportContact: string | null | undefined },
+  now: Date,
+): Promise<void> {
+  const { name, supportContact } = change
+  // Before the tenant, as a change of the organization does: the contact of both is what pages show.
+  await tx.query({
+    name: 'tenant.hold_parent',
+    text: `select from organizations
+           where id = (select organization_id from tenants where id = $1) for share`,
+    values: [id],
+  })
+  await tx.query({
+    name: 'tenant.update',
+    text: `update tenants set name = coalesce($2, name),
+             support_contact = case when $4 then $3 else support_contact end, updated_at = $5
+           where id = $1 and not control_plane`,
+    values: [id, name ?? null, supportContact ?? null, supportContact !== undefined, now],
+  })
+}
+
 /** Takes a tenant for the rest of the transaction: what it is, it stays until then. */
 export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
   const { rows } = await tx.query<TenantRow>({

@@ -1,4 +1,5 @@
 /** Browsers on their way to an identity provider and back. A way back is good for one return. */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 export type UpstreamSignInRow = {
@@ -60,6 +61,7 @@ export async function takeUpstreamSignIn(
     name: 'upstream_sign_in.take',
     text: `delete from upstream_sign_ins
            where state_sha256 = $1 and browser_sha256 = $2 and provider = $3 and expires_at > $4
+             and ${tenantInForce('upstream_sign_ins.tenant_id')}
            returning tenant_id as "tenantId", provider, linking_session_id as "linkingSessionId",
              sealed, fresh, created_at as "createdAt",
              expires_at as "expiresAt"`,

@@ -1,4 +1,8 @@
-/** The lanes of webhook subscriptions: who has something to send, and which worker sends it. */
+/**
+ * The lanes of webhook subscriptions: who has something to send, and which worker sends it. The lanes of a
+ * suspended tenant keep what is due: they are claimed again once the tenant is active.
+ */
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 /** Wakes the delivery workers for what did not come out of an event: replays. Carries nothing. */
@@ -82,7 +86,8 @@ export async function claimLanes(
 /** Judged twice: of a lane that another worker leased in between, the second time says so. */
 const DUE_AND_FREE = `l.due_at <= statement_timestamp()
   and (l.held_until is null or l.held_until <= statement_timestamp())
-  and (l.leased_until is null or l.leased_until <= statement_timestamp())`
+  and (l.leased_until is null or l.leased_until <= statement_timestamp())
+  and ${tenantInForce('l.tenant_id')}`
 
 export type WokenLanes = {
   readonly claimed: readonly ClaimedLane[]
@@ -108,6 +113,7 @@ export async function wakeAndClaimLanes(
     text: `with woken as (
              select l.tenant_id, l.webhook_id, l.due_at,
                (l.held_until is null or l.held_until <= statement_timestamp())
+                 and ${tenantInForce('l.tenant_id')}
                  and (l.leased_until is null or l.leased_until <= statement_timestamp()) as free
              from webhook_lanes l
              join unnest($1::uuid[], $2::uuid[]) as g (tenant_id, webhook_id)
@@ -161,9 +167,10 @@ export async function nextLaneMs(
     name: 'webhook_lane.next',
     text: `select coalesce(min(extract(epoch from greatest(due_at, held_until, leased_until)
                     - clock_timestamp()) * 1000), $1)::float8 as ms
-           from webhook_lanes
+           from webhook_lanes l
            where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
-             and tenant_id <> all($2::uuid[])`,
+             and l.tenant_id <> all($2::uuid[])
+             and ${tenantInForce('l.tenant_id')}`,
     values: [withinMs, without],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))

@@ -1,5 +1,6 @@
 /** Webhook subscriptions and their sealed secrets. interface.md, Webhook subscription. */
 import { createHash } from 'node:crypto'
+import { tenantInForce } from './in-force.js'
 import type { Transaction } from './sql.js'
 
 export type WebhookRow = {
@@ -281,7 +282,7 @@ export async function webhooksByHint(tx: Transaction, hint: number): Promise<Hin
     name: 'webhook.by_hint',
     text: `select tenant_id as "tenantId", id, event_types as "eventTypes",
              secret_hint is not null as hinted, ${SECRETS} from webhooks
-           where active and deleted_at is null
+           where active and deleted_at is null and ${tenantInForce('webhooks.tenant_id')}
              and (secret_hint = $1 or previous_secret_hint = $1 or secret_hint is null)
            limit 1000`,
     values: [hint],
@@ -313,6 +314,8 @@ export async function activeWebhooks(
 }
 
 export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
+  /** The tenant is suspended: what is due waits. */
+  paused: boolean
   secret: Uint8Array | null
   previousSecret: Uint8Array | null
 }
@@ -324,7 +327,8 @@ export async function webhookTargets(
 ): Promise<WebhookTarget[]> {
   const { rows } = await tx.query<WebhookTarget>({
     name: 'webhook.targets',
-    text: `select tenant_id as "tenantId", id, url, active, ${SECRETS} from webhooks
+    text: `select tenant_id as "tenantId", id, url, active,
+             not ${tenantInForce('webhooks.tenant_id')} as paused, ${SECRETS} from webhooks
            where id = any($1::uuid[])`,
     values: [ids],
   })

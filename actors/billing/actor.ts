@@ -23,12 +23,16 @@ export const billingActor = defineActor<
   create: (needs, life) => {
     const { round } = billingRounds(needs, life)
 
+    const loop = life.loop('rounds')
+
     async function keepUp(): Promise<void> {
       while (!life.signal.aborted) {
         let worked = 0
         try {
           worked = Object.values(await round()).reduce((sum, count) => sum + count, 0)
+          loop.succeeded()
         } catch (error) {
+          loop.failed()
           if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of billing failed')
         }
         if (worked > 0) continue

@@ -84,6 +84,8 @@ export type PayTenant = {
   readonly color: string | null
   readonly logo: string | null
   readonly locale: Locale | null
+  /** An address or page where people find help; null: none. */
+  readonly supportContact: string | null
 }
 
 /** Where the page is in its life. */

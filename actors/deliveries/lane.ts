@@ -22,7 +22,11 @@ const FAILING_MS_MAX = 5 * 24 * 60 * 60_000
 /** Rest after something of ours did not work. */
 const MISHAP_REST_SECS = 5
 
+/** A target that was read longer ago is read again before the next attempt: its tenant may be suspended. */
+const TARGET_MS_MAX = 500
+
 export const INACTIVE = 'subscription_inactive'
+export const PAUSED = 'paused'
 
 /** Where a lane sends, its secrets opened. */
 export type OpenTarget = {
@@ -30,6 +34,9 @@ export type OpenTarget = {
   readonly secret: string
   readonly previousSecret: string | null
 }
+
+/** Undefined: the subscription is inactive. Paused: its tenant is suspended, and what is due waits. */
+export type Target = OpenTarget | typeof PAUSED | undefined
 
 /** What a lane asks of its worker. */
 export interface LaneKeeper {
@@ -40,16 +47,16 @@ export interface LaneKeeper {
   /** Aborted when attempts that still run are to be given up. */
   readonly giveUp: AbortSignal
   readonly stopping: () => boolean
-  /** Monotonic. */
-  readonly nowMs: () => number
   /** Uniform in 0..1. */
   readonly chance: () => number
   record(attempt: AttemptRecord): Promise<void>
-  /** More that is due, and where to; no target for a subscription that is inactive by now. */
+  /** Milliseconds that never jump. */
+  readonly nowMs: () => number
+  /** More that is due, and where to. */
   refill(
     lane: ClaimedLane,
     inHand: readonly string[],
-  ): Promise<{ target: OpenTarget | undefined; due: DueDelivery[] }>
+  ): Promise<{ target: Target; due: DueDelivery[] }>
   /** Switches the subscription off and cancels what waits. */
   deactivate(lane: ClaimedLane): Promise<void>
   /** Cancels what waits for a subscription that is off. */
@@ -59,11 +66,12 @@ export interface LaneKeeper {
 export class Lane {
   readonly #keeper: LaneKeeper
   readonly #lane: ClaimedLane
-  readonly #open: () => Promise<OpenTarget | undefined>
+  readonly #open: () => Promise<Target>
   readonly #news = new Bell()
   readonly #inHand = new Map<string, Promise<void>>()
   #due: DueDelivery[]
-  #target: OpenTarget | undefined
+  #target: Target
+  #readMs: number
   #failures: number
   #failingSince: Date | null
   #wakes = 0
@@ -77,12 +85,13 @@ export class Lane {
   constructor(
     keeper: LaneKeeper,
     lane: ClaimedLane,
-    open: () => Promise<OpenTarget | undefined>,
+    open: () => Promise<Target>,
     due: readonly DueDelivery[],
   ) {
     this.#keeper = keeper
     this.#lane = lane
     this.#open = open
+    this.#readMs = keeper.nowMs()
     this.#due = [...due]
     this.#beganMs = keeper.nowMs()
     this.#failures = lane.failures
@@ -130,12 +139,15 @@ export class Lane {
     this.#target = await this.#open()
     while (!this.#ended && !this.#isOver() && !this.#keeper.stopping()) {
       if (this.#target === undefined) return this.#keeper.cancel(this.#lane)
+      if (this.#target === PAUSED) return
       // After a rest one attempt goes first: it tells whether the others may follow.
       const room = this.#failures >= CIRCUIT_FAILURES ? 1 : ATTEMPTS_AT_ONCE
       if (this.#inHand.size >= room) {
         await Promise.race(this.#inHand.values())
         continue
       }
+      // What is left of it stays due in the database.
+      if (this.#keeper.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
       const next = this.#due.shift()
       if (next !== undefined) this.#start(next, this.#target)
       else if (!(await this.#more())) return
@@ -147,6 +159,7 @@ export class Lane {
     const wakes = this.#wakes
     const { target, due } = await this.#keeper.refill(this.#lane, [...this.#inHand.keys()])
     this.#target = target
+    this.#readMs = this.#keeper.nowMs()
     this.#due = due
     if (due.length > 0 || target === undefined) return true
     if (this.#wakes !== wakes) return true

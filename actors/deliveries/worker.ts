@@ -41,7 +41,7 @@ import {
 import { inBatches } from './batches.js'
 import { Bell } from './bell.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
-import { INACTIVE, Lane, type LaneKeeper, type OpenTarget } from './lane.js'
+import { INACTIVE, Lane, type LaneKeeper, PAUSED, type Target } from './lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
@@ -76,7 +76,7 @@ export type WorkerNeeds = {
 
 export interface DeliveryWorker {
   /** Works until the life ends. */
-  start(life: Pick<Life, 'signal' | 'log'>): void
+  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
   /** Resolves when nothing of it runs any more. */
   settled(): Promise<void>
 }
@@ -84,8 +84,8 @@ export interface DeliveryWorker {
 export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
   let running: Promise<void> = Promise.resolve()
   return {
-    start({ signal, log }) {
-      running = running.then(() => new Shift(needs, signal, log).work())
+    start(life) {
+      running = running.then(() => new Shift(needs, life).work())
     },
     settled: () => running,
   }
@@ -96,6 +96,7 @@ class Shift {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
+  readonly #loopOf: Life['loop']
   readonly #lease: string
   readonly #lanes = new Map<string, { tenantId: string; lane: Lane; done: Promise<void> }>()
   readonly #events = new Bell()
@@ -105,10 +106,11 @@ class Shift {
   /** Places for lanes, divided between tenants. */
   readonly #places: FairShare
 
-  constructor(needs: WorkerNeeds, signal: AbortSignal, log: Logger) {
+  constructor(needs: WorkerNeeds, { signal, log, loop }: Pick<Life, 'signal' | 'log' | 'loop'>) {
     this.#needs = needs
     this.#signal = signal
     this.#log = log
+    this.#loopOf = loop
     this.#lease = needs.random.uuid()
     const { database, sender, schedule, outcomes, clock, random, lanesPerTenantMax } = needs
     this.#places = new FairShare({
@@ -189,7 +191,7 @@ class Shift {
         return load(tx, woken.claimed)
       },
     }
-    await this.#loop(async () => {
+    await this.#loop('fan-out', async () => {
       const { events, lanes, taken } = await fanOut(source)
       for (const claim of taken ?? []) this.#run(claim)
       const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
@@ -211,7 +213,7 @@ class Shift {
   }
 
   async #claimLoop(): Promise<void> {
-    await this.#loop(async () => {
+    await this.#loop('deliveries', async () => {
       const room = this.#room()
       if (room.limit === 0) return this.#due.rest(LOOK_MS_MAX)
       const { claimed, nextMs } = await this.#claim(room)
@@ -220,12 +222,15 @@ class Shift {
     })
   }
 
-  async #loop(turn: () => Promise<void>): Promise<void> {
+  async #loop(name: string, turn: () => Promise<void>): Promise<void> {
+    const loop = this.#loopOf(name)
     while (!this.#signal.aborted) {
       try {
         await turn()
+        loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) return
+        loop.failed()
         this.#log.warn({ err: error }, 'webhooks: cannot work, trying again')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
@@ -282,8 +287,9 @@ class Shift {
     return { target: await this.#open(target), due }
   }
 
-  async #open(target: WebhookTarget | undefined): Promise<OpenTarget | undefined> {
+  async #open(target: WebhookTarget | undefined): Promise<Target> {
     if (target?.secret == null || !target.active) return undefined
+    if (target.paused) return PAUSED
     const { tenantId, id, url, previousSecret } = target
     const context = webhookSecretContext(id)
     const read = async (sealed: Uint8Array) =>

@@ -3,14 +3,14 @@ import { EVENT_TYPES, type EventType } from './events.js'
 
 export const EVENT_FILTERS_MAX = 100
 
-/** Whether a filter names anything of the catalogue. A prefix ends at a dot. */
-export function isEventFilter(filter: string): boolean {
+/** Whether a filter names anything that is offered. A prefix ends at a dot. */
+export function isEventFilter(filter: string, offered: readonly EventType[]): boolean {
   if (filter === '*') return true
   if (filter.endsWith('.*')) {
     const prefix = filter.slice(0, -1)
-    return EVENT_TYPES.some((type) => type.startsWith(prefix))
+    return offered.some((type) => type.startsWith(prefix))
   }
-  return (EVENT_TYPES as readonly string[]).includes(filter)
+  return (offered as readonly string[]).includes(filter)
 }
 
 export function matchesEvent(filters: readonly string[], type: string): boolean {

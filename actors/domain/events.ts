@@ -1,4 +1,8 @@
-/** The event catalogue: every type that may be written to the outbox (interface.md, Event types). */
+/**
+ * The event catalogue: every type that may be written to the outbox (interface.md, Event types). The types of
+ * wallets, of chains and of step-up by risk are not here: this build does not have those features, and nobody
+ * can subscribe to what never comes.
+ */
 import type { AuditParty } from './audit.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
@@ -10,7 +14,7 @@ export const EVENT_CATALOGUE = {
     'auth.token.issued',
     'auth.token.revoked',
   ],
-  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify', 'auth.adaptive_mfa.triggered'],
+  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify'],
   'Tenant users': [
     'tenant_user.invited',
     'tenant_user.activated',
@@ -24,10 +28,18 @@ export const EVENT_CATALOGUE = {
     'vault.credential.accessed',
     'egress.stream.closed',
   ],
-  Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
-  Chain: ['chain.ownership.changed', 'chain.reputation.updated', 'chain.metadata.changed'],
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
-  Organizations: ['org.created', 'org.member.added', 'org.member.role_changed'],
+  Organizations: [
+    'org.created',
+    'org.suspended',
+    'org.reactivated',
+    'org.tenant.suspended',
+    'org.tenant.reactivated',
+    'org.member.invited',
+    'org.member.added',
+    'org.member.role_changed',
+    'org.member.removed',
+  ],
   Security: [
     'security.brute_force.detected',
     'security.refresh_token.reuse',
@@ -58,6 +70,24 @@ export type EventCategory = keyof typeof EVENT_CATALOGUE
 export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
+
+/** Features that a deployment switches on and that have events of their own. */
+export type EventFeatures = {
+  readonly commerce: boolean
+  /** Providers of the deployment or of tenants. */
+  readonly sso: boolean
+  /** Providers of tenants. */
+  readonly enterpriseSso: boolean
+}
+
+/** The types that can occur in a deployment, in the order of the catalogue. */
+export function offeredEventTypes(features: EventFeatures): readonly EventType[] {
+  return EVENT_TYPES.filter((type) => {
+    if (type.startsWith('commerce.')) return features.commerce
+    if (type === 'sso.configured') return features.enterpriseSso
+    return !type.startsWith('sso.') || features.sso
+  })
+}
 
 /** An event on its way to the outbox, in the transaction of the change it tells. */
 export type NewEvent = {

@@ -8,6 +8,7 @@ export const TENANT_SCOPES = [
   'phone',
   'offline_access',
   'org:read',
+  'org:manage',
   'applications:read',
   'applications:manage',
   'users:read',
@@ -29,7 +30,12 @@ export const TENANT_SCOPES = [
 ] as const
 
 /** Scopes that mean something in the control-plane tenant only. */
-export const CONTROL_PLANE_SCOPES = ['org:create', 'metrics:read', 'signing_keys:manage'] as const
+export const CONTROL_PLANE_SCOPES = [
+  'org:create',
+  'metrics:read',
+  'signing_keys:manage',
+  'deployment:manage',
+] as const
 
 export type Scope = (typeof TENANT_SCOPES)[number] | (typeof CONTROL_PLANE_SCOPES)[number]
 
@@ -39,6 +45,7 @@ export const SCOPES: readonly Scope[] = [...TENANT_SCOPES, ...CONTROL_PLANE_SCOP
 export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
   'org:read',
   'org:create',
+  'org:manage',
   'applications:read',
   'applications:manage',
   'tenant:manage',
@@ -48,7 +55,11 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
  * What concerns the whole deployment. No role brings it, since anybody becomes the owner of an
  * organization: whoever runs the deployment gives it to an agent of the control plane.
  */
-export const APPOINTED_SCOPES: readonly Scope[] = ['signing_keys:manage']
+export const APPOINTED_SCOPES = [
+  'signing_keys:manage',
+  'deployment:manage',
+] as const satisfies readonly Scope[]
+export type AppointedScope = (typeof APPOINTED_SCOPES)[number]
 
 /** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
@@ -89,6 +100,7 @@ const HUMAN_MEMBER_SCOPES: readonly Scope[] = [
 
 const HUMAN_ADMIN_SCOPES: readonly Scope[] = [
   ...HUMAN_MEMBER_SCOPES,
+  'org:manage',
   'applications:read',
   'applications:manage',
   'users:read',

@@ -4,6 +4,7 @@ import type { Principal } from './principal.js'
 /** The members that `readStandings` of the storage asks for. */
 export function standingOf(principal: Principal) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
+  const { organizationId } = principal
   const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
     .filter((party) => party.subjectType === 'agent')
     .map(({ sub }) => sub)
@@ -17,5 +18,6 @@ export function standingOf(principal: Principal) {
     grantId: principal.grantId ?? null,
     personSub: subjectType === 'human' ? subject : null,
     delegationId,
+    organizationId,
   }
 }

@@ -39,6 +39,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   lane: { live: () => undefined, startup: () => undefined, ready: () => undefined },
   create: ({ database, keys, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not looked yet'], keysLoaded: false }
+    let told = 'not looked yet'
 
     async function databaseFault(): Promise<string | null> {
       try {
@@ -65,10 +66,13 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
     async function look(): Promise<void> {
       const [lost, ofKeys] = await Promise.all([databaseFault(), keysFaults()])
       const faults = [...(lost === null ? [] : [lost]), ...ofKeys.faults]
-      const [before, after] = [seen.faults.join('; '), faults.join('; ')]
+      // Actors and background loops: whether they are fit is asked with every probe, and told here.
+      const all = [...faults, ...process.unfit().map((name) => `${name} fails`)]
+      const after = all.join('; ')
       // Details are for the log alone (interface.md, Health).
-      if (before !== after && faults.length > 0) log.warn({ faults }, 'not ready')
-      if (before !== after && faults.length === 0) log.info('ready')
+      if (told !== after && all.length > 0) log.warn({ faults: all }, 'not ready')
+      if (told !== after && all.length === 0) log.info('ready')
+      told = after
       seen = { faults, keysLoaded: ofKeys.keysLoaded }
     }
 

@@ -20,6 +20,7 @@ export function faceOf(
     color: color !== undefined && /^#[0-9a-f]{6}$/.test(color) ? color : null,
     logo: logo !== undefined && isPicture(logo) ? logo : null,
     locale: locale ?? null,
+    supportContact: memberText(settings, 'support_contact') ?? null,
   }
 }
 

@@ -32,7 +32,7 @@ import { isEmail } from '../domain/email.js'
 import { eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { shownName } from '../domain/shown-names.js'
-import { isReservedDomain } from '../notify/reserved.js'
+import { isReserved, isUndeliverable } from '../notify/reserved.js'
 import type { ByMailTools } from './by-mail.js'
 import { faceOf } from './face.js'
 import type { LoginProtocol, Visitor } from './protocol.js'
@@ -64,7 +64,7 @@ export function inviteSteps(tools: ByMailTools) {
       if (hashed.tag === 'busy') return hashed
       if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
       const { visitor } = message
-      if (isReservedDomain(email)) {
+      if (isReserved(email) || isUndeliverable(email)) {
         const fresh = { email, displayName, phc: hashed.phc }
         const made = await atOnce(tokenSha256, fresh, visitor, turn)
         if (made !== null) return made

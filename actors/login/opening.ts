@@ -3,6 +3,7 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { accountFactors } from '../../storage/passkeys.js'
 import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
+import { joinByInvitation } from '../organizations/joining.js'
 import { recordSignIn, type SignInRow } from '../../storage/sign-ins.js'
 import type { Transaction } from '../../storage/sql.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
@@ -55,10 +56,11 @@ export async function openAlong(
         : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
     if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
-    appendEvents(
-      tx,
-      told.map((one) => personEvent(random, one, now)),
-    )
+    const joining = { tenantId, accountId, sub, requestId: turn.requestId }
+    appendEvents(tx, [
+      ...told.map((one) => personEvent(random, one, now)),
+      ...(await joinByInvitation(tx, random, joining, now)),
+    ])
     return session.token
   }, turn)
   const progress = await readProgress(tools, flowToken, token, turn)

@@ -134,6 +134,8 @@ export type PageTenant = {
   readonly logo: string | null
   /** For those who ask for no language that there is; null: English. */
   readonly locale: Locale | null
+  /** An address or page where people find help; null: none. */
+  readonly supportContact: string | null
 }
 
 /** What the sign-in page offers besides a password. */

@@ -6,6 +6,7 @@
 import type { Life } from '../../runtime/kernel/actor.js'
 import { FairShare, isRefused, type ShareCounts } from '../../runtime/kernel/fair-share.js'
 import type { Logger } from '../../runtime/kernel/log.js'
+import type { Loop } from '../../runtime/kernel/loops.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Listener } from '../../storage/listen.js'
 import {
@@ -50,7 +51,7 @@ export type MailWorkerNeeds = {
 export interface MailWorker {
   readonly sending: number
   /** Works until the life ends. */
-  start(life: Pick<Life, 'signal' | 'log'>): void
+  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
   /** Resolves when nothing of it runs any more. */
   settled(): Promise<void>
 }
@@ -62,9 +63,9 @@ export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
     get sending() {
       return shift?.sending ?? 0
     },
-    start({ signal, log }) {
+    start({ signal, log, loop }) {
       running = running.then(() => {
-        shift = new Shift(needs, signal, log)
+        shift = new Shift(needs, signal, log, loop('queue'))
         return shift.work()
       })
     },
@@ -77,6 +78,7 @@ class Shift {
   readonly #needs: MailWorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
+  readonly #loop: Loop
   readonly #lease: string
   readonly #bell = new Bell()
   readonly #inHand = new Set<Promise<void>>()
@@ -84,7 +86,7 @@ class Shift {
   readonly #tenants = new Map<string, number>()
   readonly #places: FairShare
 
-  constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger) {
+  constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger, loop: Loop) {
     this.#needs = needs
     this.#places = new FairShare({
       resource: 'mail_sending',
@@ -94,6 +96,7 @@ class Shift {
     })
     this.#signal = signal
     this.#log = log
+    this.#loop = loop
     this.#lease = needs.random.uuid()
   }
 
@@ -114,8 +117,10 @@ class Shift {
     while (!this.#signal.aborted) {
       try {
         await this.#round()
+        this.#loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) break
+        this.#loop.failed()
         this.#log.warn({ err: error }, 'mail: cannot work, trying again')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }

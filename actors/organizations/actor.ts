@@ -21,7 +21,11 @@ import type { Principal } from '../domain/principal.js'
 import { agentScopes } from '../domain/scopes.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../tokens/protocol.js'
+import { organizationAccess } from './access.js'
 import { activation } from './activation.js'
+import { members } from './members.js'
+import { records } from './records.js'
+import { suspension } from './suspension.js'
 import { createOrganization, createTenant, tenantRecord } from './creation.js'
 import {
   type ListCursor,
@@ -60,6 +64,19 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
     listTenants: () => undefined,
     createTenant: () => undefined,
     switch: () => undefined,
+    read: () => undefined,
+    update: ({ organizationId }) => organizationId,
+    readTenant: () => undefined,
+    updateTenant: ({ tenantId }) => tenantId,
+    switchOrganization: ({ id }) => id,
+    switchTenant: ({ id }) => id,
+    switchAccount: ({ id }) => id,
+    findAccounts: () => undefined,
+    readAccount: () => undefined,
+    listMembers: () => undefined,
+    addMember: ({ organizationId }) => organizationId,
+    updateMember: ({ organizationId }) => organizationId,
+    removeMember: ({ organizationId }) => organizationId,
     activate: ({ caller }) => caller.principal.tenantId,
   },
   supervision: { onFailure: 'resume' },
@@ -160,7 +177,14 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return key
     }
 
+    const access = organizationAccess({ database, refuse, membership })
+    const changed = (tenantId: string) => tenants.tell('forget', { tenantId })
+
     return {
+      ...records({ database, clock, random, access, changed }),
+      ...suspension({ database, clock, random, tenants, tokens }),
+      ...members({ clock, random, tokens, access }),
+
       async list({ caller, limit, after }, turn) {
         const fault = await refuse(caller, turn)
         if (fault !== undefined) return fault

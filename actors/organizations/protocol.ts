@@ -28,9 +28,49 @@ export type OrganizationsProtocol = {
     | SlugRefused
     | IdempotencyRefused
   >
-  /** A token of one of the organization's tenants, with what the caller may have there. */
   /** Sandbox to production, once: the sandbox's test users and secrets end. */
   activate: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
+  read: Ask<OfOrganization, OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow>
+  update: Ask<
+    OfOrganization & RecordChange,
+    OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  readTenant: Ask<OfTenant, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
+  updateTenant: Ask<OfTenant & RecordChange, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
+  /** Suspends or reactivates everything of an organization. For operators of the deployment. */
+  switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
+  switchTenant: Ask<Switch, TenantFound | UnknownTenant>
+  switchAccount: Ask<Switch, AccountFound | UnknownAccount>
+  findAccounts: Ask<{ readonly email: string }, AccountsListed>
+  readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
+  listMembers: Ask<
+    OfOrganization & Page,
+    MembersListed | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  addMember: Ask<
+    AddMember,
+    | MemberFound
+    | NotOperator
+    | UnknownOrganization
+    | RoleTooLow
+    | { readonly tag: 'unknown_agent' }
+    | { readonly tag: 'is_member' }
+    | IdempotencyRefused
+  >
+  updateMember: Ask<
+    OfMember & { readonly role: OrganizationRole },
+    MemberFound | NotOperator | UnknownOrganization | UnknownMember | RoleTooLow | LastOwner
+  >
+  removeMember: Ask<
+    OfMember,
+    | { readonly tag: 'removed' }
+    | NotOperator
+    | UnknownOrganization
+    | UnknownMember
+    | RoleTooLow
+    | LastOwner
+  >
+  /** A token of one of the organization's tenants, with what the caller may have there. */
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
     TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
@@ -148,6 +188,80 @@ export type ActivationRefused =
   /** The token is one of the control plane. */
   | { readonly tag: 'no_environment' }
 
+/** Members that are left out stay; null takes the contact away. */
+export type RecordChange = {
+  readonly name: string | undefined
+  readonly supportContact: string | null | undefined
+}
+/** `role` is the caller's; null for an operator of the deployment who is no member. */
+export type FoundOrganization = Omit<OrganizationRecord, 'role'> & {
+  readonly role: OrganizationRole | null
+  readonly supportContact: string | null
+}
+export type OrganizationFound = { readonly tag: 'found'; readonly organization: FoundOrganization }
+export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
+export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
+
+/** What is suspended or reactivated, by the id of an organization, a tenant or an account. */
+export type Switch = {
+  readonly caller: Caller
+  readonly id: string
+  readonly to: 'active' | 'suspended'
+}
+
+export type AccountRecord = {
+  readonly id: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly status: 'active' | 'suspended'
+  readonly tenants: readonly {
+    readonly tenantId: TenantId
+    readonly tenantSlug: string
+    readonly tenantUserId: string
+    readonly sub: string
+    readonly status: string
+  }[]
+  readonly createdAt: Date
+}
+export type AccountFound = { readonly tag: 'found'; readonly account: AccountRecord }
+export type AccountsListed = { readonly tag: 'listed'; readonly accounts: readonly AccountRecord[] }
+
+export type MemberRecord = {
+  readonly id: string
+  readonly organizationId: OrganizationId
+  readonly kind: 'user' | 'agent'
+  readonly agentId: string | null
+  /** The user in the oldest environment of the organization that knows the person; null: in none. */
+  readonly userId: string | null
+  readonly email: string | null
+  readonly displayName: string
+  readonly role: OrganizationRole
+  readonly status: 'active' | 'invited'
+  readonly createdAt: Date
+}
+export type AddMember = OfOrganization & {
+  readonly who: { readonly email: string } | { readonly agentId: string }
+  readonly role: OrganizationRole
+  readonly idempotency: IdempotencyClaim | null
+}
+export type OfMember = OfOrganization & { readonly memberId: string }
+export type MemberFound = {
+  readonly tag: 'member'
+  readonly member: MemberRecord
+  readonly replayed: boolean
+}
+export type MembersListed = {
+  readonly tag: 'listed'
+  readonly members: readonly MemberRecord[]
+  readonly next: ListCursor | null
+}
+/** An organization keeps an owner who has come in. */
+export type LastOwner = { readonly tag: 'last_owner' }
+export type UnknownMember = { readonly tag: 'unknown_member' }
+/** It does not exist, or the caller has no part in it. */
+export type UnknownTenant = { readonly tag: 'unknown_tenant' }
+export type UnknownAccount = { readonly tag: 'unknown_account' }
+
 /** The token is not one of the control plane, or is bound to an organization where none may be. */
 export type NotOperator = { readonly tag: 'not_operator'; readonly detail: string }
 /** It does not exist, or the caller has no part in it. */
@@ -164,4 +278,9 @@ export type IdempotencyRefused =
 export const organizations = address<OrganizationsProtocol>('organizations', [
   'list',
   'listTenants',
+  'read',
+  'readTenant',
+  'findAccounts',
+  'readAccount',
+  'listMembers',
 ])

@@ -8,7 +8,7 @@ import type { NotOperator, SlugRefused } from './protocol.js'
 /** What a role may do with its organization. Making further organizations is nobody's there. */
 const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
   owner: CONTROL_PLANE_OWNER_SCOPES.filter((scope) => scope !== 'org:create'),
-  admin: ['org:read', 'applications:read', 'applications:manage'],
+  admin: ['org:read', 'org:manage', 'applications:read', 'applications:manage'],
   member: ['org:read'],
 }
 
@@ -25,7 +25,11 @@ export function organizationScopes(
   return subjectType === 'human' ? named.filter((scope) => PERSON_SCOPES.has(scope)) : named
 }
 
-const PERSON_SCOPES: ReadonlySet<Scope> = new Set<Scope>(['org:read', 'tenant:manage'])
+const PERSON_SCOPES: ReadonlySet<Scope> = new Set<Scope>([
+  'org:read',
+  'org:manage',
+  'tenant:manage',
+])
 
 /** Only those who look after the organization's tenants make new ones (decisions.md 21). */
 export function mayCreateTenant(role: OrganizationRole): boolean {

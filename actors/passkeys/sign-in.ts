@@ -3,6 +3,7 @@ import type { Turn } from '../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../storage/coordination/port.js'
 import { appendEvents } from '../../storage/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../storage/passkeys.js'
+import { joinByInvitation } from '../organizations/joining.js'
 import { findAccountSignIn, recordSignIn } from '../../storage/sign-ins.js'
 import { type Doing, personEvent } from '../browser-sessions/events.js'
 import { pathOf } from '../browser-sessions/flows.js'
@@ -110,10 +111,11 @@ export function signInStep(tools: PasskeyTools) {
         ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
         { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
-      appendEvents(
-        tx,
-        doings.map((one) => personEvent(random, one, now)),
-      )
+      const joining = { tenantId, accountId, sub, requestId: turn.requestId }
+      appendEvents(tx, [
+        ...doings.map((one) => personEvent(random, one, now)),
+        ...(await joinByInvitation(tx, random, joining, now)),
+      ])
       return session.token
     }, turn)
     if (token === null) return null

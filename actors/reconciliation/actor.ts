@@ -123,11 +123,14 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       metrics.oldest.set(oldestSecs)
     }
 
+    const loop = life.loop('rounds')
+
     async function work(): Promise<void> {
       while (!life.signal.aborted) {
         try {
           const { full } = await round()
           await count()
+          loop.succeeded()
           if (full) continue
           const waitMs = await database.system((tx) => nextX402PaymentMs(tx, LOOK_MS_MAX), {
             pool: 'background',
@@ -135,6 +138,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
           await sleep(Math.max(waitMs, 50), undefined, { signal: life.signal, ref: false })
         } catch (error) {
           if (life.signal.aborted) return
+          loop.failed()
           life.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
           await sleep(MISHAP_MS, undefined, { ref: false })
         }

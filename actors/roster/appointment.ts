@@ -10,27 +10,38 @@ import { findAgent } from '../../storage/agents.js'
 import { appendAudit } from '../../storage/audit.js'
 import type { Transaction } from '../../storage/sql.js'
 import { isUuid } from '../domain/ids.js'
-import { APPOINTED_SCOPES } from '../domain/scopes.js'
+import { APPOINTED_SCOPES, type AppointedScope } from '../domain/scopes.js'
 
 export type Appointed =
   | { readonly tag: 'appointed' | 'dismissed'; readonly name: string; readonly changed: boolean }
   /** There is no such agent, or it is at home in a tenant. */
   | { readonly tag: 'unknown_agent' }
 
-export type Appointment = { readonly agentId: string; readonly to: 'appointed' | 'dismissed' }
+export type Appointment = {
+  readonly agentId: string
+  readonly to: 'appointed' | 'dismissed'
+  /** What is given or taken away. */
+  readonly scopes: readonly AppointedScope[]
+}
 
 /** In a transaction that crosses tenants. A dismissed agent's sessions end with the commit. */
 export async function appoint(
   tx: Transaction,
-  { agentId, to }: Appointment,
+  { agentId, to, scopes: named }: Appointment,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
 ): Promise<Appointed> {
   if (!isUuid(agentId) || !(await holdAgent(tx, agentId))) return { tag: 'unknown_agent' }
   const agent = await findAgent(tx, agentId)
   if (agent === undefined || !agent.controlPlane) return { tag: 'unknown_agent' }
   const { name, scopes: before, tenantId } = agent
-  const others = before.filter((scope) => !(APPOINTED_SCOPES as readonly string[]).includes(scope))
-  const scopes = to === 'appointed' ? [...others, ...APPOINTED_SCOPES] : others
+  const isNamed = (scope: string) => (named as readonly string[]).includes(scope)
+  const held = APPOINTED_SCOPES.filter((scope) => before.includes(scope))
+  const others = before.filter((scope) => !held.some((one) => one === scope))
+  const kept =
+    to === 'appointed'
+      ? APPOINTED_SCOPES.filter((scope) => held.includes(scope) || isNamed(scope))
+      : held.filter((scope) => !isNamed(scope))
+  const scopes = [...others, ...kept]
   if (scopes.length === before.length) return { tag: to, name, changed: false }
   const now = clock.now()
   await setAgentScopes(tx, agentId, scopes, now)

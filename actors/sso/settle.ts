@@ -7,6 +7,7 @@ import type { Random } from '../../runtime/kernel/random.js'
 import { insertAccount } from '../../storage/accounts.js'
 import { appendEvents, type NewEvent } from '../../storage/outbox.js'
 import { appendAudit, type NewAuditEvent } from '../../storage/audit.js'
+import { joinByInvitation } from '../organizations/joining.js'
 import { recordSignIn } from '../../storage/sign-ins.js'
 import type { SignInFlowFound } from '../../storage/sign-in-flows.js'
 import type { Transaction } from '../../storage/sql.js'
@@ -175,6 +176,8 @@ async function settleIn(
   const tell = (one: Omit<Doing, keyof typeof doing>) =>
     told.push(personEvent(random, { ...doing, ...one }, now))
   if (activated || accepted) tell({ type: 'tenant_user.activated' })
+  const joining = { tenantId, accountId: account, sub, requestId: turn.requestId }
+  told.push(...(await joinByInvitation(tx, random, joining, now)))
   if (route?.autoJoin === true) {
     const { organizationId } = route
     if (await joinOrganization(tx, organizationId, account, now)) {

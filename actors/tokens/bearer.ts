@@ -4,6 +4,7 @@ import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { together } from '../../runtime/kernel/together.js'
+import { isDelegationExpired } from '../../storage/delegations.js'
 import { readStandingsTogether, type Standing, type StandingOf } from '../../storage/sessions.js'
 import type { Database } from '../../storage/sql.js'
 import { standingOf } from '../domain/standing.js'
@@ -148,6 +149,15 @@ export function createBearer({
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
+  /** Whether a token that has expired cannot be renewed either, since its delegation is over. */
+  async function isDelegationOver({ principal }: ReadToken): Promise<boolean> {
+    const { tenantId, delegationId } = principal
+    if (delegationId === null) return false
+    // Beginning and lifetime of a token are whole seconds: the last one ends up to two before its delegation.
+    const end = new Date(clock.now().getTime() + 2_000)
+    return database.tenant(tenantId, (tx) => isDelegationExpired(tx, tenantId, delegationId, end))
+  }
+
   return {
     read: async (token, turn) => (await verified(token, turn))?.token ?? null,
     inspect,
@@ -155,7 +165,11 @@ export function createBearer({
       const { scheme, dpopProof, httpMethod, httpUrl } = presented
       const found = await inspect(presented.token, turn, 'remembered')
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
-      if (found.state === 'expired') return refused('token_expired', 'the token has expired')
+      if (found.state === 'expired') {
+        return (await isDelegationOver(found.token))
+          ? refused('delegation_expired', 'the delegation has expired: ask the person again')
+          : refused('token_expired', 'the token has expired')
+      }
       if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
       const { principal } = found.token
       // A token for an application's own API is not one for ours (RFC 9068 section 4).

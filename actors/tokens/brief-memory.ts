@@ -11,7 +11,8 @@ const ENTRIES_MAX = 20_000
 type Entry<Value> = {
   readonly value: Promise<Value>
   readonly readAtMs: number
-  readonly ids: readonly string[]
+  /** What it rests on, as far as it is known. */
+  ids: readonly string[]
   /** The value once it is there. */
   found: Value | undefined
 }
@@ -19,8 +20,16 @@ type Entry<Value> = {
 export interface BriefMemory<Value> {
   /** The remembered value without waiting; undefined where there is none or it is being read. */
   known(key: string): Value | undefined
-  /** The remembered value, or what `read` finds; callers at the same time share one read. */
-  get(key: string, ids: readonly string[], read: () => Promise<Value>): Promise<Value>
+  /**
+   * The remembered value, or what `read` finds; callers at the same time share one read.
+   * @param restsOn further ids that the value rests on, known once it is read.
+   */
+  get(
+    key: string,
+    ids: readonly string[],
+    read: () => Promise<Value>,
+    restsOn?: (value: Value) => readonly string[],
+  ): Promise<Value>
   /** Drops every value that rests on one of these ids. */
   forget(ids: readonly string[] | 'all'): void
 }
@@ -35,7 +44,7 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
         return undefined
       return entry.found
     },
-    get(key, ids, read) {
+    get(key, ids, read, restsOn) {
       const nowMs = clock.monotonicMs()
       const known = entries.get(key)
       if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
@@ -47,6 +56,7 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
       entry.value.then(
         (found) => {
           entry.found = found
+          if (restsOn !== undefined) entry.ids = [...ids, ...restsOn(found)]
         },
         // A failed read is not an answer: whoever asks next reads again.
         () => {

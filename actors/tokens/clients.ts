@@ -45,6 +45,12 @@ export interface Clients {
 
 const UNKNOWN = { kind: 'unknown' } as const
 
+/** A client ends and returns with its tenant. */
+function tenantOf(known: Known): readonly string[] {
+  if (known.kind === 'unknown') return []
+  return [known.kind === 'agent' ? known.row.homeTenantId : known.row.tenantId]
+}
+
 /** What is not active is as unknown as what is not there. */
 function ifActive(known: Known): Known {
   if (known.kind === 'unknown') return known
@@ -91,7 +97,7 @@ export function createClients({
     if (!isUuid(clientId)) return UNKNOWN
     const known = memory.known(clientId)
     if (known !== undefined) return ifActive(known)
-    return memory.get(clientId, [clientId], () => read(clientId)).then(ifActive)
+    return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }
 
   function bySecret(clientId: string, secret: string): Client | null | Promise<Client | null> {

@@ -73,6 +73,8 @@ export type Unauthenticated = {
     | 'unauthorized'
     | 'token_expired'
     | 'token_revoked'
+    /** The token has expired, and so has the delegation that it rests on. */
+    | 'delegation_expired'
     | 'invalid_dpop_proof'
     | 'use_dpop_nonce'
   readonly description: string

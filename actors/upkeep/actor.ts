@@ -190,10 +190,13 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
 
     /** False when it failed: what else is to be kept up does not wait for it. */
     async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
+      const loop = life.loop(work)
       try {
         await run()
+        loop.succeeded()
         return true
       } catch (error) {
+        loop.failed()
         if (!life.signal.aborted) life.log.warn({ err: error, work }, 'a round of upkeep failed')
         return false
       }

@@ -31,7 +31,7 @@ import { actorOf, audited, type Caller, doneBy } from '../domain/audit.js'
 import { delegationRevoked, type EventType, eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { isStrong } from '../domain/password-rules.js'
-import { isReservedDomain } from '../notify/reserved.js'
+import { isReserved } from '../notify/reserved.js'
 import { domainOf } from '../sso/rules.js'
 import type { UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
@@ -194,7 +194,7 @@ export function members(needs: UsersNeeds) {
   ): Promise<'owner' | 'sandbox' | 'none'> {
     const domain = domainOf(email)
     if (domain !== undefined && (await hasVerifiedDomain(tx, tenantId, domain))) return 'owner'
-    if (!isReservedDomain(email)) return 'none'
+    if (!isReserved(email)) return 'none'
     const tenant = await findTenant(tx, tenantId)
     return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
   }
@@ -355,6 +355,7 @@ export function members(needs: UsersNeeds) {
             const user = await hold(tx, message)
             if (user === undefined) return UNKNOWN_USER
             if (isAbove(user, message.caller)) return ABOVE
+            if (!user.accountActive) return { tag: 'account_suspended' as const }
             const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
             const presented = await present(tx, user)
             if (changed) {
@@ -395,6 +396,10 @@ function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
   return standsAbove(roles, principal.scopes)
 }
 
-function recordOf({ accountId: _account, ...user }: TenantUserRow): UserRecord {
+function recordOf({
+  accountId: _account,
+  accountActive: _active,
+  ...user
+}: TenantUserRow): UserRecord {
   return user
 }

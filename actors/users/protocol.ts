@@ -43,7 +43,15 @@ export type UsersProtocol = {
   update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
   /** Ends what the human has open in the tenant, at once. */
   suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
-  reactivate: Ask<OneUser, UserFound | UnknownUser | FixtureLimit | OwnerAbove>
+  reactivate: Ask<
+    OneUser,
+    | UserFound
+    | UnknownUser
+    | FixtureLimit
+    | OwnerAbove
+    /** An operator of the deployment suspended the account: the tenant cannot lift that. */
+    | { readonly tag: 'account_suspended' }
+  >
   remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
 }
 

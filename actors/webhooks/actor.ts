@@ -17,6 +17,7 @@ import {
 } from '../../storage/webhooks.js'
 import { INACTIVE } from '../deliveries/lane.js'
 import type { Sender } from '../deliveries/sender.js'
+import type { EventType } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import type { TargetRules } from '../egress/targets.js'
 import { eventFeed } from './event-feed.js'
@@ -36,6 +37,8 @@ export type WebhooksNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly urlRules: TargetRules
+  /** The types of events that can occur in this deployment. */
+  readonly offered: readonly EventType[]
   /** `webhooks.max_subscriptions_per_tenant`. */
   readonly subscriptionsMax: number
   /** Attempts of a delivery that is replayed. */
@@ -63,7 +66,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, sealer, clock, random, urlRules, subscriptionsMax } = needs
+    const { database, sealer, clock, random, urlRules, offered, subscriptionsMax } = needs
     const history = deliveryHistory(needs)
     const tests = testDeliveries(needs)
 
@@ -105,7 +108,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
       async create({ caller, draft, secret: supplied, idempotency }, { signal, requestId }) {
         const { tenantId } = caller.principal
         const fault =
-          draftFault(draft, urlRules) ?? (supplied === null ? null : secretFault(supplied))
+          draftFault(draft, urlRules, offered) ?? (supplied === null ? null : secretFault(supplied))
         if (fault !== null) return fault
         const id = random.uuid()
         const secret = supplied ?? newWebhookSecret(random)
@@ -144,7 +147,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
 
       async replace({ caller, webhookId, draft }, { signal, requestId }) {
         const { tenantId } = caller.principal
-        const fault = draftFault(draft, urlRules)
+        const fault = draftFault(draft, urlRules, offered)
         if (fault !== null) return fault
         if (!isUuid(webhookId)) return UNKNOWN
         const change = {

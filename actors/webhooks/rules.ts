@@ -1,5 +1,6 @@
 /** What a subscription may say. decisions.md section 9: url rules, event_types filter, secrets. */
 import type { Random } from '../../runtime/kernel/random.js'
+import type { EventType } from '../domain/events.js'
 import { EVENT_FILTERS_MAX, isEventFilter } from '../domain/event-filters.js'
 import { SECRET_BYTES_MAX, SECRET_BYTES_MIN } from '../deliveries/signer.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../egress/targets.js'
@@ -9,7 +10,11 @@ export const URL_CHARS_MAX = 2048
 const GENERATED_BYTES = 32
 
 /** Null when the draft is fine. */
-export function draftFault(draft: WebhookDraft, rules: TargetRules): WebhookInvalid | null {
+export function draftFault(
+  draft: WebhookDraft,
+  rules: TargetRules,
+  offered: readonly EventType[],
+): WebhookInvalid | null {
   if (draft.url.length > URL_CHARS_MAX) {
     return invalid('/url', `At most ${URL_CHARS_MAX} characters.`)
   }
@@ -19,11 +24,11 @@ export function draftFault(draft: WebhookDraft, rules: TargetRules): WebhookInva
   if (eventTypes.length === 0 || eventTypes.length > EVENT_FILTERS_MAX) {
     return invalid('/event_types', `1 to ${EVENT_FILTERS_MAX} entries.`)
   }
-  const unknown = eventTypes.findIndex((filter) => !isEventFilter(filter))
+  const unknown = eventTypes.findIndex((filter) => !isEventFilter(filter, offered))
   if (unknown >= 0) {
     return invalid(
       `/event_types/${unknown}`,
-      'Neither a name of the catalogue, nor a prefix of names with ".*", nor "*".',
+      'Neither the name of an event of this deployment, nor a prefix of names with ".*", nor "*".',
     )
   }
   return null

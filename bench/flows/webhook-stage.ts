@@ -17,6 +17,7 @@ import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { ShareCounts } from '../../runtime/kernel/fair-share.js'
+import { Loops } from '../../runtime/kernel/loops.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { type OpenDatabase, openDatabase } from '../../storage/database.js'
 import { memoryKms } from '../../storage/kms/memory.js'
@@ -149,7 +150,12 @@ export async function openWebhookStage(): Promise<WebhookStage> {
         insertWebhook(tx, { ...row, secret: sealed }, SUBSCRIPTIONS_MAX),
       )
     },
-    work: () => worker.start({ signal: working.signal, log }),
+    work: () =>
+      worker.start({
+        signal: working.signal,
+        log,
+        loop: (name) => new Loops(clock).open(name),
+      }),
     async end() {
       working.abort()
       await worker.settled()

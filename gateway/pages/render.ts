@@ -28,6 +28,8 @@ export type Branding = {
   readonly logo: string | null
   /** For those who ask for no language that there is; null: English. */
   readonly locale: Locale | null
+  /** An address or page where people find help; null: none. */
+  readonly supportContact: string | null
 }
 
 /** What the frame of a page needs; `titleKey` names it in the window and above the content. */

@@ -212,6 +212,7 @@ const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error
   unauthorized: oauthError(401, 'invalid_token', describeBearer),
   token_expired: oauthError(401, 'token_expired', describeBearer),
   token_revoked: oauthError(401, 'token_revoked', describeBearer),
+  delegation_expired: oauthError(401, 'delegation_expired', describeBearer),
   invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeBearerProof),
   use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeBearerProof),
 })

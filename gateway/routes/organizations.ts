@@ -10,6 +10,7 @@ import { nextLink, PageQuery, readPage } from '../paging.js'
 import { json, problem, type Route, reply, route } from '../route.js'
 import { MailedName } from './agent-shapes.js'
 import { idempotencyRefusals } from './idempotency-refusals.js'
+import { notOperator, SupportContact, unknownOrganization } from './organization-shapes.js'
 
 const tags = ['Control plane'] as const
 const bound = { organizationBound: 'accepted' } as const
@@ -54,11 +55,7 @@ const CreateTenant = z
     name: MailedName,
     slug: Slug.optional(),
     environment: z.enum(['sandbox', 'production']).default('sandbox'),
-    support_contact: z
-      .string()
-      .regex(/^[^\p{Cc}\p{Cs}]{1,320}$/u)
-      .optional()
-      .meta({ description: 'An address or page where people of the tenant find help' }),
+    support_contact: SupportContact.optional(),
   })
   .meta({ id: 'CreateTenant' })
 
@@ -76,10 +73,6 @@ const TenantTokenBody = z
 
 const OrganizationParams = z.object({ organization_id: z.string().max(64) })
 
-const notOperator = problem<{ detail: string }, 'forbidden'>(403, 'forbidden', ({ detail }) => ({
-  detail,
-}))
-const unknownOrganization = problem(404, 'not-found', { detail: 'There is no such organization.' })
 const suspended = problem<{ what: string }, 'policy-denied'>(403, 'policy-denied', ({ what }) => ({
   detail: `The ${what} is suspended.`,
 }))

@@ -94,6 +94,7 @@ const userinfoReplies = {
     use_dpop_nonce: unauthorized,
     token_expired: problem(401, 'token-expired', unauthenticated),
     token_revoked: problem(401, 'token-revoked', unauthenticated),
+    delegation_expired: problem(401, 'delegation-expired', unauthenticated),
   }),
 }
 

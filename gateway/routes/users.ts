@@ -333,6 +333,9 @@ export const userRoutes: readonly Route[] = [
       unknown_user: unknownUser,
       fixture_user_limit: fixtureLimit,
       owner_above_caller,
+      account_suspended: problem(409, 'conflict', {
+        detail: 'The account is suspended by the operator of the deployment.',
+      }),
     },
   }),
 ]

@@ -4,7 +4,7 @@
  */
 import { type Command, Option } from 'commander'
 import { createFirstOperator } from '../../actors/organizations/first-operator.js'
-import { APPOINTED_SCOPES } from '../../actors/domain/scopes.js'
+import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenancy.js'
 import { type Appointment, appoint } from '../../actors/roster/appointment.js'
 import { systemClock } from '../kernel/clock.js'
@@ -23,6 +23,7 @@ export interface OperatorCommandHost {
   readonly exitWith: (code: number) => void
 }
 
+type AppointmentWishes = { json?: boolean; scope: readonly AppointedScope[] }
 type Wishes = { organization: string; environment: Environment; json?: boolean }
 
 /** Adds `operator` with its sub-commands to the program. */
@@ -46,17 +47,27 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
         return create(house, wishes)
       }),
     )
-  for (const [name, to, description] of [
-    ['appoint', 'appointed', 'let an agent of the control plane look after signing keys'],
-    ['dismiss', 'dismissed', 'take that back; its sessions end at once'],
+  for (const [name, to, description, scopes] of [
+    [
+      'appoint',
+      'appointed',
+      'let an agent of the control plane look after the deployment',
+      ['signing_keys:manage'],
+    ],
+    ['dismiss', 'dismissed', 'take that back; its sessions end at once', [...APPOINTED_SCOPES]],
   ] as const) {
     operator
       .command(name)
       .argument('<agent_id>', 'an agent that is at home in the control plane')
       .description(description)
+      .addOption(
+        new Option('--scope <scope...>', 'what the agent may do')
+          .choices(APPOINTED_SCOPES)
+          .default(scopes),
+      )
       .option('--json', 'as JSON')
-      .action((agentId: string, { json = false }: { json?: boolean }) =>
-        inHouse(host, (house) => change(house, { agentId, to }, json)),
+      .action((agentId: string, { json = false, scope }: AppointmentWishes) =>
+        inHouse(host, (house) => change(house, { agentId, to, scopes: scope }, json)),
       )
   }
 }
@@ -90,7 +101,7 @@ async function change(
   if (outcome.tag === 'unknown_agent') {
     throw new Error(`${agentId} is no agent of the control plane`)
   }
-  const scopes = APPOINTED_SCOPES.join(' ')
+  const scopes = appointment.scopes.join(' ')
   if (json) return JSON.stringify({ agent_id: agentId, name: outcome.name, status: to, scopes })
   return to === 'appointed'
     ? `${outcome.name} may have ${scopes} from its next login in the control plane on.`

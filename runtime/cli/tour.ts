@@ -227,7 +227,7 @@ const STEPS: readonly Step[] = [
     async (journey) => {
       const token = fact(journey, 'workspaceToken')
       const path = '/api/v1/webhooks'
-      const json = { url: 'https://receiver.example/svc', event_types: ['commerce.payment.*'] }
+      const json = { url: 'https://receiver.example/svc', event_types: ['auth.login.*'] }
       const { body } = await expect(journey, 201, { method: 'POST', path, token, json })
       keep(journey, body, { webhook: 'id' })
       const at = `${path}/${fact(journey, 'webhook')}`

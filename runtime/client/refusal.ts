@@ -95,6 +95,7 @@ const HINTS: Readonly<Record<string, string>> = {
   insufficient_scope: 'The token does not have the scope. Log in with it, or have it granted.',
   invalid_token:
     'The token has ended: the agent, its key or the session was revoked. Log in again.',
+  delegation_expired: 'The time that the person gave is over. Ask for the delegation again.',
   access_denied: 'The person said no.',
   expired_token: 'Nobody decided in time. Ask again.',
   service_unavailable: 'The service or what it stands on is away for a moment: send it again.',

@@ -1,5 +1,6 @@
 /** What an actor is: a protocol, its lanes and bounds, and a factory for its handlers. */
 import type { Logger } from './log.js'
+import type { Loop } from './loops.js'
 import type { Address, Protocol } from './protocol.js'
 
 /** What a handler knows about the message in hand. It is also an `AskOptions`: pass it on. */
@@ -127,6 +128,11 @@ export interface Life {
   readonly signal: AbortSignal
   /** Logs with the actor's name. */
   readonly log: Logger
+  /**
+   * A background loop of the actor, by a name that says what it does. Report every round: a loop that has
+   * only failed for a minute makes the process not ready (`loops.ts`).
+   */
+  loop(name: string): Loop
   /** Work of the instance's own failed: treated as a message that failed in the same way. */
   failed(error: unknown): void
 }

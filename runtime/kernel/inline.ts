@@ -9,6 +9,7 @@ import {
 import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './cell.js'
 import { DependencyUnavailable } from './dependency.js'
 import type { Job } from './job.js'
+import { Loops } from './loops.js'
 import type { ActorStats } from './metrics.js'
 import type { Protocol } from './protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
@@ -55,6 +56,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
   readonly #definition: ActorDefinition<P, Needs>
   readonly #needs: Needs
   readonly #supervisor: Supervisor
+  readonly #loops: Loops
   #handlers: AnyHandlers
   #life: AbortController
   #restart: NodeJS.Timeout | undefined = undefined
@@ -69,7 +71,9 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       clock: cell.clock,
       log: cell.log,
     })
-    cell.meter.readiness = () => this.#supervisor.ready
+    this.#loops = new Loops(cell.clock)
+    cell.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
+    cell.meter.loops = () => this.#loops.stats()
     const { handlers, life } = this.#create()
     this.#handlers = handlers
     this.#life = life
@@ -150,6 +154,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     const life: Life = {
       signal: controller.signal,
       log: this.#cell.log,
+      loop: (name) => this.#loops.open(name),
       failed: (error) => {
         if (controller.signal.aborted) return
         if (error instanceof DependencyUnavailable) {

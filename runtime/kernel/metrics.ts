@@ -5,6 +5,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { UnavailableReason } from './actor.js'
 import { ShareCounts } from './fair-share.js'
+import type { LoopStats } from './loops.js'
 import {
   Durations,
   type MetricFamily,
@@ -31,6 +32,14 @@ export type ActorStats = {
   readonly unavailable: Readonly<Record<UnavailableReason, number>>
   readonly restarts: number
   readonly ready: boolean
+  readonly loops: readonly LoopStats[]
+}
+
+/** What is not fit: the actor, or those of its loops that make it so (`upkeep: sweeps`). */
+export function unreadyOf({ actor, ready, loops }: ActorStats): readonly string[] {
+  if (ready) return []
+  const failing = loops.filter(({ failing: fails }) => fails).map(({ loop }) => `${actor}: ${loop}`)
+  return failing.length > 0 ? failing : [actor]
 }
 
 /** The counters of one actor. */
@@ -41,6 +50,8 @@ export class ActorMeter {
   restarts = 0
   /** Asked when somebody wants to know, since it changes with time alone. */
   readiness: () => boolean = () => true
+  /** The background loops of the actor. */
+  loops: () => readonly LoopStats[] = () => []
   readonly unavailable: Record<UnavailableReason, number> = {
     mailbox_full: 0,
     deadline: 0,
@@ -82,6 +93,7 @@ export class ActorMeter {
       unavailable: { ...this.unavailable },
       restarts,
       ready: this.readiness(),
+      loops: this.loops(),
     }
   }
 }
@@ -171,6 +183,20 @@ const actorFamilies: readonly ActorFamily[] = [
     'Fresh instances after a failure.',
     (m) => m.restarts,
   ),
+  {
+    type: 'counter',
+    name: 'svc_loop_failed_rounds_total',
+    help: 'Rounds of background loops that failed and were tried again.',
+    read: ({ actor, loops }) =>
+      loops().map(({ loop, failures }) => ({ labels: { actor, loop }, value: failures })),
+  },
+  {
+    type: 'gauge',
+    name: 'svc_loop_failing',
+    help: '1 while all rounds of a background loop have failed for a minute.',
+    read: ({ actor, loops }) =>
+      loops().map(({ loop, failing }) => ({ labels: { actor, loop }, value: failing ? 1 : 0 })),
+  },
   {
     type: 'counter',
     name: 'svc_actor_unavailable_total',

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from './clock.js'
 import { type Furnishing, furnishingOf, type Site } from './furnishing.js'
 import type { Spawned } from './inline.js'
 import { type Logger, silentLogger } from './log.js'
-import type { ActorStats, KernelMetrics } from './metrics.js'
+import { type ActorStats, type KernelMetrics, unreadyOf } from './metrics.js'
 import { askCycles, inOrderOfAsks, type Seat, seatsOf, strandedAsks } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 import { type SpawnedThread, spawnThread, type ThreadOptions } from './thread.js'
@@ -120,8 +120,8 @@ class ActorSystem implements System {
       drain: (withinMs) => actor.drain(withinMs).finally(close),
       stop: () => actor.stop().finally(close),
       readiness: () => {
-        const { ready } = actor.stats()
-        return { ready, unready: ready ? [] : [name] }
+        const unready = unreadyOf(actor.stats())
+        return { ready: unready.length === 0, unready }
       },
     })
   }

@@ -2,6 +2,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Endpoint } from 'comlink'
 import type { LogLevel } from './log.js'
+import type { LoopStats } from './loops.js'
 import type { ActorStats } from './metrics.js'
 import type { MetricFamily } from './plain-metrics.js'
 
@@ -24,6 +25,8 @@ export type ThreadHealth = {
   readonly heapUsedBytes: number
   /** Actors that failed too often lately. */
   readonly unready: readonly string[]
+  /** The background loops of its actors. */
+  readonly loops: readonly { readonly actor: string; readonly loops: readonly LoopStats[] }[]
 }
 
 /** What a host gives its worker along. */

@@ -9,7 +9,7 @@ import { furnish, type Furnishing, type Site } from './furnishing.js'
 import type { Spawned } from './inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from './log.js'
-import { createMetrics, type Metrics } from './metrics.js'
+import { createMetrics, type Metrics, unreadyOf } from './metrics.js'
 import { thread } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
@@ -98,7 +98,8 @@ export function serveThread(options: {
       return {
         utilization,
         heapUsedBytes: process.memoryUsage().heapUsed,
-        unready: stats.filter(({ ready }) => !ready).map(({ actor }) => actor),
+        unready: stats.flatMap(unreadyOf),
+        loops: stats.map(({ actor, loops }) => ({ actor, loops })),
       }
     },
     async reconfigure(changed) {

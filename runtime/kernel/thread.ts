@@ -115,7 +115,10 @@ class ThreadHost implements SpawnedThread {
       const cell = new Cell(address.name, laneOf, mailbox, options)
       const executor = new ThreadExecutor(cell, address)
       cell.pause()
-      cell.meter.readiness = () => !this.readiness().unready.includes(address.name)
+      cell.meter.readiness = () =>
+        !this.readiness().unready.some((one) => one.split(':')[0] === address.name)
+      cell.meter.loops = () =>
+        this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
       this.#seats.set(address.name, { cell, executor })
     }
     this.#excluded = options.metrics?.include(() => this.#families())

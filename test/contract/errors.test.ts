@@ -3,14 +3,13 @@
  * code, headers, and the problem document whole. decisions.md 0, 14, 21 and 23.
  *
  * `wallet_*`, `recipient_not_allowed`, `contract_not_allowed` and `billing_*` belong to what is not
- * built, `delegation_expired` to tokens that outlive their delegation, which none does, and 501 to a
- * build without the agent service; `budget_exceeded` is in flows/egress-limits and
+ * built, and 501 to a build without the agent service; `budget_exceeded` is in flows/egress-limits and
  * `captcha_degraded_throttled` in flows/captcha.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import anyTest, { type TestFn } from 'ava'
 import { createAgentKey } from '../../runtime/client/agent.js'
-import { type Api, apiOf, type Workspace } from '../support/api.js'
+import { type Api, apiOf, claimsOf, type Workspace } from '../support/api.js'
 import {
   ask,
   decide,
@@ -198,7 +197,7 @@ for (const [row, name, when, provoke, headers, members] of ROWS) {
   })
 }
 
-test.serial('401 token_expired: a delegation has ended, and its token with it', async (t) => {
+test.serial('401 delegation_expired: a delegation has ended, and its token with it', async (t) => {
   const { running, strict, api, here, ada } = t.context
   const asked = await ask(api, here.token, { scope: 'openid vault:list' })
   t.is((await decide(ada, asked)).status, 303)
@@ -214,11 +213,40 @@ test.serial('401 token_expired: a delegation has ended, and its token with it', 
   }
   isProblem(t, answer, running.issuer, {
     status: 401,
-    code: 'token_expired',
-    name: 'token-expired',
+    code: 'delegation_expired',
+    name: 'delegation-expired',
     headers: INVALID_TOKEN,
   })
+  // One that was revoked before its end did not run out.
+  const { delegation_id: id } = claimsOf(given.body['access_token'])
+  await sql(
+    running.db.database,
+    `update delegations set revoked_at = expires_at, revoked_reason = 'revoked' where id = $1`,
+    [id],
+  )
+  t.is((await list()).body['error'], 'token_expired')
 })
+
+test.serial(
+  'codes of features that this build does not have are neither produced nor described',
+  async (t) => {
+    const codes = [
+      'wallet_frozen',
+      'wallet_not_provisioned',
+      'recipient_not_allowed',
+      'contract_not_allowed',
+      'billing_feature_disabled',
+      'billing_suspended',
+    ]
+    const { running } = t.context
+    const described = await (await fetch(`${running.baseUrl}/openapi.json`)).text()
+    for (const code of codes) {
+      t.false(described.includes(code), code)
+      const page = await fetch(`${running.baseUrl}/errors/${code.replaceAll('_', '-')}`)
+      t.is(page.status, 404)
+    }
+  },
+)
 
 test.serial('401 use_dpop_nonce: the nonce comes with it, and serves', async (t) => {
   const { running, strict } = t.context

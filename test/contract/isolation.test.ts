@@ -65,6 +65,17 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/x402`]: 'a link for everybody',
   '/errors/{name}': 'documentation',
+  ...Object.fromEntries(
+    [
+      '/api/v1/organizations/{organization_id}/suspend',
+      '/api/v1/organizations/{organization_id}/reactivate',
+      '/api/v1/tenants/{tenant_id}/suspend',
+      '/api/v1/tenants/{tenant_id}/reactivate',
+      '/api/v1/accounts/{account_id}',
+      '/api/v1/accounts/{account_id}/suspend',
+      '/api/v1/accounts/{account_id}/reactivate',
+    ].map((path) => [path, 'for operators of the deployment, who reach everything']),
+  ),
   '/auth/style/{digest}': 'a file for everybody',
   '/auth/brand/{color}': 'a file for everybody',
   '/auth/script/{digest}': 'a file for everybody',
@@ -115,7 +126,9 @@ async function ask(one: Case, who: Estate, whose: Estate, existing: boolean): Pr
 function tokenFor(path: string, { workspace, personToken, registrationToken }: Estate): string {
   if (PEOPLE_ONLY.has(path)) return personToken
   if (path.startsWith('/oauth/register/')) return registrationToken
-  return path.startsWith('/api/v1/control-plane/') ? workspace.operator : workspace.token
+  return /^\/api\/v1\/(?:control-plane|organizations|tenants)\//.test(path)
+    ? workspace.operator
+    : workspace.token
 }
 
 /** As a browser that is signed in would send a form of its own page. */

@@ -18,7 +18,7 @@ const LONG = process.env['TEST_LONG'] !== undefined
 const EVENTS = LONG ? 10_000 : 500
 const KILLS = LONG ? 20 : 5
 const SUBSCRIPTIONS = 10
-const TYPE = 'commerce.statement.created'
+const TYPE = 'security.suspicious_activity'
 const random = systemRandom(systemClock)
 
 test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
@@ -53,15 +53,15 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   // Each subscription asks for a type of its own, so that an event is one delivery.
   const types = [
     TYPE,
-    'commerce.payout.paid',
-    'commerce.payout.failed',
-    'commerce.payout.submitted',
-    'commerce.dispute.opened',
-    'commerce.dispute.closed',
-    'chain.metadata.changed',
-    'chain.ownership.changed',
-    'chain.reputation.updated',
-    'wallet.tx.signed',
+    'vault.credential.created',
+    'vault.credential.accessed',
+    'vault.grant.revoked',
+    'org.created',
+    'org.suspended',
+    'org.reactivated',
+    'org.tenant.suspended',
+    'org.tenant.reactivated',
+    'security.refresh_token.reuse',
   ].slice(0, SUBSCRIPTIONS)
   for (const type of types) await subscribe({ event_types: [type] })
 

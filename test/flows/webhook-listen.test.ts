@@ -98,10 +98,10 @@ async function world(t: ExecutionContext) {
 
 test('what is committed after the start arrives, in order, signed like any delivery', async (t) => {
   const { options, got, lines, ending, start, until, emit } = await world(t)
-  await emit('commerce.statement.created', { before: true })
+  await emit('security.suspicious_activity', { before: true })
   const listening = start()
   await until(1)
-  const first = await emit('commerce.statement.created', { n: 1 })
+  const first = await emit('security.suspicious_activity', { n: 1 })
   await emit('commerce.settlement.released', { n: 2 })
   await until(3)
   ending.abort()
@@ -120,12 +120,12 @@ test('what is committed after the start arrives, in order, signed like any deliv
     timestamp: first.occurredAt.toISOString(),
     data: { n: 1 },
   })
-  t.like(JSON.parse(lines[1] ?? ''), { type: 'commerce.statement.created', status: 204 })
+  t.like(JSON.parse(lines[1] ?? ''), { type: 'security.suspicious_activity', status: 204 })
 })
 
 test('the secret stays the same, filters hold, and a receiver that fails is told of', async (t) => {
   const { options, got, lines, start, until, emit, answerWith } = await world(t)
-  await emit('commerce.statement.created')
+  await emit('security.suspicious_activity')
   await emit('commerce.settlement.released')
   answerWith(500)
   const once = new AbortController()
@@ -160,7 +160,7 @@ test('events are fetched by number, never those of another tenant', async (t) =>
   const { agent: stranger } = await world(t)
   const now = await agent.ask('GET', '/api/v1/events')
   t.deepEqual(now.body['items'], [])
-  const { id } = await emit('commerce.statement.created')
+  const { id } = await emit('security.suspicious_activity')
   const after = String(now.body['next_after'])
   const found = await agent.ask('GET', `/api/v1/events?after=${after}`)
   const items = found.body['items'] as { event_id: string; sequence: number }[]

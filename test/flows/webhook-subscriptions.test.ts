@@ -38,6 +38,14 @@ for (const [title, change, pointer] of [
   ['no event types', { event_types: [] }, '#/event_types'],
   ['an unknown event', { event_types: ['auth.login.success', 'no.such'] }, '#/event_types/1'],
   ['a prefix inside of a word', { event_types: ['auth.log*'] }, '#/event_types/0'],
+  [
+    'an event of commerce, which is off',
+    { event_types: ['commerce.payment.*'] },
+    '#/event_types/0',
+  ],
+  ['an event of a wallet', { event_types: ['wallet.tx.signed'] }, '#/event_types/0'],
+  ['events of chains', { event_types: ['chain.*'] }, '#/event_types/0'],
+  ['step-up by risk', { event_types: ['auth.adaptive_mfa.triggered'] }, '#/event_types/0'],
   ['a prefix of nothing', { event_types: ['nothing.*'] }, '#/event_types/0'],
   ['101 event types', { event_types: Array(101).fill('*') }, '#/event_types'],
   ['a secret of 15 bytes', { secret: 'x'.repeat(15) }, '#/secret'],
@@ -59,7 +67,7 @@ for (const [title, change, pointer] of [
 test('creation honours its idempotency key without repeating the secret', async (t) => {
   const { ask } = await world()
   const key = { 'idempotency-key': randomBytes(9).toString('hex') }
-  const body = { url: `${receiver.origin}/idempotent`, event_types: ['wallet.tx.signed'] }
+  const body = { url: `${receiver.origin}/idempotent`, event_types: ['vault.grant.revoked'] }
   const first = await ask('POST', '/api/v1/webhooks', body, key)
   const again = await ask('POST', '/api/v1/webhooks', body, key)
   t.is(again.status, 201)

@@ -56,7 +56,7 @@ test('an event is delivered once, signed both ways, with the envelope of the con
   t.true(standardVerifies(request!, secret))
   t.is(request!.headers['content-type'], 'application/json')
   t.is(request!.headers['user-agent'], 'svc-webhooks/1')
-  t.is(request!.headers['x-svc-event'], 'commerce.statement.created')
+  t.is(request!.headers['x-svc-event'], 'security.suspicious_activity')
   t.is(request!.headers['x-svc-signature-max-age'], '300')
   t.is(request!.headers['cookie'], undefined)
   t.deepEqual(JSON.parse(request!.body.toString()), {
@@ -248,17 +248,17 @@ test('the test delivery is one attempt at once, also when inactive, and repeats 
 
 test('only what the filters name is delivered', async (t) => {
   const { ask, subscribe, emit } = await world()
-  const exact = await subscribe({ event_types: ['commerce.payout.paid'] })
-  const prefix = await subscribe({ event_types: ['commerce.payout.*', 'chain.metadata.changed'] })
+  const exact = await subscribe({ event_types: ['tenant_user.invited'] })
+  const prefix = await subscribe({ event_types: ['tenant_user.*', 'org.created'] })
   const all = await subscribe({ event_types: ['*'] })
-  await emit({}, 'commerce.payout.failed')
-  await emit({}, 'commerce.payout.paid')
-  await emit({}, 'chain.metadata.changed')
+  await emit({}, 'tenant_user.removed')
+  await emit({}, 'tenant_user.invited')
+  await emit({}, 'org.created')
   const types = (path: string) => receiver.at(path).map(({ headers }) => headers['x-svc-event'])
   await receiver.until(prefix.path, 3)
   await receiver.until(exact.path, 1)
   await receiver.until(all.path, 3)
-  t.deepEqual(types(exact.path), ['commerce.payout.paid'])
+  t.deepEqual(types(exact.path), ['tenant_user.invited'])
   t.is(types(prefix.path).length, 3)
   t.is((await ask('DELETE', all.at)).status, 204)
   t.is((await ask('GET', all.at)).status, 404)
@@ -305,7 +305,7 @@ test('a finished delivery is replayed under its id, and recovery brings what was
   const since = new Date(Date.now() - 1000).toISOString()
   await emit()
   const [failed] = await settled(at)
-  const off = { url: receiver.origin + path, event_types: ['commerce.statement.created'] }
+  const off = { url: receiver.origin + path, event_types: ['security.suspicious_activity'] }
   await ask('PUT', at, { ...off, active: false })
   await emit()
   await sleep(300)
@@ -330,8 +330,8 @@ test('a finished delivery is replayed under its id, and recovery brings what was
 
 test('the history is paged and filtered', async (t) => {
   const { ask, subscribe, emit, deliveriesOf, settled } = await world()
-  const { path, at } = await subscribe({ event_types: ['chain.reputation.updated'] })
-  for (let turn = 0; turn < 5; turn += 1) await emit({ turn }, 'chain.reputation.updated')
+  const { path, at } = await subscribe({ event_types: ['vault.grant.revoked'] })
+  for (let turn = 0; turn < 5; turn += 1) await emit({ turn }, 'vault.grant.revoked')
   await receiver.until(path, 5)
   await settled(at, 5)
   const first = await ask('GET', `${at}/deliveries?limit=2`)
@@ -343,7 +343,7 @@ test('the history is paged and filtered', async (t) => {
   )
   t.is(new Set(ids).size, 4)
   t.is((await deliveriesOf(at, '?status=failed')).length, 0)
-  t.is((await deliveriesOf(at, '?status=succeeded&event_type=chain.reputation.updated')).length, 5)
+  t.is((await deliveriesOf(at, '?status=succeeded&event_type=vault.grant.revoked')).length, 5)
   t.is((await ask('GET', `${at}/deliveries?status=lost`)).status, 400)
   t.is((await ask('GET', `${at}/deliveries?event_type=no.such`)).status, 400)
 })

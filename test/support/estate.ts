@@ -52,6 +52,9 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     ...(await signInElsewhere(api, workspace, make)),
     '/api/v1/control-plane/organizations/{organization_id}': organizationId,
     '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
+    '/api/v1/organizations/{organization_id}': organizationId,
+    '/api/v1/organizations/{organization_id}/members/{member_id}': await memberOf(api, workspace),
+    '/api/v1/tenants/{tenant_id}': tenantId,
     '/api/v1/agents/{agent_id}': agentId,
     '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
     '/api/v1/agents/{agent_id}/anchors/{anchor}': key.did,
@@ -75,6 +78,12 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     fulfillmentSecret: hook.secret,
     registrationToken: registered.accessToken,
   }
+}
+
+/** One of the members that come with a workspace. */
+async function memberOf(api: Api, { organizationId, operator }: Workspace): Promise<string> {
+  const { rows } = await api.list(`/api/v1/organizations/${organizationId}/members`, operator)
+  return String(rows[0]!['id'])
 }
 
 async function made(api: Api, token: string, path: string, json: Json): Promise<string> {

@@ -4,6 +4,7 @@ import { rootCertificates } from 'node:tls'
 import { threadId } from 'node:worker_threads'
 import { Agent, setGlobalDispatcher } from 'undici'
 import { startService, type Service } from '../../runtime/startup.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
 import { createLogger } from '../../runtime/kernel/log.js'
 import { everywhere, type Found } from './canaries.js'
 import { type FreshDatabase, freshDatabase } from './database.js'
@@ -36,6 +37,10 @@ export interface TestServiceOptions {
   readonly transport?: Transport | undefined
   /** SVC_ variables over the defaults below. */
   readonly environment?: Readonly<Record<string, string>> | undefined
+  /** In place of the clock of the system, on the main thread. */
+  readonly clock?: Clock | undefined
+  /** What is logged, line by line. */
+  readonly logged?: ((line: string) => void) | undefined
   /** Another service on the same database. */
   readonly beside?: TestService | undefined
 }
@@ -80,12 +85,14 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const leaks: Found[] = []
   const logged = (line: string) => {
     if (process.env['TEST_LOG']) process.stdout.write(line)
+    options.logged?.(line)
     leaks.push(...everywhere.search('log', line))
   }
   const service = await startService({
     cwd: '/',
     log: createLogger({ level: 'debug', destination: { write: logged } }),
     cloneMessages: true,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
     environment: {
       ...TEST_DEFAULTS,
       DATABASE_URL: db.url,

@@ -23,7 +23,7 @@ export async function subscriber({ baseUrl, db }: TestService, receiver: Receive
     const path = `/hook-${paths}`
     const { status, body, text, headers } = await ask('POST', '/api/v1/webhooks', {
       url: receiver.origin + path,
-      event_types: ['commerce.statement.created'],
+      event_types: ['security.suspicious_activity'],
       ...change,
     })
     if (status !== 201) throw new Error(text)
@@ -33,7 +33,7 @@ export async function subscriber({ baseUrl, db }: TestService, receiver: Receive
   }
 
   /** Commits an event of the tenant, as a subsystem would. */
-  async function emit(data: Json = {}, type = 'commerce.statement.created') {
+  async function emit(data: Json = {}, type = 'security.suspicious_activity') {
     const event = { id: random.uuid(), tenantId, type, data, occurredAt: new Date() }
     await db.database.tenant(tenantId, (tx) => appendEvents(tx, [event]))
     return event

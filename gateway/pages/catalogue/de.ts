@@ -7,6 +7,7 @@ export const de: Catalogue = {
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',
+  'common.support': 'Brauchen Sie Hilfe? {contact}',
   'common.continue': 'Weiter',
   'common.tenant': 'Sie melden sich bei {tenant} an,',
 
@@ -334,6 +335,7 @@ export const de: Catalogue = {
   'scope.phone': 'Ihre Telefonnummer sehen',
   'scope.offline_access': 'Verbunden bleiben, während Sie abwesend sind',
   'scope.org:read': 'Ihre Organisation sehen',
+  'scope.org:manage': 'Ihre Organisation und ihre Mitglieder ändern',
   'scope.org:create': 'Organisationen anlegen',
   'scope.applications:read': 'Die Anwendungen dieses Mandanten sehen',
   'scope.applications:manage': 'Die Anwendungen dieses Mandanten verwalten',
@@ -355,4 +357,5 @@ export const de: Catalogue = {
   'scope.tokens:introspect': 'Token prüfen',
   'scope.metrics:read': 'Die Kennzahlen des Dienstes lesen',
   'scope.signing_keys:manage': 'Die Schlüssel ersetzen, mit denen der Dienst unterschreibt',
+  'scope.deployment:manage': 'Organisationen, Mandanten und Konten sperren und wieder freigeben',
 }

@@ -7,6 +7,7 @@ export const en = {
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
+  'common.support': 'Need help? {contact}',
   'common.tenant': 'You are signing in to {tenant}',
 
   'home.title': 'svc',
@@ -314,6 +315,7 @@ export const en = {
   'scope.phone': 'See your phone number',
   'scope.offline_access': 'Stay connected while you are away',
   'scope.org:read': 'See your organization',
+  'scope.org:manage': 'Change your organization and its members',
   'scope.org:create': 'Create organizations',
   'scope.applications:read': 'See the applications of this tenant',
   'scope.applications:manage': 'Manage the applications of this tenant',
@@ -335,6 +337,7 @@ export const en = {
   'scope.tokens:introspect': 'Check tokens',
   'scope.metrics:read': 'Read the figures of the service',
   'scope.signing_keys:manage': 'Replace the keys that sign for the service',
+  'scope.deployment:manage': 'Suspend and reactivate organizations, tenants and accounts',
 } as const
 
 export type MessageKey = keyof typeof en

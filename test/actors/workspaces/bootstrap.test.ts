@@ -23,6 +23,7 @@ test('a workspace is agent, organization, sandbox, application and fixture user'
   t.deepEqual(made.agent.scopes, [
     'org:read',
     'org:create',
+    'org:manage',
     'applications:read',
     'applications:manage',
     'tenant:manage',
