@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Answers } from './answers.js'
-import { type Authenticator, refuseAuthority } from './authenticate.js'
+import { type Authenticator, refuseAuthority, scopesOf } from './authenticate.js'
 import type { ClientAddresses } from './client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile.js'
@@ -20,7 +20,7 @@ import { FOREIGN_CALL, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
-import type { AnyRouteRequest, StreamedBody } from './route.js'
+import type { AnyRouteRequest, Security, StreamedBody } from './route.js'
 import { RequestIds } from './request-ids.js'
 import type { Resource, Router } from './router.js'
 import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
@@ -193,7 +193,7 @@ export class Pipeline {
     }
     const authorization = visit.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
-    if (authorization === undefined && security.scheme === 'person') {
+    if (authorization === undefined && isPageCall(security)) {
       const call = await this.needs.pages.openCall(visit)
       if (call === 'open') return true
       if (call === 'foreign') {
@@ -210,14 +210,14 @@ export class Pipeline {
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(visit, spent)
     const credentials = credentialsOf(visit, addresses, publicOrigin)
-    const judged = await authenticator.authenticate(credentials, visit.exchange.host, visit)
+    const { host } = visit.exchange
+    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), visit)
     if (judged.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       answers.problem(visit, judged.problem)
       return false
     }
-    const demanded = security.scheme === 'metrics' ? METRICS_SECURITY : security
-    const refusal = refuseAuthority(demanded, judged.principal)
+    const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
     if (refusal !== null) {
       answers.problem(visit, refusal)
       return false
@@ -364,11 +364,11 @@ function isGuarded({ route }: CompiledRoute): boolean {
   return scheme !== 'anonymous' && scheme !== 'client' && scheme !== 'browser'
 }
 
-const METRICS_SECURITY = {
-  scheme: 'bearer',
-  scopes: ['metrics:read'],
-  subjects: ['service'],
-} as const
+/** True if pages of ours may call the route with the session of their browser. */
+function isPageCall({ scheme }: Security): boolean {
+  return scheme === 'person' || scheme === 'page_call'
+}
+
 const MALFORMED_HOST: Problem = { name: 'bad-request', detail: 'The Host is missing or malformed.' }
 const MISDIRECTED: Problem = {
   name: 'misdirected-request',

@@ -183,6 +183,9 @@ function descriptionOf(route: Route, policies: Policies): string {
     if (direct === 'required') notes.push('Delegated tokens are refused.')
     if (direct === 'forbidden') notes.push('Only delegated tokens are accepted.')
   }
+  if (security.scheme === 'page_call') {
+    notes.push('Only for pages of the service, with a session; access tokens are refused.')
+  }
   if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
   if (route.throttle !== 'none') {
     const named = route.throttle ?? [{ policy: 'default' as const }]
@@ -202,6 +205,7 @@ function securityOf(security: Security): Record<string, string[]>[] {
     case 'browser':
       return []
     case 'session':
+    case 'page_call':
       return [{ session: [] }]
     case 'optional':
       return [{}, { bearer: [] }, { dpop: [] }]
@@ -356,6 +360,9 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
     names.push('unauthorized', 'token-expired', 'token-revoked')
     if (route.security.scheme === 'metrics' || scopes.length > 0) names.push('insufficient-scope')
     if (subjects !== undefined || direct !== 'either') names.push('forbidden')
+  }
+  if (route.security.scheme === 'page_call') {
+    names.push('unauthorized', 'token-expired', 'token-revoked', 'insufficient-scope', 'forbidden')
   }
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')

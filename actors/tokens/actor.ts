@@ -35,6 +35,7 @@ import { proofNonces } from './proof-nonces.js'
 import {
   GRANT_TYPES,
   type GrantType,
+  INTROSPECTION_SCOPE,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -45,7 +46,7 @@ import {
   tokens,
 } from './protocol.js'
 import { grantRefresh } from './refresh.js'
-import { refuse } from './refusals.js'
+import { refuse, refuseScope } from './refusals.js'
 import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { StandingGrants } from './standing-grants.js'
@@ -274,8 +275,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
             turn,
           )
           if (judged.tag === 'refused') return judged
-          if (!judged.principal.scopes.includes('tokens:introspect'))
-            return refuse('insufficient_scope', 'introspection needs tokens:introspect')
+          if (!judged.principal.scopes.includes(INTROSPECTION_SCOPE))
+            return refuseScope(INTROSPECTION_SCOPE)
           inspector = { tenantId: judged.principal.tenantId, clientId: null }
         }
         const token = form.get('token')

@@ -7,6 +7,11 @@ export function refuse(error: OAuthError, description: string, basicTried = fals
   return { tag: 'oauth_refused', error, description, basicTried }
 }
 
+/** The refusal of a valid token without the scope that the operation needs. */
+export function refuseScope(scope: string): OAuthRefused {
+  return { ...refuse('insufficient_scope', `the token needs ${scope}`), scopes: [scope] }
+}
+
 /**
  * Of a request whose client was deleted while it was written down: there is no such client.
  * @throws the error, where it is another one.

@@ -7,6 +7,7 @@ import {
   applications,
 } from '../../actors/applications/protocol.js'
 import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
+import { scopeChallenge } from '../authenticate.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../route.js'
 
@@ -114,11 +115,9 @@ const invalid = choice(({ error }: ApplicationInvalid) => error, {
 const beyondCaller = problem(
   403,
   'insufficient-scope',
-  ({ scopes }: { scopes: readonly string[] }) => ({
+  ({ scopes }: { scopes: readonly string[] }, { baseUrl }) => ({
     detail: `Nobody manages an application that holds more scopes: ${scopes.join(' ')}.`,
-    headers: {
-      'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
-    },
+    headers: scopeChallenge(baseUrl, scopes),
   }),
 )
 const audienceTaken = problem(409, 'conflict', {

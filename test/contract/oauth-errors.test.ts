@@ -285,7 +285,7 @@ const FORBIDDEN: readonly Row[] = [
   ['insufficient_scope', 'a bearer without tokens:introspect', async (s) => {
     const { access_token } = granted(await asWeb(s, { ...CREDENTIALS, audience: s.running.baseUrl }))
     return send(s, '/oauth/introspect', { token: 'x' }, { authorization: `Bearer ${String(access_token)}` })
-  }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope"/ } }],
+  }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope", scope="tokens:introspect", / } }],
   ['policy_denied', 'a secret of the vault that may not leave it', async (s) => {
     const secret = { provider: 'p', credential_type: 'api_key', label: 'l', auth_scheme: 'bearer', allowed_hosts: ['api.example'], secret: 'kept', non_exportable: true }
     const made = await s.api.post('/api/v1/vault/credentials', s.here.token, secret)
