@@ -22,6 +22,7 @@ import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
 import type { AnyRouteRequest, Security, StreamedBody } from './route.js'
 import { RequestIds } from './request-ids.js'
+import type { RequestOrigin } from './request-origin.js'
 import type { Resource, Router } from './router.js'
 import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
 
@@ -35,7 +36,7 @@ export type PipelineNeeds = {
   readonly authenticator: Authenticator
   readonly pages: PageDoor
   readonly input: InputReader
-  readonly publicOrigin: URL
+  readonly originOf: RequestOrigin
   readonly baseUrl: string
   readonly requestTimeoutMs: number
   readonly metricsToken: ((authorization: string) => boolean) | null
@@ -100,7 +101,7 @@ export class Pipeline {
 
   /** The short way: nothing to read, nobody to ask who is calling. */
   private answerLight(visit: Visit, route: CompiledRoute): void {
-    const { quotas, addresses, publicOrigin } = this.needs
+    const { quotas, addresses, originOf } = this.needs
     const { cors: policy = 'configured', cache } = route.route
     const origin = visit.exchange.headers.get('origin')
     const cors = this.needs.cors.headers(policy, origin, undefined, cache !== undefined)
@@ -110,7 +111,7 @@ export class Pipeline {
     }
     const { target } = route.route
     if (target.via !== 'actor') return
-    const request = new RequestView(visit, addresses, publicOrigin, NO_PARTS)
+    const request = new RequestView(visit, addresses, originOf, NO_PARTS)
     route
       .ref!.ask(target.kind, target.message(request), visit)
       .then((outcome) => this.conclude(visit, route, outcome))
@@ -129,7 +130,7 @@ export class Pipeline {
 
   /** Everything before the ask; null when the request was answered on the way. */
   private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, publicOrigin, input, answers, pages, cors } = this.needs
+    const { quotas, addresses, originOf, input, answers, pages, cors } = this.needs
     const { exchange } = visit
     const { throttling } = route
     const { cors: policy = 'configured', cache } = route.route
@@ -166,7 +167,7 @@ export class Pipeline {
       answers.problem(visit, foreign)
       return null
     }
-    const request = new RequestView(visit, addresses, publicOrigin, parts.value)
+    const request = new RequestView(visit, addresses, originOf, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
       const clientId = clientIdOf(request) ?? undefined
       visit.cors = await cors.headers(policy, origin, clientId)
@@ -184,7 +185,7 @@ export class Pipeline {
   /** False when the request was refused. */
   private async authenticate(visit: Visit, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
-    const { answers, authenticator, quotas, addresses, publicOrigin, metricsToken } = this.needs
+    const { answers, authenticator, quotas, originOf, metricsToken } = this.needs
     if (security.scheme === 'session') {
       const location = await this.needs.pages.openSession(visit)
       if (location === null) return true
@@ -209,7 +210,7 @@ export class Pipeline {
     const guesses = quotas.enabled ? `refused:${this.addressKey(visit)}` : null
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(visit, spent)
-    const credentials = credentialsOf(visit, addresses, publicOrigin)
+    const credentials = credentialsOf(visit, originOf)
     const { host } = visit.exchange
     const judged = await authenticator.authenticate(credentials, host, scopesOf(security), visit)
     if (judged.tag === 'problem') {

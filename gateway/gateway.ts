@@ -28,6 +28,7 @@ import { openQuotas } from './quotas.js'
 import { PageDoor } from './page-door.js'
 import { scriptRoutes } from './pages/script.js'
 import { styleRoutes } from './pages/style.js'
+import { requestOrigin } from './request-origin.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
@@ -121,6 +122,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     | undefined
   const secure = issuer.startsWith('https:')
   const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
+  const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false
   const pipeline = new Pipeline({
     router,
@@ -133,7 +135,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
     hosts: hostPolicy(server.allowed_hosts, server.base_domain),
-    addresses: clientAddresses(server.trusted_proxies),
+    addresses,
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
       issuer,
@@ -143,7 +145,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
     pages: new PageDoor({ browsers, sessions: browserSessions }),
     input: new InputReader(),
-    publicOrigin: new URL(issuer),
+    originOf: requestOrigin({
+      issuer: new URL(issuer),
+      baseDomain: server.base_domain,
+      allowedHosts: server.allowed_hosts,
+      port: server.port,
+      addresses,
+    }),
     baseUrl: issuer,
     requestTimeoutMs: server.request_timeout_secs * 1000,
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),

@@ -94,7 +94,7 @@ export type Credentials = {
   /** The DPoP header; null when absent. */
   readonly dpopProof: string | null
   readonly httpMethod: string
-  /** Absolute public URL of the request without its query. */
+  /** Absolute URL of the request without its query, at an origin of ours (`requestOrigin`). */
   readonly httpUrl: string
 }
 

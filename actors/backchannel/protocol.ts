@@ -128,9 +128,7 @@ export type CibaRefused = {
 }
 
 /** Who looks into their inbox: at their browser, or by a token of theirs. */
-export type InboxPerson =
-  | SignedInPerson
-  | { readonly by: 'token'; readonly principal: Principal }
+export type InboxPerson = SignedInPerson | { readonly by: 'token'; readonly principal: Principal }
 
 /** A user at a page of ours. */
 export type SignedInPerson = { readonly by: 'session'; readonly session: BrowserSession }

@@ -57,8 +57,7 @@ export async function exportCredential(
     return refuse('policy_denied', 'a delegated token is needed: the one of an agent that acts')
   if (verdict.tag !== 'kept')
     return refuse('policy_denied', 'the token must be the agent’s own: take it over first')
-  if (!principal.scopes.includes(USE_SCOPE))
-    return refuseScope(USE_SCOPE)
+  if (!principal.scopes.includes(USE_SCOPE)) return refuseScope(USE_SCOPE)
   const outcome = await vault.export({ caller: { principal, address }, credentialId, kind }, turn)
   switch (outcome.tag) {
     case 'exported':

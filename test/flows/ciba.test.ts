@@ -157,10 +157,14 @@ test('the API: a program lists and denies with a token, and a page of ours appro
   t.is(Date.parse(String(expires_at)) - Date.parse(String(created_at)), 60_000)
   const path = `${REQUESTS}/${String(id)}`
   const byPage = () =>
-    own.browser.post(`${path}/approve`, {}, {
-      accept: 'application/json',
-      origin: new URL(running.baseUrl).origin,
-    })
+    own.browser.post(
+      `${path}/approve`,
+      {},
+      {
+        accept: 'application/json',
+        origin: new URL(running.baseUrl).origin,
+      },
+    )
   t.is((await byPage()).status, 204)
   t.is((await byPage()).status, 404)
   t.deepEqual((await api.list(REQUESTS, token)).rows, [])

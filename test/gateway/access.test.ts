@@ -206,7 +206,10 @@ onEachTransport(
       test(on(`Authorization ${authorization} is no bearer token`), async (t) => {
         const { status, headers } = await call({ path: '/guarded', headers: { authorization } })
         t.is(status, 401)
-        t.regex(headers['www-authenticate'] ?? '', /^Bearer error="invalid_token".*, scope="probe:read probe:manage"$/)
+        t.regex(
+          headers['www-authenticate'] ?? '',
+          /^Bearer error="invalid_token".*, scope="probe:read probe:manage"$/,
+        )
       })
     }
 
