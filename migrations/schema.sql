@@ -267,7 +267,13 @@ begin
     where b.tenant_id = new.tenant_id
   )
   update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
-  where tenant_id = new.tenant_id and id in (select id from earlier) and ended_at is null;
+  where tenant_id = new.tenant_id and ended_at is null and id in (
+    select id from earlier
+    union
+    select f.session_id from earlier e
+      join refresh_families f on f.browser_session_id = e.id and f.tenant_id = new.tenant_id
+    where exists (select from tenants t where t.id = new.tenant_id
+      and t.settings -> 'logout_revokes_offline' = 'true'));
   return null;
 end
 $function$;
@@ -1401,11 +1407,13 @@ create table refresh_families (
   auth_time timestamp with time zone,
   authorization_details jsonb,
   claims jsonb,
+  browser_session_id uuid,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
+CREATE INDEX refresh_families_of_browser ON public.refresh_families USING btree (browser_session_id) WHERE (browser_session_id IS NOT NULL);
 CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (session_id);
 alter table refresh_families enable row level security;
 alter table refresh_families force row level security;

@@ -19,6 +19,8 @@ export type RefreshTokenRow = {
   readonly expiresAt: Date
   readonly revokedAt: Date | null
   readonly sessionId: string
+  /** The session that ID tokens name, where it is another one: that of the browser. */
+  readonly browserSessionId: string | null
   readonly subject: string
   readonly subjectType: 'human' | 'agent'
   readonly agentId: string | null
@@ -67,7 +69,8 @@ function finding(hashes: readonly Uint8Array[]): Statement {
                and n.family_id = t.family_id and n.generation = t.generation + 1
                and n.rotated_at is not null) as "successorUsed",
              f.client_id as "clientId", f.scopes, f.audience, f.jkt, f.expires_at as "expiresAt",
-             f.revoked_at as "revokedAt", s.id as "sessionId", s.subject,
+             f.revoked_at as "revokedAt", s.id as "sessionId",
+             f.browser_session_id as "browserSessionId", s.subject,
              s.subject_type as "subjectType", s.agent_id as "agentId",
              s.organization_id as "organizationId", coalesce(f.amr, s.amr) as amr,
              coalesce(f.auth_time, s.auth_time) as "authTime", f.level,

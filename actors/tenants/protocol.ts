@@ -47,6 +47,8 @@ export type TenantSettingsRecord = {
   readonly credentialIssuerEnabled: boolean
   /** Where checkouts may lead to besides `commerce.redirect_hosts`. */
   readonly checkoutRedirectHosts: readonly string[]
+  /** A sign-out also ends grants with `offline_access`. */
+  readonly logoutRevokesOffline: boolean
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn

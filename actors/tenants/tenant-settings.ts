@@ -85,12 +85,14 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 
 function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
-  const { branding, session, social, checkout_redirect_hosts: hosts } = settings as StoredSettings
+  const stored = settings as StoredSettings
+  const { branding, session, social, checkout_redirect_hosts: hosts } = stored
   return {
     admitAgents,
     directAgentRegistration,
     credentialIssuerEnabled,
     checkoutRedirectHosts: hosts ?? [],
+    logoutRevokesOffline: stored.logout_revokes_offline ?? false,
     branding: {
       name: branding?.name,
       color: branding?.color,
@@ -105,6 +107,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
 /** As they lie in the row, where the pages read them (actors/login/face.ts). */
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
+  readonly logout_revokes_offline?: boolean
   readonly branding?: Branding
   readonly social?: SocialSignIn
   readonly session?: {
@@ -114,9 +117,10 @@ type StoredSettings = {
 }
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
-  const { branding, session, social, checkoutRedirectHosts: hosts } = change
+  const { branding, session, social, checkoutRedirectHosts: hosts, logoutRevokesOffline } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
+    ...(logoutRevokesOffline === undefined ? {} : { logout_revokes_offline: logoutRevokesOffline }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
     ...(session === undefined
@@ -134,6 +138,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     direct_agent_registration: settings.directAgentRegistration,
     credential_issuer_enabled: settings.credentialIssuerEnabled,
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
+    logout_revokes_offline: settings.logoutRevokesOffline,
     // The picture itself is too large for a record; that there is one is not.
     branding: {
       name: name ?? null,

@@ -196,6 +196,7 @@ async function sign(
     const of = personGrant(row, breadth, {
       grantId: row.familyId,
       sessionId: row.sessionId,
+      idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,
       level,
       claims: heldClaims(row.claims, client),

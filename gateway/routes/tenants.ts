@@ -75,6 +75,10 @@ const members = {
     )
     .max(100)
     .meta({ description: 'Where checkouts may lead buyers back to.' }),
+  logout_revokes_offline: z.boolean().meta({
+    description:
+      'Signing out also ends refresh tokens with the scope `offline_access` (default false).',
+  }),
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
@@ -93,6 +97,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   direct_agent_registration: settings.directAgentRegistration,
   credential_issuer_enabled: settings.credentialIssuerEnabled,
   checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
+  logout_revokes_offline: settings.logoutRevokesOffline,
   branding: settings.branding,
   session: {
     idle_secs: settings.session.idleSecs,
@@ -192,6 +197,7 @@ export const tenantRoutes: readonly Route[] = [
         directAgentRegistration: body.direct_agent_registration,
         credentialIssuerEnabled: body.credential_issuer_enabled,
         checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
+        logoutRevokesOffline: body.logout_revokes_offline,
         branding: body.branding,
         social: body.social,
         session:

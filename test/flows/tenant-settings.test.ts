@@ -13,6 +13,7 @@ const SANDBOX = {
   direct_agent_registration: false,
   credential_issuer_enabled: false,
   checkout_redirect_hosts: [],
+  logout_revokes_offline: false,
   branding: {},
   session: {},
   social: {},

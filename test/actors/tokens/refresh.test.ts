@@ -43,6 +43,7 @@ const live: RefreshTokenRow = {
   jkt: null,
   expiresAt: at(3600),
   revokedAt: null,
+  browserSessionId: null,
   sessionId: 's',
   subject: 'c',
   subjectType: 'agent',
