@@ -549,6 +549,7 @@ create table applications (
   registration jsonb,
   registration_scopes text[],
   registration_token_sha256 bytea,
+  default_scopes text[],
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

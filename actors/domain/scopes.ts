@@ -27,6 +27,15 @@ export const TENANT_SCOPES = [
   'tokens:introspect',
 ] as const
 
+/** Scopes that speak of a user, not of this service's own APIs. */
+export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
+  'openid',
+  'profile',
+  'email',
+  'phone',
+  'offline_access',
+])
+
 /** Scopes that mean something in the control-plane tenant only. */
 export const CONTROL_PLANE_SCOPES = ['org:create', 'metrics:read', 'signing_keys:manage'] as const
 
