@@ -108,7 +108,7 @@ async function redeem(
     needs,
     personGrant(row, breadth, {
       grantId: row.id,
-      sessionId: offline ? row.id : row.sessionId,
+      sessionId: row.sessionId,
       idTokenSessionId: row.sessionId,
       scopes,
       level: row.level,

@@ -68,6 +68,7 @@ test('a sign-out at the application leaves the offline grant and ends the other 
   // The ID token of a refresh names the browser session too, so that it still signs the user out.
   const before = await oidc.refreshTokenGrant(party.config, offline.refresh_token!)
   t.is(decodeJwt(before.id_token!)['sid'], first['sid'])
+  t.is(await userinfo(before.access_token), 200)
   const url = oidc.buildEndSessionUrl(party.config, {
     id_token_hint: before.id_token!,
     post_logout_redirect_uri: 'https://app.example/bye',
@@ -76,12 +77,16 @@ test('a sign-out at the application leaves the offline grant and ends the other 
   t.is((await browser.get('/auth/account')).status, 303, 'signed out')
 
   t.is(await refreshed(party, online.refresh_token), 'invalid_grant')
-  t.is(await userinfo(online.access_token), 401)
+  // Access tokens end with the session, whichever grant they are of.
+  for (const { access_token } of [online, offline, before]) t.is(await userinfo(access_token), 401)
   const after = await refreshed(party, before.refresh_token)
   if (typeof after === 'string') return t.fail(after)
   t.is(after.scope, OFFLINE)
   t.is(await userinfo(after.access_token), 200)
   t.is(decodeJwt(after.id_token!).sub, first.sub)
+  const later = await refreshed(party, after.refresh_token)
+  if (typeof later === 'string') return t.fail(later)
+  t.is(await userinfo(after.access_token), 200)
 })
 
 test('a sign-out on the account page leaves it as well', async (t) => {

@@ -108,8 +108,7 @@ test.serial(
 
 test.serial('the same idempotency key creates once and shows the secret once', async (t) => {
   const idempotency = { scope: 's', key: 'k', fingerprint: new Uint8Array(32) }
-  const attempt = () =>
-    actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency })
+  const attempt = () => actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency })
   const outcomes = await Promise.all(Array.from({ length: 50 }, attempt))
   const created = outcomes.filter((outcome) => outcome.tag === 'created')
   t.is(created.length, 50)
@@ -117,10 +116,9 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   t.is(created.filter(({ clientSecret }) => clientSecret !== null).length, 1)
   t.is(created.filter(({ replayed }) => !replayed).length, 1)
   const other = { ...idempotency, fingerprint: new Uint8Array(32).fill(1) }
-  t.like(
-    await actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency: other }),
-    { tag: 'idempotency_mismatch' },
-  )
+  t.like(await actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency: other }), {
+    tag: 'idempotency_mismatch',
+  })
 })
 
 test.serial('nobody creates an application that holds more than they do', async (t) => {

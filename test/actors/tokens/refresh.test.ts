@@ -45,6 +45,7 @@ const live: RefreshTokenRow = {
   revokedAt: null,
   browserSessionId: null,
   sessionId: 's',
+  accessSessionId: 's',
   subject: 'c',
   subjectType: 'agent',
   agentId: 'c',
