@@ -58,6 +58,9 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
  */
 export const APPOINTED_SCOPES: readonly Scope[] = ['signing_keys:manage']
 
+/** What an application that the operator makes in the control plane may have. */
+export const OPERATOR_APPLICATION_SCOPES: readonly Scope[] = ['metrics:read']
+
 /** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
   'openid',
