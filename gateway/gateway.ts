@@ -42,6 +42,11 @@ export interface GatewayOptions {
   readonly issuer: string
   /** Every route of the build; those whose actor has no reference here do not exist here. */
   readonly routes: readonly Route[]
+  /**
+   * Routes that the documents describe: those of the deployment, whichever plane serves them, so that
+   * capabilities and OpenAPI are the same everywhere. Default: the routes that exist here.
+   */
+  readonly described?: readonly Route[] | undefined
   /** Actors of this plane, by the name of their address. */
   readonly refs: Refs
   /** Name of the plane, for the log. */
@@ -88,22 +93,19 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const basics = [
-    ...present,
-    metricsRoute(metrics),
-    errorPagesRoute(),
-    ...styleRoutes,
-    ...scriptRoutes,
-  ]
+  const own = [metricsRoute(metrics), errorPagesRoute(), ...styleRoutes, ...scriptRoutes]
+  const described = [...(options.described ?? present), ...own]
   const capabilities = capabilitiesRoute({
     issuer,
-    routes: basics,
+    routes: described,
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
   })
-  const documented = [...basics, capabilities]
+  const documented = [...described, capabilities]
   const routes = [
-    ...documented,
+    ...present,
+    ...own,
+    capabilities,
     ...documentRoutes({ openapi, issuer, routes: documented, policies }),
   ]
 

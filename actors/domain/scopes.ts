@@ -36,6 +36,12 @@ export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
   'offline_access',
 ])
 
+/**
+ * What a client that registers itself can be given of this service: the data of its user. A client asks
+ * for `offline_access` where the authorization server lists it, so a resource does not list it.
+ */
+export const SELF_REGISTERED_SCOPES: readonly Scope[] = ['openid', 'profile', 'email', 'phone']
+
 /** Scopes that mean something in the control-plane tenant only. */
 export const CONTROL_PLANE_SCOPES = ['org:create', 'metrics:read', 'signing_keys:manage'] as const
 

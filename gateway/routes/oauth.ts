@@ -260,7 +260,6 @@ export const oauthRoutes: readonly Route[] = [
       'oauth.token_exchange',
       'vault.export',
       'vault.managed_oauth',
-      'oauth.dpop',
     ],
     throttle: [
       {
