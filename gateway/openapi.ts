@@ -54,7 +54,11 @@ const ProblemSchema = z
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' })
 
 const OAuthErrorSchema = z
-  .object({ error: z.string(), error_description: z.string().optional() })
+  .object({
+    error: z.string(),
+    error_description: z.string().optional(),
+    request_id: z.string().optional().describe('Same as the x-request-id header.'),
+  })
   .meta({ id: 'OAuthError', description: 'Error response (RFC 6749 section 5.2).' })
 
 const header = (description: string, schema: object = { type: 'string' }) => ({

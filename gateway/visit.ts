@@ -31,6 +31,8 @@ export class Visit implements AskOptions, Leaver {
   session: BrowserSession | null = null
   /** Set-Cookie values that go with whatever is answered. */
   cookies: readonly string[] = NO_COOKIES
+  /** Code of the error that is answered, for the log. */
+  error: string | null = null
   hasLeft = false
   /** Who is to be told when the client leaves: nearly always one ask at a time, or none. */
   private following: (() => void) | null = null

@@ -46,7 +46,7 @@ import {
   tokens,
 } from './protocol.js'
 import { grantRefresh } from './refresh.js'
-import { refuse, refuseScope } from './refusals.js'
+import { type Asker, logRefusal, refuse, refuseScope } from './refusals.js'
 import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { StandingGrants } from './standing-grants.js'
@@ -200,6 +200,39 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return judged.tag === 'proven' ? { jkt: judged.jkt } : judged
     }
 
+    async function answerExchange(
+      request: TokenRequest,
+      form: OAuthForm,
+      asker: Asker,
+      turn: Turn,
+    ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
+      const { grantType } = asker
+      if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+      if (!isGrantType(grantType))
+        return refuse('unsupported_grant_type', 'this grant type is not supported')
+      // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
+      const byActor =
+        grantType === TOKEN_EXCHANGE &&
+        form.get('actor_token') !== null &&
+        !presentsClient(request.authorization, form)
+      const found = byActor ? null : clientOf(request, form)
+      const client = found instanceof Promise ? await found : found
+      if (client !== null && 'tag' in client) return client
+      asker.client = client
+      const { dpopProof } = request
+      if (dpopProof === null && needsProof(client))
+        return proofs.missing('this client needs a DPoP proof')
+      const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
+      if ('tag' in proof) return proof
+      // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
+      if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
+        return refuse('invalid_authorization_details', 'this grant gives no authorization_details')
+      const address = request.address ?? ''
+      return client === null
+        ? exchangeToken(null, form, proof.jkt, turn, address)
+        : grants[grantType](client, form, proof.jkt, turn, address)
+    }
+
     return {
       authenticate: (presented, turn) => bearer.authenticate(presented, turn),
 
@@ -214,33 +247,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       async exchange(request, turn) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const grantType = form.get('grant_type')
-        if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
-        if (!isGrantType(grantType))
-          return refuse('unsupported_grant_type', 'this grant type is not supported')
-        // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
-        const byActor =
-          grantType === TOKEN_EXCHANGE &&
-          form.get('actor_token') !== null &&
-          !presentsClient(request.authorization, form)
-        const found = byActor ? null : clientOf(request, form)
-        const client = found instanceof Promise ? await found : found
-        if (client !== null && 'tag' in client) return client
-        const { dpopProof } = request
-        if (dpopProof === null && needsProof(client))
-          return proofs.missing('this client needs a DPoP proof')
-        const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
-        if ('tag' in proof) return proof
-        // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
-        if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
-          return refuse(
-            'invalid_authorization_details',
-            'this grant gives no authorization_details',
-          )
-        const address = request.address ?? ''
-        return client === null
-          ? exchangeToken(null, form, proof.jkt, turn, address)
-          : grants[grantType](client, form, proof.jkt, turn, address)
+        const asker: Asker = {
+          grantType: form.get('grant_type'),
+          client: null,
+        }
+        const outcome = await answerExchange(request, form, asker, turn)
+        if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
+          logRefusal(turn.log, outcome, asker, readClient(request.authorization, form))
+        return outcome
       },
 
       async identifyClient(request) {

@@ -133,16 +133,16 @@ test('an offline grant is opened only in a session that is open, and keeps it op
     `update sessions set ended_at = now(), ended_reason = 'test' where tenant_id = $1 and id = $2`,
     [TENANT, session],
   )
-  let settled = false
-  const waiting = redeem(second!.id).finally(() => (settled = true))
-  for (let waits = false; !waits && !settled; ) {
+  const state = { settled: false }
+  const waiting = redeem(second!.id).finally(() => (state.settled = true))
+  for (let waits = false; !waits && !state.settled; ) {
     await ending.query('select pg_stat_clear_snapshot()')
     const { rows } = await ending.query(
       `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
     )
     waits = rows.length > 0
   }
-  t.false(settled, 'it waits for the end that is under way')
+  t.false(state.settled, 'it waits for the end that is under way')
   await ending.query('commit')
   t.deepEqual(await waiting, [false])
   const { rows } = await ending.query(

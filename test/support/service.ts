@@ -36,6 +36,8 @@ export interface TestServiceOptions {
   readonly transport?: Transport | undefined
   /** SVC_ variables over the defaults below. */
   readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Receives each line of the log. */
+  readonly onLog?: ((line: string) => void) | undefined
   /** Another service on the same database. */
   readonly beside?: TestService | undefined
 }
@@ -71,6 +73,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const leaks: Found[] = []
   const logged = (line: string) => {
     if (process.env['TEST_LOG']) process.stdout.write(line)
+    options.onLog?.(line)
     leaks.push(...everywhere.search('log', line))
   }
   const service = await startService({
