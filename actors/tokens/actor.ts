@@ -60,6 +60,7 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 /** Nobody is asked to allow anything in particular. */
 const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
+const ACCESS_SCHEME_NAME = /^(bearer|dpop)( |$)/i
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -275,6 +276,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const asBearer = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: { tenantId: string; clientId: string | null } | null
+        if (asBearer === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
+          return { tag: 'refused', error: 'unauthorized', description: 'this is no bearer token' }
         if (asBearer === null) {
           const client = await clientOf(request, form)
           if ('tag' in client) return client

@@ -152,6 +152,7 @@ const ROWS: readonly Row[] = [
   ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}, ${SCOPES}$`) }],
   ['401 unauthorized', 'unauthorized', 'a token that is none', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'a scheme that is none', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
+  ['401 unauthorized', 'unauthorized', 'userinfo with a malformed token', (s) => get(s, '/userinfo', { authorization: 'Bearer a b' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
   ['401 token_revoked', 'token-revoked', 'the client gave it back', async (s) => {
     const { key, agentId } = await s.api.register(s.here.tenantId)
