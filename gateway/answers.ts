@@ -206,7 +206,10 @@ export class Answers {
     const body = {
       error,
       ...(description === undefined ? {} : { error_description: quotable(description) }),
+      // RFC 6749 section 5.2 names no other member and forbids none: clients ignore what they do not know.
+      request_id: visit.requestId,
     }
+    visit.error = error
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
     this.send(visit, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
   }
@@ -226,6 +229,7 @@ export class Answers {
         method: exchange.method,
         route: route?.route.path ?? null,
         status,
+        ...(visit.error === null ? {} : { error: visit.error }),
         ms: Math.round(ms * 10) / 10,
       },
       'request',

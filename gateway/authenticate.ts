@@ -25,8 +25,17 @@ const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
 }
 
 export interface Authenticator {
-  /** `host` is the Host of the request: a token is good only where its tenant is meant. */
-  authenticate(credentials: Credentials, host: string, options: AskOptions): Promise<Judged>
+  /**
+   * Judges the access token of a request.
+   * @param host the Host of the request: a token is good only where its tenant is meant.
+   * @param scopes those that the operation needs; a challenge names them.
+   */
+  authenticate(
+    credentials: Credentials,
+    host: string,
+    scopes: readonly string[],
+    options: AskOptions,
+  ): Promise<Judged>
 }
 
 /** The scheme and token of an Authorization header; null when it is another scheme or malformed. */
@@ -41,8 +50,27 @@ export function presentedToken(
   return scheme === 'dpop' ? { scheme: 'DPoP', token } : null
 }
 
-/** Where whoever was refused learns which authorization server to ask (RFC 9728 section 5.1). */
-export function metadataHint(baseUrl: string): string {
+/**
+ * The part of a Bearer challenge that tells a client what to ask for, and where: the address of the
+ * metadata (RFC 9728 section 5.1) and the scopes that the operation needs (RFC 6750 section 3).
+ */
+export function challengeHints(baseUrl: string, scopes: readonly string[]): string {
+  const metadata = metadataHint(baseUrl)
+  return scopes.length === 0 ? metadata : `${metadata}, scope="${scopes.join(' ')}"`
+}
+
+/** The challenge of a valid token that lacks a scope (RFC 6750 section 3.1). */
+export function scopeChallenge(
+  baseUrl: string,
+  scopes: readonly string[],
+): { readonly 'www-authenticate': string } {
+  const named = scopes.length === 0 ? '' : `scope="${scopes.join(' ')}", `
+  return {
+    'www-authenticate': `Bearer error="insufficient_scope", ${named}${metadataHint(baseUrl)}`,
+  }
+}
+
+function metadataHint(baseUrl: string): string {
   return `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`
 }
 
@@ -51,21 +79,14 @@ export function authenticator(
   baseUrl: string,
   judgeHost: HostJudge,
 ): Authenticator {
-  const metadata = metadataHint(baseUrl)
-  const missing: Problem = { name: 'unauthorized', ...missingToken(metadata) }
-  const malformed: Problem = {
-    name: 'unauthorized',
-    detail: 'The Authorization header holds no bearer token.',
-    headers: {
-      'www-authenticate': `Bearer error="invalid_request", error_description="not a bearer token", ${metadata}`,
-    },
-  }
+  const refuse = (problem: Problem): Judged => ({ tag: 'problem', problem })
   return {
-    async authenticate(credentials, host, options) {
+    async authenticate(credentials, host, scopes, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
-      if (authorization === null) return { tag: 'problem', problem: missing }
+      const hints = () => challengeHints(baseUrl, scopes)
+      if (authorization === null) return refuse({ name: 'unauthorized', ...missingToken(hints()) })
       const presented = presentedToken(authorization)
-      if (presented === null) return { tag: 'problem', problem: malformed }
+      if (presented === null) return refuse({ name: 'unauthorized', ...malformedToken(hints()) })
       if (tokens === undefined) {
         return { tag: 'problem', problem: { name: 'service-unavailable', retryAfterSecs: 1 } }
       }
@@ -77,7 +98,7 @@ export function authenticator(
       if (verdict.tag !== 'authenticated') {
         return {
           tag: 'problem',
-          problem: { name: PROBLEM_OF[verdict.error], ...refusedToken(verdict, metadata) },
+          problem: { name: PROBLEM_OF[verdict.error], ...refusedToken(verdict, hints()) },
         }
       }
       const { principal } = verdict
@@ -90,22 +111,32 @@ export function authenticator(
   }
 }
 
-/** A request without credentials is told no error code (RFC 6750 section 3.1). */
-export function missingToken(metadata: string) {
+/** The challenge to a request without credentials names no error code (RFC 6750 section 3.1). */
+export function missingToken(hints: string) {
   return {
     detail: 'This operation needs an access token in the Authorization header.',
-    headers: { 'www-authenticate': `Bearer ${metadata}` },
+    headers: { 'www-authenticate': `Bearer ${hints}` },
+  }
+}
+
+/** `invalid_request` belongs to status 400, so a malformed token is invalid (RFC 6750 section 3.1). */
+function malformedToken(hints: string) {
+  return {
+    detail: 'The Authorization header holds no bearer token.',
+    headers: {
+      'www-authenticate': `Bearer error="invalid_token", error_description="not a bearer token", ${hints}`,
+    },
   }
 }
 
 /** RFC 6750 section 3, RFC 9449 section 7.1 and 9. */
-export function refusedToken(verdict: Unauthenticated, metadata: string) {
+export function refusedToken(verdict: Unauthenticated, hints: string) {
   const { error, description, dpopNonce } = verdict
   const proof = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
   const words = quotable(description)
   const challenge = proof
     ? `DPoP error="${error}", error_description="${words}", algs="${PROOF_ALGORITHMS.join(' ')}"`
-    : `Bearer error="invalid_token", error_description="${words}", ${metadata}`
+    : `Bearer error="invalid_token", error_description="${words}", ${hints}`
   return {
     detail: description,
     error,
@@ -131,11 +162,36 @@ export function demandsOf(security: Security): TokenDemands | null {
   }
 }
 
+/** The demands on the metrics endpoint's caller without the configured token. */
+const METRICS_DEMANDS = { scopes: ['metrics:read'], subjects: ['service'] } as const
+
+/** The scopes that a token needs for a route: any one of them suffices. */
+export function scopesOf(security: Security): readonly string[] {
+  if (security.scheme === 'metrics') return METRICS_DEMANDS.scopes
+  return demandsOf(security)?.scopes ?? []
+}
+
 /** What the route demands of a valid token; null when it is met. */
-export function refuseAuthority(security: Security, principal: Principal): Problem | null {
-  const demanded = demandsOf(security)
+export function refuseAuthority(
+  security: Security,
+  principal: Principal,
+  baseUrl: string,
+): Problem | null {
+  if (security.scheme === 'page_call') {
+    return {
+      name: 'insufficient-scope',
+      detail: 'No scope allows this: the user does it on a page of this service.',
+      headers: scopeChallenge(baseUrl, []),
+    }
+  }
+  const demanded = security.scheme === 'metrics' ? METRICS_DEMANDS : demandsOf(security)
   if (demanded === null) return null
-  const { subjects, direct = 'either', directScopes = [], organizationBound } = demanded
+  const {
+    subjects,
+    direct = 'either',
+    directScopes = [],
+    organizationBound,
+  }: TokenDemands = demanded
   const excepted = isDirect(principal) && holdsOne(principal, directScopes)
   const scopes = excepted ? directScopes : (demanded.scopes ?? [])
   if (principal.organizationBound === true && organizationBound !== 'accepted') {
@@ -149,7 +205,7 @@ export function refuseAuthority(security: Security, principal: Principal): Probl
     return {
       name: 'insufficient-scope',
       detail: `The token needs ${scopes.length > 1 ? 'one of the scopes' : 'the scope'} ${needed}.`,
-      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed}"` },
+      headers: scopeChallenge(baseUrl, scopes),
     }
   }
   // First, as what a delegated token says of its subject is the person, not who uses it.

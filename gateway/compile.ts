@@ -98,7 +98,7 @@ function emptyQueryOf({ query }: Route): Parsed<unknown> | null {
 }
 
 /** Schemes under which a caller has a token to be counted by. */
-const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person'])
+const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person', 'page_call'])
 
 function throttlingOf({ throttle, security }: Route, policies: Policies): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }

@@ -11,7 +11,7 @@ import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
 import type { Answers } from './answers.js'
-import { type Authenticator, refuseAuthority } from './authenticate.js'
+import { type Authenticator, refuseAuthority, scopesOf } from './authenticate.js'
 import type { ClientAddresses } from './client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile.js'
@@ -25,8 +25,9 @@ import { FOREIGN_CALL, type PageDoor } from './page-door.js'
 import type { Problem } from './problems.js'
 import type { Quotas, QuotaVerdict } from './quotas.js'
 import type { ReplyContext } from './replies.js'
-import type { AnyRouteRequest, StreamedBody } from './route.js'
+import type { AnyRouteRequest, Security, StreamedBody } from './route.js'
 import { RequestIds } from './request-ids.js'
+import type { RequestOrigin } from './request-origin.js'
 import type { Resource, Router } from './router.js'
 import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
 
@@ -40,7 +41,7 @@ export type PipelineNeeds = {
   readonly authenticator: Authenticator
   readonly pages: PageDoor
   readonly input: InputReader
-  readonly publicOrigin: URL
+  readonly originOf: RequestOrigin
   readonly baseUrl: string
   readonly requestTimeoutMs: number
   /** Whether a tenant is a sandbox; without it nothing is warned of. */
@@ -111,7 +112,7 @@ export class Pipeline {
 
   /** The short way: nothing to read, nobody to ask who is calling. */
   private answerLight(visit: Visit, route: CompiledRoute): void {
-    const { quotas, addresses, publicOrigin } = this.needs
+    const { quotas, addresses, originOf } = this.needs
     const { cors: policy = 'configured', cache } = route.route
     const origin = visit.exchange.headers.get('origin')
     const cors = this.needs.cors.headers(policy, origin, undefined, cache !== undefined)
@@ -121,7 +122,7 @@ export class Pipeline {
     }
     const { target } = route.route
     if (target.via !== 'actor') return
-    const request = new RequestView(visit, addresses, publicOrigin, NO_PARTS)
+    const request = new RequestView(visit, addresses, originOf, NO_PARTS)
     route
       .ref!.ask(target.kind, target.message(request), visit)
       .then((outcome) => this.conclude(visit, route, outcome))
@@ -140,7 +141,7 @@ export class Pipeline {
 
   /** Everything before the ask; null when the request was answered on the way. */
   private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, publicOrigin, input, answers, pages, cors } = this.needs
+    const { quotas, addresses, originOf, input, answers, pages, cors } = this.needs
     const { exchange } = visit
     const { throttling } = route
     const { cors: policy = 'configured', cache } = route.route
@@ -178,7 +179,7 @@ export class Pipeline {
       answers.problem(visit, foreign)
       return null
     }
-    const request = new RequestView(visit, addresses, publicOrigin, parts.value)
+    const request = new RequestView(visit, addresses, originOf, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
       const clientId = clientIdOf(request) ?? undefined
       visit.cors = await cors.headers(policy, origin, clientId)
@@ -206,7 +207,7 @@ export class Pipeline {
   /** False when the request was refused. */
   private async authenticate(visit: Visit, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
-    const { answers, authenticator, quotas, addresses, publicOrigin, metricsToken } = this.needs
+    const { answers, authenticator, quotas, originOf, metricsToken } = this.needs
     if (security.scheme === 'session') {
       const location = await this.needs.pages.openSession(visit)
       if (location === null) return true
@@ -215,7 +216,7 @@ export class Pipeline {
     }
     const authorization = visit.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
-    if (authorization === undefined && security.scheme === 'person') {
+    if (authorization === undefined && isPageCall(security)) {
       const call = await this.needs.pages.openCall(visit)
       if (call === 'open') return true
       if (call === 'foreign') {
@@ -231,15 +232,15 @@ export class Pipeline {
     const guesses = quotas.enabled ? `refused:${this.addressKey(visit)}` : null
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(visit, spent)
-    const credentials = credentialsOf(visit, addresses, publicOrigin)
-    const judged = await authenticator.authenticate(credentials, visit.exchange.host, visit)
+    const credentials = credentialsOf(visit, originOf)
+    const { host } = visit.exchange
+    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), visit)
     if (judged.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       answers.problem(visit, judged.problem)
       return false
     }
-    const demanded = security.scheme === 'metrics' ? METRICS_SECURITY : security
-    const refusal = refuseAuthority(demanded, judged.principal)
+    const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
     if (refusal !== null) {
       answers.problem(visit, refusal)
       return false
@@ -387,11 +388,11 @@ function isGuarded({ route }: CompiledRoute): boolean {
   return scheme !== 'anonymous' && scheme !== 'client' && scheme !== 'browser'
 }
 
-const METRICS_SECURITY = {
-  scheme: 'bearer',
-  scopes: ['metrics:read'],
-  subjects: ['service'],
-} as const
+/** True if pages of ours may call the route with the session of their browser. */
+function isPageCall({ scheme }: Security): boolean {
+  return scheme === 'person' || scheme === 'page_call'
+}
+
 const MALFORMED_HOST: Problem = { name: 'bad-request', detail: 'The Host is missing or malformed.' }
 const MISDIRECTED: Problem = {
   name: 'misdirected-request',

@@ -31,6 +31,7 @@ import { openQuotas } from './quotas.js'
 import { PageDoor } from './page-door.js'
 import { scriptRoutes } from './pages/script.js'
 import { styleRoutes } from './pages/style.js'
+import { requestOrigin } from './request-origin.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
@@ -44,6 +45,11 @@ export interface GatewayOptions {
   readonly issuer: string
   /** Every route of the build; those whose actor has no reference here do not exist here. */
   readonly routes: readonly Route[]
+  /**
+   * Routes that the documents describe: those of the deployment, whichever plane serves them, so that
+   * capabilities and OpenAPI are the same everywhere. Default: the routes that exist here.
+   */
+  readonly described?: readonly Route[] | undefined
   /** Actors of this plane, by the name of their address. */
   readonly refs: Refs
   /** Name of the plane, for the log. */
@@ -95,27 +101,25 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const basics = [
-    ...present,
-    metricsRoute(metrics),
-    errorPagesRoute(),
-    ...styleRoutes,
-    ...scriptRoutes,
-  ]
+  const own = [metricsRoute(metrics), errorPagesRoute(), ...styleRoutes, ...scriptRoutes]
+  const described = [...(options.described ?? present), ...own]
   const capabilities = capabilitiesRoute({
     issuer,
-    routes: basics,
+    routes: described,
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
   })
   const home = homePageRoute({
     issuer,
     docsPath: openapi.enabled ? openapi.docs_path : null,
-    paths: new Set([...basics, capabilities].map(({ path }) => path)),
+    paths: new Set([...present, ...own, capabilities].map(({ path }) => path)),
   })
-  const documented = [...basics, capabilities, home]
+  const documented = [...described, capabilities, home]
   const routes = [
-    ...documented,
+    ...present,
+    ...own,
+    capabilities,
+    home,
     ...documentRoutes({ openapi, issuer, routes: documented, policies, events: options.events }),
   ]
 
@@ -134,8 +138,8 @@ export function openGateway(options: GatewayOptions): Gateway {
     | undefined
   const secure = issuer.startsWith('https:')
   const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
-  let isStarted = false
   const addresses = clientAddresses(server.trusted_proxies)
+  let isStarted = false
   const pipeline = new Pipeline({
     router,
     answers: new Answers({
@@ -157,7 +161,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
     pages: new PageDoor({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
-    publicOrigin: new URL(issuer),
+    originOf: requestOrigin({
+      issuer: new URL(issuer),
+      baseDomain: server.base_domain,
+      allowedHosts: server.allowed_hosts,
+      port: server.port,
+      addresses,
+    }),
     baseUrl: issuer,
     requestTimeoutMs: server.request_timeout_secs * 1000,
     isSandbox:

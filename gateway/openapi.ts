@@ -57,7 +57,11 @@ const ProblemSchema = z
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' })
 
 const OAuthErrorSchema = z
-  .object({ error: z.string(), error_description: z.string().optional() })
+  .object({
+    error: z.string(),
+    error_description: z.string().optional(),
+    request_id: z.string().optional().describe('Same as the x-request-id header.'),
+  })
   .meta({ id: 'OAuthError', description: 'Error response (RFC 6749 section 5.2).' })
 
 const header = (description: string, schema: object = { type: 'string' }) => ({
@@ -198,6 +202,9 @@ function descriptionOf(route: Route, policies: Policies): string {
       )
     }
   }
+  if (security.scheme === 'page_call') {
+    notes.push('Only for pages of the service, with a session; access tokens are refused.')
+  }
   if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
   if (route.throttle !== 'none') {
     const named = route.throttle ?? [{ policy: 'default' as const }]
@@ -217,6 +224,7 @@ function securityOf(security: Security): Record<string, string[]>[] {
     case 'browser':
       return []
     case 'session':
+    case 'page_call':
       return [{ session: [] }]
     case 'optional':
       return [{}, { bearer: [] }, { dpop: [] }]
@@ -372,6 +380,9 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
     names.push('unauthorized', 'token-expired', 'token-revoked')
     if (route.security.scheme === 'metrics' || scopes.length > 0) names.push('insufficient-scope')
     if (subjects !== undefined || direct !== 'either') names.push('forbidden')
+  }
+  if (route.security.scheme === 'page_call') {
+    names.push('unauthorized', 'token-expired', 'token-revoked', 'insufficient-scope', 'forbidden')
   }
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')

@@ -70,6 +70,11 @@ export type Security =
       /** Of a token: any one of these suffices. */
       readonly scopes: readonly string[]
     }
+  /**
+   * An operation that only pages of ours may call, with the session of their browser. An access token
+   * is refused with 403 `insufficient_scope`: no scope stands for the user's own answer.
+   */
+  | { readonly scheme: 'page_call' }
 
 export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
   ? Principal
@@ -77,7 +82,7 @@ export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
     ? Principal | null
     : null
 
-export type SessionOf<S extends Security> = S extends { scheme: 'session' }
+export type SessionOf<S extends Security> = S extends { scheme: 'session' | 'page_call' }
   ? BrowserSession
   : S extends { scheme: 'person' }
     ? BrowserSession | null
@@ -92,7 +97,7 @@ export type Credentials = {
   /** The DPoP header; null when absent. */
   readonly dpopProof: string | null
   readonly httpMethod: string
-  /** Absolute public URL of the request without its query. */
+  /** Absolute URL of the request without its query, at an origin of ours (`requestOrigin`). */
   readonly httpUrl: string
 }
 
@@ -102,7 +107,7 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly headers: Headers
   readonly body: Body
   readonly principal: PrincipalOf<S>
-  /** Who is signed in, on routes of the schemes `session` and `person`. */
+  /** Who is signed in, on routes of the schemes `session`, `person` and `page_call`. */
   readonly session: SessionOf<S>
   /** Cookies and form token, on pages (schemes `browser` and `session`). */
   readonly browser: Browser

@@ -7,7 +7,7 @@ import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from './compile.js'
 import type { Exchange, HeaderPair } from './exchange.js'
-import { isHostOf } from './hosts.js'
+import type { RequestOrigin } from './request-origin.js'
 import type { AnyRouteRequest, Credentials, IdempotencyClaim } from './route.js'
 
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
@@ -38,6 +38,8 @@ export class Visit implements AskOptions, Leaver {
   warnings: string | null = null
   /** Set-Cookie values that go with whatever is answered. */
   cookies: readonly string[] = NO_COOKIES
+  /** Code of the error that is answered, for the log. */
+  error: string | null = null
   hasLeft = false
   /** Who is to be told when the client leaves: nearly always one ask at a time, or none. */
   private following: (() => void) | null = null
@@ -91,13 +93,13 @@ const NO_LIMIT_MS = 2_147_483_647
 export class RequestView implements AnyRouteRequest {
   private readonly visit: Visit
   private readonly addresses: ClientAddresses
-  private readonly publicOrigin: URL
+  private readonly originOf: RequestOrigin
   private readonly parts: Parts
 
-  constructor(visit: Visit, addresses: ClientAddresses, publicOrigin: URL, parts: Parts) {
+  constructor(visit: Visit, addresses: ClientAddresses, originOf: RequestOrigin, parts: Parts) {
     this.visit = visit
     this.addresses = addresses
-    this.publicOrigin = publicOrigin
+    this.originOf = originOf
     this.parts = parts
   }
 
@@ -146,7 +148,7 @@ export class RequestView implements AnyRouteRequest {
   }
 
   get credentials(): Credentials {
-    return credentialsOf(this.visit, this.addresses, this.publicOrigin)
+    return credentialsOf(this.visit, this.originOf)
   }
 }
 
@@ -171,28 +173,11 @@ export function clientAddressOf({ exchange }: Visit, addresses: ClientAddresses)
   return addresses.clientOf(exchange.peerAddress, exchange.headers.get('x-forwarded-for'))
 }
 
-export function credentialsOf(
-  { exchange }: Visit,
-  addresses: ClientAddresses,
-  publicOrigin: URL,
-): Credentials {
+export function credentialsOf({ exchange }: Visit, originOf: RequestOrigin): Credentials {
   return {
     authorization: exchange.headers.get('authorization') ?? null,
     dpopProof: exchange.headers.get('dpop') ?? null,
     httpMethod: exchange.method,
-    httpUrl: `${schemeOf(exchange, addresses, publicOrigin)}://${exchange.host}${exchange.path}`,
+    httpUrl: `${originOf(exchange)}${exchange.path}`,
   }
-}
-
-/**
- * The scheme the client used: our own TLS, what a trusted proxy says, or that of the public address
- * when the client named its host (TLS ends in front of us).
- */
-function schemeOf(exchange: Exchange, addresses: ClientAddresses, publicOrigin: URL): string {
-  if (exchange.secure) return 'https'
-  const forwarded = exchange.headers.get('x-forwarded-proto')?.trim().toLowerCase()
-  if ((forwarded === 'https' || forwarded === 'http') && addresses.trusts(exchange.peerAddress)) {
-    return forwarded
-  }
-  return isHostOf(exchange.host, publicOrigin) ? publicOrigin.protocol.slice(0, -1) : 'http'
 }

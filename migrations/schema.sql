@@ -267,7 +267,13 @@ begin
     where b.tenant_id = new.tenant_id
   )
   update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
-  where tenant_id = new.tenant_id and id in (select id from earlier) and ended_at is null;
+  where tenant_id = new.tenant_id and ended_at is null and id in (
+    select id from earlier
+    union
+    select f.session_id from earlier e
+      join refresh_families f on f.browser_session_id = e.id and f.tenant_id = new.tenant_id
+    where exists (select from tenants t where t.id = new.tenant_id
+      and t.settings -> 'logout_revokes_offline' = 'true'));
   return null;
 end
 $function$;
@@ -600,6 +606,7 @@ create table applications (
   registration jsonb,
   registration_scopes text[],
   registration_token_sha256 bytea,
+  default_scopes text[],
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -780,6 +787,47 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table card_events (
+  id text not null,
+  type text not null,
+  about text not null,
+  object_id text not null,
+  payment_id text,
+  received_at timestamp with time zone not null,
+  due_at timestamp with time zone,
+  constraint card_events_pkey PRIMARY KEY (id),
+  constraint card_events_about_check CHECK ((about = ANY (ARRAY['payment'::text, 'dispute'::text, 'refund'::text])))
+);
+CREATE INDEX card_events_due ON public.card_events USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX card_events_received ON public.card_events USING btree (received_at);
+
+create table card_payments (
+  tenant_id uuid not null,
+  charge_id uuid not null,
+  failed_calls integer default 0 not null,
+  checkout_id text,
+  payment_id text,
+  abandoned boolean default false not null,
+  looked_up_at timestamp with time zone,
+  look_ups integer default 0 not null,
+  created_at timestamp with time zone not null,
+  constraint card_payments_pkey PRIMARY KEY (tenant_id, charge_id),
+  constraint card_payments_checkout_id_key UNIQUE (checkout_id),
+  constraint card_payments_payment_id_key UNIQUE (payment_id),
+  constraint card_payments_check CHECK (((NOT abandoned) OR ((checkout_id IS NULL) AND (payment_id IS NULL)))),
+  constraint card_payments_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
+);
+alter table card_payments enable row level security;
+alter table card_payments force row level security;
+create policy tenant on card_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table chain_cursors (
+  network text not null,
+  block bigint not null,
+  updated_at timestamp with time zone not null,
+  constraint chain_cursors_pkey PRIMARY KEY (network)
+);
+
 create table charges (
   tenant_id uuid not null,
   id uuid not null,
@@ -808,6 +856,7 @@ create table charges (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  buyer_metadata jsonb,
   constraint charges_pkey PRIMARY KEY (tenant_id, id),
   constraint charges_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
   constraint charges_check CHECK ((((refunded_amount_minor + refunding_amount_minor) + reversed_amount_minor) <= amount_minor)),
@@ -854,9 +903,42 @@ create table checkout_sessions (
 CREATE UNIQUE INDEX checkout_sessions_charge ON public.checkout_sessions USING btree (tenant_id, charge_id);
 CREATE INDEX checkout_sessions_expired ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'expired'::text);
 CREATE INDEX checkout_sessions_expiry ON public.checkout_sessions USING btree (expires_at) WHERE (status = 'open'::text);
+CREATE UNIQUE INDEX checkout_sessions_named ON public.checkout_sessions USING btree (id);
 alter table checkout_sessions enable row level security;
 alter table checkout_sessions force row level security;
 create policy tenant on checkout_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table checkout_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  checkout_session_id uuid not null,
+  charge_id uuid not null,
+  network text not null,
+  asset text not null,
+  pay_to text not null,
+  amount numeric(78,0) not null,
+  state text default 'awaited'::text not null,
+  payer text,
+  transaction text,
+  log_index integer,
+  watched_until timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint checkout_transfers_pkey PRIMARY KEY (tenant_id, id),
+  constraint checkout_transfers_check CHECK (((state = ANY (ARRAY['arrived'::text, 'booked'::text, 'surplus'::text])) = (transaction IS NOT NULL))),
+  constraint checkout_transfers_check1 CHECK (((transaction IS NULL) = (log_index IS NULL))),
+  constraint checkout_transfers_check2 CHECK (((transaction IS NULL) = (payer IS NULL))),
+  constraint checkout_transfers_state_check CHECK ((state = ANY (ARRAY['awaited'::text, 'arrived'::text, 'booked'::text, 'surplus'::text, 'void'::text]))),
+  constraint checkout_transfers_tenant_id_checkout_session_id_fkey FOREIGN KEY (tenant_id, checkout_session_id) REFERENCES checkout_sessions(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX checkout_transfers_arrived ON public.checkout_transfers USING btree (updated_at) WHERE (state = 'arrived'::text);
+CREATE UNIQUE INDEX checkout_transfers_awaited ON public.checkout_transfers USING btree (network, asset, pay_to, amount) WHERE (state = 'awaited'::text);
+CREATE INDEX checkout_transfers_of_session ON public.checkout_transfers USING btree (tenant_id, checkout_session_id);
+CREATE UNIQUE INDEX checkout_transfers_once ON public.checkout_transfers USING btree (network, transaction, log_index) WHERE (transaction IS NOT NULL);
+CREATE INDEX checkout_transfers_watched ON public.checkout_transfers USING btree (watched_until) WHERE (state = 'awaited'::text);
+alter table checkout_transfers enable row level security;
+alter table checkout_transfers force row level security;
+create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table consents (
   tenant_id uuid not null,
@@ -1143,6 +1225,33 @@ alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table mail_address_shares (
+  address_sha256 bytea not null,
+  day date not null,
+  letters integer not null,
+  last_at timestamp with time zone not null,
+  constraint mail_address_shares_pkey PRIMARY KEY (address_sha256),
+  constraint mail_address_shares_address_sha256_check CHECK ((length(address_sha256) = 32)),
+  constraint mail_address_shares_letters_check CHECK ((letters > 0))
+);
+CREATE INDEX mail_address_shares_age ON public.mail_address_shares USING btree (day);
+alter table mail_address_shares enable row level security;
+alter table mail_address_shares force row level security;
+create policy crossing on mail_address_shares using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table mail_tenant_shares (
+  tenant_id uuid not null,
+  day date not null,
+  letters integer not null,
+  constraint mail_tenant_shares_pkey PRIMARY KEY (tenant_id, day),
+  constraint mail_tenant_shares_letters_check CHECK ((letters > 0)),
+  constraint mail_tenant_shares_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX mail_tenant_shares_age ON public.mail_tenant_shares USING btree (day);
+alter table mail_tenant_shares enable row level security;
+alter table mail_tenant_shares force row level security;
+create policy tenant on mail_tenant_shares using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table mail_tickets (
   tenant_id uuid not null,
   id uuid not null,
@@ -1186,6 +1295,7 @@ create table operator_invites (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
+  letters jsonb default '{}'::jsonb not null,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
@@ -1466,11 +1576,13 @@ create table refresh_families (
   auth_time timestamp with time zone,
   authorization_details jsonb,
   claims jsonb,
+  browser_session_id uuid,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
+CREATE INDEX refresh_families_of_browser ON public.refresh_families USING btree (browser_session_id) WHERE (browser_session_id IS NOT NULL);
 CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (session_id);
 alter table refresh_families enable row level security;
 alter table refresh_families force row level security;
@@ -1507,10 +1619,13 @@ create table refunds (
   due_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  external_reference text,
   constraint refunds_pkey PRIMARY KEY (tenant_id, id),
   constraint refunds_amount_minor_check CHECK ((amount_minor > 0)),
   constraint refunds_check CHECK (((status = 'pending'::text) = (due_at IS NOT NULL))),
-  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text]))),
+  constraint refunds_check1 CHECK (((status <> 'recorded'::text) OR (external_reference IS NOT NULL))),
+  constraint refunds_external_reference_check CHECK (((length(external_reference) >= 1) AND (length(external_reference) <= 255))),
+  constraint refunds_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'succeeded'::text, 'failed'::text, 'recorded'::text]))),
   constraint refunds_tenant_id_charge_id_fkey FOREIGN KEY (tenant_id, charge_id) REFERENCES charges(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refunds_due ON public.refunds USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -1791,7 +1906,7 @@ create table subscriptions (
   updated_at timestamp with time zone not null,
   constraint subscriptions_pkey PRIMARY KEY (tenant_id, id),
   constraint subscriptions_amount_minor_check CHECK (((amount_minor >= 1) AND (amount_minor <= '999999999999'::bigint))),
-  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND (mandate IS NOT NULL) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
+  constraint subscriptions_check CHECK (((status <> ALL (ARRAY['active'::text, 'past_due'::text])) OR ((rail IS NOT NULL) AND ((mandate IS NOT NULL) OR (rail = 'x402'::text)) AND (anchor_at IS NOT NULL) AND (current_period_end IS NOT NULL)))),
   constraint subscriptions_check1 CHECK (((status = ANY (ARRAY['active'::text, 'past_due'::text])) OR (due_at IS NULL))),
   constraint subscriptions_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint subscriptions_recurring_interval_check CHECK ((recurring_interval = ANY (ARRAY['day'::text, 'week'::text, 'month'::text, 'year'::text]))),
@@ -1827,10 +1942,12 @@ create table tenant_users (
   last_login_at timestamp with time zone,
   display_name text,
   suspended_from text,
+  invited_as text,
   account_active boolean default true not null,
   constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
   constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
   constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
+  constraint tenant_users_invited_as_check CHECK ((char_length(invited_as) <= 320)),
   constraint tenant_users_status_check CHECK ((status = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text, 'suspended'::text, 'removed'::text]))),
   constraint tenant_users_suspended_from_check CHECK ((suspended_from = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text]))),
   constraint tenant_users_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
@@ -1986,6 +2103,7 @@ create table vault_grants (
   revoked_at timestamp with time zone,
   requests_used bigint default 0 not null,
   bytes_used bigint default 0 not null,
+  allow_range boolean default true not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
   constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),
@@ -2165,7 +2283,7 @@ create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_
 create table x402_payments (
   tenant_id uuid not null,
   id uuid not null,
-  payment_link_id uuid not null,
+  payment_link_id uuid,
   charge_id uuid not null,
   version smallint not null,
   network text not null,
@@ -2188,17 +2306,19 @@ create table x402_payments (
   error_reason text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  checkout_session_id uuid,
   constraint x402_payments_pkey PRIMARY KEY (tenant_id, id),
   constraint x402_payments_check CHECK (((state = 'settled'::text) <= (transaction IS NOT NULL))),
   constraint x402_payments_check1 CHECK (((state = 'failed'::text) <= (error_reason IS NOT NULL))),
   constraint x402_payments_check2 CHECK (((state = ANY (ARRAY['settling'::text, 'unknown'::text])) = (due_at IS NOT NULL))),
+  constraint x402_payments_check3 CHECK ((num_nonnulls(payment_link_id, checkout_session_id) = 1)),
   constraint x402_payments_payload_sha256_check CHECK ((length(payload_sha256) = 32)),
   constraint x402_payments_proof_sha256_check CHECK ((length(proof_sha256) = 32)),
   constraint x402_payments_state_check CHECK ((state = ANY (ARRAY['verifying'::text, 'settling'::text, 'unknown'::text, 'settled'::text, 'failed'::text]))),
   constraint x402_payments_version_check CHECK ((version = ANY (ARRAY[1, 2]))),
   constraint x402_payments_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id);
+CREATE UNIQUE INDEX x402_payments_charge ON public.x402_payments USING btree (tenant_id, charge_id) WHERE (state = ANY (ARRAY['settling'::text, 'unknown'::text, 'settled'::text]));
 CREATE INDEX x402_payments_due ON public.x402_payments USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE UNIQUE INDEX x402_payments_identified ON public.x402_payments USING btree (tenant_id, payment_identifier) WHERE (payment_identifier IS NOT NULL);
 CREATE INDEX x402_payments_listed ON public.x402_payments USING btree (tenant_id, created_at DESC, id DESC);

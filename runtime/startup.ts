@@ -218,9 +218,10 @@ async function seatActors(site: Site): Promise<Undo> {
 }
 
 /** What settings switch on beside the routes (decisions.md 18: each addition is listed). */
-function signInCapabilities(settings: Site['loaded']['settings']): readonly string[] {
-  const { social, generic_oauth, enterprise_sso, verified_domains } = settings
+function switchedCapabilities(settings: Site['loaded']['settings']): readonly string[] {
+  const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
   const names = {
+    'oauth.dpop': dpop.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,
@@ -235,30 +236,37 @@ async function openListener(site: Site): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = site
   const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
   const planes = planesOf(loaded.plane)
+  const seated = seatsWith(loaded.settings)
   const refs = new Map<string, ActorRef<never>>(
-    seatsWith(loaded.settings)
+    seated
       .filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
       .map(({ definition: { address } }) => [
         address.name,
         system!.ref(address) as ActorRef<never>,
       ]),
   )
+  const actors = new Set(seated.map(({ definition }) => definition.address.name))
+  const described = withEgressSizes(routes, {
+    jsonBytes: vault.egress_json_max_bytes,
+    bodyBytes: vault.egress_body_max_bytes,
+  }).filter(
+    (route) =>
+      isSwitchedOn(route, loaded.settings) &&
+      (route.target.via === 'gateway' || actors.has(route.target.address.name)),
+  )
   const gateway = openGateway({
     server,
-    openapi,
+    // interface.md, Deployment configuration: the operator surface is described by the control plane.
+    openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
     issuer: oidc.issuer_url,
     policies: policiesWith(auth),
-    capabilities: signInCapabilities(loaded.settings),
+    capabilities: switchedCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
-    routes: withEgressSizes(routes, {
-      jsonBytes: vault.egress_json_max_bytes,
-      bodyBytes: vault.egress_body_max_bytes,
-    }).filter(
-      (route) =>
-        isSwitchedOn(route, loaded.settings) &&
-        (route.target.via === 'gateway' || isServed(loaded.plane, route.target.address.name)),
+    described,
+    routes: described.filter(
+      ({ target }) => target.via === 'gateway' || isServed(loaded.plane, target.address.name),
     ),
     refs,
     plane: loaded.plane,

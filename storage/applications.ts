@@ -17,6 +17,8 @@ export type ApplicationRow = {
   grantTypes: string[]
   responseTypes: string[]
   scopes: string[]
+  /** What client_credentials without `scope` gives; null leaves it to the service. */
+  defaultScopes: string[] | null
   jwks: { keys: Record<string, unknown>[] } | null
   /** Where the keys are fetched from, instead of `jwks`. */
   jwksUri: string | null
@@ -45,7 +47,7 @@ export type ClientSecret = { readonly secret: string; readonly sha256: Uint8Arra
 const SECRET_BYTES = 32
 const DEFAULT_GRANT_TYPES = ['authorization_code', 'refresh_token']
 const DEFAULT_RESPONSE_TYPES = ['code']
-const DEFAULT_SCOPES = ['openid', 'profile', 'email']
+export const DEFAULT_SCOPES = ['openid', 'profile', 'email']
 
 /** A fresh client secret of 256 random bits: shown once, kept as its SHA-256. */
 export function newClientSecret(random: Random): ClientSecret {
@@ -77,13 +79,14 @@ export async function insertApplication(
                audience, redirect_uris, post_logout_redirect_uris, allowed_origins, grant_types,
                response_types, scopes, jwks, dpop_bound_access_tokens,
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
-               require_pkce, authorization_details_types, jwks_uri, created_at, updated_at)
+               require_pkce, authorization_details_types, jwks_uri, default_scopes, created_at,
+               updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $21)
+               $18, $19, $20, $21, $22, $22)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $22, $21 where $22::bytea is not null)
+             select $1, $2, $2, $23, $22 where $23::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -128,7 +131,7 @@ export async function replaceApplication(
              jwks = $13, dpop_bound_access_tokens = $14,
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
-             jwks_uri = $20, updated_at = $21, status = $22
+             jwks_uri = $20, default_scopes = $21, updated_at = $22, status = $23
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -234,6 +237,7 @@ export type ClientRow = Pick<
   | 'audience'
   | 'grantTypes'
   | 'scopes'
+  | 'defaultScopes'
   | 'jwks'
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
@@ -253,7 +257,7 @@ export async function findClient(
     name: 'application.client',
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
              a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
-             a.grant_types as "grantTypes", a.scopes, a.jwks, a.jwks_uri as "jwksUri",
+             a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
              t.status as "tenantStatus",
@@ -357,7 +361,7 @@ export async function authorizationDetailsTypes(
   return rows.map(({ type }) => type)
 }
 
-/** The values of $1 to $20, with the defaults of decisions.md 7.4. */
+/** The values of $1 to $21, with the defaults of decisions.md 7.4. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -380,6 +384,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.requirePkce ?? false,
     a.authorizationDetailsTypes ?? [],
     a.jwksUri ?? null,
+    a.defaultScopes ?? null,
   ]
 }
 
@@ -387,7 +392,8 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   token_endpoint_auth_method as "tokenEndpointAuthMethod", audience,
   redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",
   allowed_origins as "allowedOrigins", grant_types as "grantTypes",
-  response_types as "responseTypes", scopes, jwks, jwks_uri as "jwksUri",
+  response_types as "responseTypes", scopes, default_scopes as "defaultScopes",
+  jwks, jwks_uri as "jwksUri",
   dpop_bound_access_tokens as "dpopBoundAccessTokens",
   require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",

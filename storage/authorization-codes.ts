@@ -111,15 +111,22 @@ export type Redemption = {
   readonly jkt: string | null
   /** Null: the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
+  /**
+   * The family gets a session of its own, under the id of the code, and so outlives the browser session
+   * (OpenID Connect Back-Channel Logout 1.0 section 2.7).
+   */
+  readonly offline: boolean
   readonly now: Date
-  /** End of the family. */
+  /** End of the family, and of its own session. */
   readonly expiresAt: Date
 }
 
 /**
  * Turns codes into their families and the first refresh tokens of them; true for each that was turned
  * by this call, in their order. A family exists without a refresh token too: it is what revokes the
- * access tokens. Rows are locked in the order given.
+ * access tokens. Rows are locked in the order given. An offline grant is only opened while the session of
+ * its code is open, and keeps it open until the transaction ends: an end of everything that waits for it
+ * then finds the session of the grant too.
  */
 export async function redeemCodes(
   tx: Transaction,
@@ -133,24 +140,35 @@ export async function redeemCodes(
     text: `with asked as materialized (
              select $1::uuid as tenant_id, a.*
              from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
-               $6::bytea[]) with ordinality
-               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, place)
+               $6::bytea[], $7::boolean[]) with ordinality
+               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, offline, place)
                where ${LOOKED_UP}),
            live as materialized (
              select a.*, c.ctid as lies from asked a
-             cross join lateral (select c.ctid from authorization_codes c
+             cross join lateral (select c.ctid, c.session_id from authorization_codes c
                where c.tenant_id = a.tenant_id and c.id = a.id and c.redeemed_at is null
-                 and c.expires_at > a.turned_at for update) c),
+                 and c.expires_at > a.turned_at for update) c
+             where not a.offline or exists (select from sessions s
+               where s.tenant_id = a.tenant_id and s.id = c.session_id and s.ended_at is null
+               for share)),
            redeemed as (
              update authorization_codes c set redeemed_at = l.turned_at from live l
              where c.ctid = l.lies and c.redeemed_at is null
-             returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256, l.place),
+             returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256,
+               l.offline, l.place),
+           session as (
+             insert into sessions (tenant_id, id, subject, subject_type, client_id,
+               organization_id, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, subject, 'human', client_id, organization_id, amr, auth_time,
+               turned_at, family_expires_at
+             from redeemed where offline),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
                jkt, created_at, expires_at, subject, level, amr, auth_time, authorization_details,
-               claims)
-             select tenant_id, id, session_id, client_id, scopes, audience, bound_to, turned_at,
-               family_expires_at, subject, level, amr, auth_time, authorization_details, claims
+               claims, browser_session_id)
+             select tenant_id, id, case when offline then id else session_id end, client_id, scopes,
+               audience, bound_to, turned_at, family_expires_at, subject, level, amr, auth_time,
+               authorization_details, claims, case when offline then session_id end
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
@@ -164,6 +182,7 @@ export async function redeemCodes(
       redemptions.map(({ now }) => now),
       redemptions.map(({ expiresAt }) => expiresAt),
       redemptions.map(({ refreshTokenSha256: sha256 }) => sha256 && Buffer.from(sha256)),
+      redemptions.map(({ offline }) => offline),
     ],
   })
   const redeemed = new Set(rows.map(({ place }) => place))

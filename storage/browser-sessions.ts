@@ -294,9 +294,16 @@ export async function removeExpiredBrowserSessions(
   return rowCount
 }
 
-export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'>
+export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
+  /** Id of the session that takes its place. */
+  readonly newId: string
+}
 
-/** The session after a new password: a new cookie, the level as it was; false when it ended meanwhile. */
+/**
+ * Opens the session that goes on in a browser after a new password, with a new cookie and the level as
+ * it was; false when the old one ended in between. It has a new id, because everything that the old one
+ * gave out has ended with the password: applications hang their tokens on the new one.
+ */
 export async function renewBrowserSession(
   tx: Transaction,
   renewal: Renewal,
@@ -304,14 +311,23 @@ export async function renewBrowserSession(
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'browser_session.renew',
-    text: `update browser_sessions set token_sha256 = $4, password_at = $5
-           where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null`,
+    text: `with old as (
+             update browser_sessions set ended_at = $5, ended_reason = 'password_changed'
+             where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null
+             returning *)
+           insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
+             confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+             last_seen_at, expires_at, provider)
+           select tenant_id, $6, account_id, $4, level, pending, confined, amr, auth_time, $5,
+             idle_secs, user_agent, address, created_at, last_seen_at, expires_at, provider
+           from old`,
     values: [
       renewal.tenantId,
       renewal.id,
       Buffer.from(renewal.tokenSha256),
       Buffer.from(renewal.newTokenSha256),
       now,
+      renewal.newId,
     ],
   })
   return rowCount === 1

@@ -20,6 +20,10 @@ export type RefreshTokenRow = {
   readonly expiresAt: Date
   readonly revokedAt: Date | null
   readonly sessionId: string
+  /** The session that ID tokens name, where it is another one: that of the browser. */
+  readonly browserSessionId: string | null
+  /** The session of the next access token: that of the browser for as long as it is open. */
+  readonly accessSessionId: string
   readonly subject: string
   readonly subjectType: 'human' | 'agent'
   readonly agentId: string | null
@@ -68,7 +72,12 @@ function finding(hashes: readonly Uint8Array[]): Statement {
                and n.family_id = t.family_id and n.generation = t.generation + 1
                and n.rotated_at is not null) as "successorUsed",
              f.client_id as "clientId", f.scopes, f.audience, f.jkt, f.expires_at as "expiresAt",
-             f.revoked_at as "revokedAt", s.id as "sessionId", s.subject,
+             f.revoked_at as "revokedAt", s.id as "sessionId",
+             f.browser_session_id as "browserSessionId",
+             case when f.browser_session_id is not null and exists (select from sessions b
+               where b.tenant_id = t.tenant_id and b.id = f.browser_session_id
+                 and b.ended_at is null and b.expires_at > now() + interval '1 hour')
+               then f.browser_session_id else s.id end as "accessSessionId", s.subject,
              s.subject_type as "subjectType", s.agent_id as "agentId",
              s.organization_id as "organizationId", coalesce(f.amr, s.amr) as amr,
              coalesce(f.auth_time, s.auth_time) as "authTime", f.level,

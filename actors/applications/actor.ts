@@ -20,6 +20,7 @@ import { isUuid } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import { changedMembers, powersOf, recordAction } from './audit.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
@@ -70,20 +71,25 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     /** Inserts the application; its secret is in the outcome and nowhere else. */
     async function insert(
       tx: Transaction,
-      { principal, draft }: CreateApplication,
+      { caller, draft }: CreateApplication,
+      requestId: string | undefined,
     ): Promise<ApplicationCreated> {
       const kind = clientKind(draft)!
       const secret = needsSecret(kind) ? newClientSecret(random) : null
+      const now = clock.now()
       const application = await insertApplication(tx, {
         ...kind,
         id: random.uuid(),
-        tenantId: principal.tenantId,
+        tenantId: caller.principal.tenantId,
         name: draft.name,
         redirectUris: [...draft.redirectUris],
-        createdAt: clock.now(),
+        createdAt: now,
         secretSha256: secret?.sha256 ?? null,
         ...optionalMembers(draft),
       })
+      const data = powersOf(application)
+      const action = { did: 'created', application, data, occurredAt: now } as const
+      recordAction(tx, random, caller, requestId, action)
       return {
         tag: 'created',
         application: toApplication(application),
@@ -96,7 +102,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     async function replaceLocked(
       tx: Transaction,
       before: ApplicationRow,
-      { draft, status }: ReplaceApplication,
+      { caller, draft, status }: ReplaceApplication,
+      requestId: string | undefined,
     ): Promise<ApplicationReplaced> {
       const kind = clientKind(draft)!
       const now = clock.now()
@@ -122,6 +129,9 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         ...stated({ status }),
         ...optionalMembers(draft),
       })
+      const data = { changed: changedMembers(before, row), ...powersOf(row) }
+      const action = { did: 'updated', application: row, data, occurredAt: now } as const
+      recordAction(tx, random, caller, requestId, action)
       return {
         tag: 'replaced',
         application: toApplication(row),
@@ -189,7 +199,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       },
 
       async create(message, turn) {
-        const { principal, draft, idempotency } = message
+        const { caller, draft, idempotency } = message
+        const { principal } = caller
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
@@ -203,7 +214,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
               idempotently(
                 tx,
                 idempotency,
-                () => insert(tx, message),
+                () => insert(tx, message, turn.requestId),
                 (created) => ({ ...created, clientSecret: null }),
               ),
             { signal: turn.signal },
@@ -215,7 +226,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       },
 
       async replace(message, turn) {
-        const { principal, applicationId, draft } = message
+        const { caller, applicationId, draft } = message
+        const { principal } = caller
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
@@ -224,7 +236,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
         try {
           return await changing(principal.tenantId, applicationId, turn.signal, (tx, row) =>
-            replaceLocked(tx, row, message),
+            replaceLocked(tx, row, message, turn.requestId),
           )
         } catch (error) {
           if (isAudienceTaken(error)) return { tag: 'audience_taken' }
@@ -232,20 +244,20 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async remove({ principal, applicationId }, turn) {
+      async remove({ caller, applicationId }, turn) {
+        const { principal } = caller
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
-        const { tenantId } = principal
-        if (!isUuid(applicationId)) return { tag: 'unknown' }
-        const removed = await database.tenant(
-          tenantId,
-          (tx) => deleteApplication(tx, tenantId, applicationId),
-          { signal: turn.signal },
-        )
-        forget(applicationId)
-        return { tag: removed ? 'removed' : 'unknown' }
+        return changing(principal.tenantId, applicationId, turn.signal, async (tx, application) => {
+          await deleteApplication(tx, application.tenantId, application.id)
+          const data = { name: application.name }
+          const action = { did: 'deleted', application, data, occurredAt: clock.now() } as const
+          recordAction(tx, random, caller, turn.requestId, action)
+          return { tag: 'removed' } as const
+        })
       },
 
-      async rotateSecret({ principal, applicationId, overlapSecs }, turn) {
+      async rotateSecret({ caller, applicationId, overlapSecs }, turn) {
+        const { principal } = caller
         if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
         return changing(principal.tenantId, applicationId, turn.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }
@@ -264,6 +276,9 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
             now,
             othersUntil: new Date(now.getTime() + overlapSecs * 1000),
           })
+          const data = { overlap_secs: overlapSecs }
+          const action = { did: 'secret_rotated', application: row, data, occurredAt: now } as const
+          recordAction(tx, random, caller, turn.requestId, action)
           return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
         })
       },

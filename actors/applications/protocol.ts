@@ -1,5 +1,6 @@
 /** OAuth clients of a tenant: listed, read, created, replaced, removed. decisions.md 7.4, 7.6, 21. */
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
+import type { Caller } from '../domain/audit.js'
 import type { IdempotencyClaim } from '../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../domain/ids.js'
 import type { Principal } from '../domain/principal.js'
@@ -26,7 +27,7 @@ export type ApplicationsProtocol = {
     | AudienceTaken
     | NotATenantToken
   >
-  remove: Ask<ReadApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
+  remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
   /** A new secret; the old one may overlap with it (decisions.md 7.6, rotate-secret). */
   rotateSecret: Ask<
     RotateSecret,
@@ -61,6 +62,11 @@ export type Application = {
   readonly grantTypes: readonly string[]
   readonly responseTypes: readonly string[]
   readonly scopes: readonly string[]
+  /**
+   * What client_credentials without `scope` gives, all of them among `scopes`; null leaves it to the
+   * service (`withoutRequest`).
+   */
+  readonly defaultScopes: readonly string[] | null
   readonly jwks: ClientJwks | null
   /** Where the keys are fetched from, instead of `jwks`. */
   readonly jwksUri: string | null
@@ -113,6 +119,7 @@ export type ApplicationDraft = {
   readonly grantTypes?: readonly string[] | undefined
   readonly responseTypes?: readonly string[] | undefined
   readonly scopes?: readonly string[] | undefined
+  readonly defaultScopes?: readonly string[] | undefined
   readonly jwks?: ClientJwks | undefined
   readonly jwksUri?: string | undefined
   readonly dpopBoundAccessTokens?: boolean | undefined
@@ -123,7 +130,7 @@ export type ApplicationDraft = {
   readonly authorizationDetailsTypes?: readonly string[] | undefined
 }
 export type CreateApplication = {
-  readonly principal: Principal
+  readonly caller: Caller
   readonly draft: ApplicationDraft
   readonly idempotency: IdempotencyClaim | null
 }
@@ -149,7 +156,7 @@ export type ApplicationForbidden = {
   readonly scopes: readonly string[]
 }
 export type ReplaceApplication = {
-  readonly principal: Principal
+  readonly caller: Caller
   readonly applicationId: string
   readonly draft: ApplicationDraft
   /** Default active. A disabled application cannot authenticate, and its tokens are refused. */
@@ -161,10 +168,11 @@ export type ApplicationReplaced = {
   /** Shown once, where the replacement made the application one with a secret. */
   readonly clientSecret: string | null
 }
+export type RemoveApplication = { readonly caller: Caller; readonly applicationId: string }
 export type ApplicationRemoved = { readonly tag: 'removed' }
 
 export type RotateSecret = {
-  readonly principal: Principal
+  readonly caller: Caller
   readonly applicationId: string
   /** How long the secrets of before stay valid, in seconds: 0 to 86400. */
   readonly overlapSecs: number

@@ -17,6 +17,7 @@ export function optionalMembers(draft: ApplicationDraft) {
     grantTypes: copy(draft.grantTypes),
     responseTypes: copy(draft.responseTypes),
     scopes: copy(draft.scopes),
+    defaultScopes: copy(draft.defaultScopes),
     jwks: draft.jwks && { keys: draft.jwks.keys.map((key) => ({ ...key })) },
     jwksUri: draft.jwksUri,
     dpopBoundAccessTokens: draft.dpopBoundAccessTokens,

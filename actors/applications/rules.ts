@@ -1,6 +1,7 @@
 /** What an application may be. decisions.md 7.4 and 21; RFC 7591 section 2. */
 import { redirectUriFault } from '../domain/redirect-uri.js'
-import { CONTROL_PLANE_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../domain/scopes.js'
+import { DEFAULT_SCOPES } from '../../storage/applications.js'
 import { importPublicJwk } from '../keys/jwk.js'
 import type {
   ApplicationDraft,
@@ -24,8 +25,6 @@ export function isGrantType(grant: string): boolean {
   return GRANT_TYPES.has(grant)
 }
 
-/** Scopes that speak of a human; an application gets nothing of its own by them. */
-const IDENTITY_SCOPES = new Set<string>(['openid', 'profile', 'email', 'phone', 'offline_access'])
 const KNOWN_SCOPES = new Set<string>([...TENANT_SCOPES, ...CONTROL_PLANE_SCOPES])
 const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
@@ -64,20 +63,22 @@ export function draftFault(
       type === 'code' ? undefined : 'must be "code"',
     ) ??
     scopeFault(draft.scopes ?? []) ??
+    defaultScopeFault(draft) ??
     audienceFault(draft.audience, issuer) ??
     jwksFault(draft, kind) ??
     logoFault(draft.logoUri)
   )
 }
 
-/** Scopes that the application would hold by itself and its creator does not. */
+/**
+ * Scopes that the application would hold by itself and its creator does not. It gets nothing of its own
+ * by those that speak of a user.
+ */
 export function scopesBeyond(
   draft: Pick<ApplicationDraft, 'scopes'>,
   held: readonly string[],
 ): readonly string[] {
-  return (draft.scopes ?? []).filter(
-    (scope) => !IDENTITY_SCOPES.has(scope) && !held.includes(scope),
-  )
+  return (draft.scopes ?? []).filter((scope) => !PERSON_SCOPES.has(scope) && !held.includes(scope))
 }
 
 function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {
@@ -104,6 +105,14 @@ function scopeFault(scopes: readonly string[]): ApplicationInvalid | undefined {
   const index = scopes.findIndex((scope) => !KNOWN_SCOPES.has(scope))
   if (index < 0) return undefined
   return invalid('invalid_scope', `/scopes/${index}`, 'The scope is not one of the catalogue.')
+}
+
+/** RFC 6749 section 3.3: a default never gives what could not be asked for. */
+function defaultScopeFault(draft: ApplicationDraft): ApplicationInvalid | undefined {
+  const own = draft.scopes ?? DEFAULT_SCOPES
+  const index = (draft.defaultScopes ?? []).findIndex((scope) => !own.includes(scope))
+  if (index < 0) return undefined
+  return invalid('invalid_scope', `/default_scopes/${index}`, 'The scope is not one of `scopes`.')
 }
 
 function originFault(origin: string): string | undefined {

@@ -27,6 +27,7 @@ export type JudgedClient = Pick<
   | 'responseTypes'
   | 'scopes'
   | 'requirePkce'
+  | 'dpopBoundAccessTokens'
   | 'requirePushedAuthorizationRequests'
   | 'authorizationDetailsTypes'
 >
@@ -57,6 +58,16 @@ const TEXT_CHARACTERS_MAX = 2048
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const SECONDS = /^\d{1,10}$/
 
+/**
+ * Public clients, those that say so, and those with the FAPI 2.0 profile: requests are pushed and tokens
+ * bound to a key (FAPI 2.0 Security Profile section 5.3.2.2, PKCE with S256).
+ */
+function needsPkce(client: JudgedClient): boolean {
+  const { clientType, requirePkce, dpopBoundAccessTokens } = client
+  const isFapi = dpopBoundAccessTokens && client.requirePushedAuthorizationRequests
+  return clientType === 'public' || requirePkce || isFapi
+}
+
 /** Redirect URIs are compared as strings: scheme, host, port, path and query, nothing normalised. */
 export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
   return registered.includes(redirectUri)
@@ -71,7 +82,7 @@ export const REFUSED: readonly Check<RefusedError>[] = [
       ? undefined
       : ['invalid_redirect_uri', 'redirect_uri is not one of this application'],
   ({ form, client }) =>
-    form.get('code_challenge') === null && (client.clientType === 'public' || client.requirePkce)
+    form.get('code_challenge') === null && needsPkce(client)
       ? ['pkce_required', 'this application needs a code_challenge (RFC 7636)']
       : undefined,
   ({ form }) => {

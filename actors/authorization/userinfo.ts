@@ -24,6 +24,13 @@ export type UserinfoNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
 }
 
+/** RFC 6750 section 3.1: a malformed token is an invalid one. */
+const MALFORMED: Unauthenticated = {
+  tag: 'refused',
+  error: 'unauthorized',
+  description: 'the Authorization header holds no bearer token',
+}
+
 export async function userinfo(
   { database, tokens, tenants }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,
@@ -35,7 +42,7 @@ export async function userinfo(
     return refused('invalid_request', 'the token must come once, in one place')
   const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
   const token = inBody ?? inHeader
-  if (token === undefined) return { tag: 'no_token' }
+  if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
   const judged = await tokens.ask(
     'authenticate',
     {

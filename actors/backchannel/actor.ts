@@ -8,7 +8,7 @@ import { tokens } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
 import { type CibaNeeds, startCiba } from './ciba.js'
 import { decideDevice, type DeviceNeeds, showDevice, startDevice } from './device.js'
-import { answerInbox, decideInInbox, type InboxNeeds, listOf, showInbox } from './inbox.js'
+import { answerInbox, decideInInbox, type InboxNeeds, listFor, showInbox } from './inbox.js'
 import { backchannelMetrics } from './metrics.js'
 import { backchannel, type BackchannelProtocol } from './protocol.js'
 
@@ -41,8 +41,8 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
       decideDevice: (message, turn) => decideDevice(needs, message, turn),
       startCiba: (message, turn) =>
         startCiba(needs, message, turn).catch((error) => refuseGone(error, message)),
-      async listInbox({ person }, turn) {
-        return { tag: 'listed', requests: await listOf(needs, person, turn) }
+      listInbox({ person }, turn) {
+        return listFor(needs, person, turn)
       },
       decideInInbox: (message, turn) => decideInInbox(needs, message, turn),
       showInbox: (message, turn) => showInbox(needs, message, turn),

@@ -1,6 +1,7 @@
 /**
- * The inbox of a person: what applications ask them for by CIBA, and their answers. An answer needs a
- * second factor and a recent sign-in, as that to a delegation does. decisions.md 7.3 and 7.6.
+ * The inbox of a user: what applications ask them for by CIBA, and their answers. An answer on a page
+ * needs a second factor and a recent sign-in, as that to a delegation does. A token lists and denies,
+ * with a second factor behind it. decisions.md 7.3, 7.6 and 24.
  */
 import type { ActorRef, Turn } from '../../runtime/kernel/actor.js'
 import {
@@ -28,9 +29,11 @@ import type {
   InboxAnswered,
   InboxDecided,
   InboxEntry,
+  InboxListed,
   InboxPerson,
   InboxRefused,
   InboxSeen,
+  StepUpNeeded,
 } from './protocol.js'
 
 /** More than this is nobody's honest inbox. */
@@ -45,15 +48,27 @@ export type InboxNeeds = DecisionNeeds & {
 
 type Answerer = Decider & { readonly tenantId: string }
 
-export async function listOf(
+/** The level that a token needs behind it, however long ago its user signed in. */
+const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
+
+/** What waits for a user, or what the sign-in behind their token lacks. */
+export async function listFor(
   needs: InboxNeeds,
   person: InboxPerson,
   turn: Turn,
-): Promise<readonly InboxEntry[]> {
-  const { database, clock } = needs
+): Promise<InboxListed | StepUpNeeded> {
   const who = await answererOf(needs, person, turn)
-  if (who === null) return []
-  const { tenantId, sub: subject, role } = who
+  if (who === null) return { tag: 'listed', requests: [] }
+  if (person.by === 'token' && who.level < TOKEN_DEMAND.level)
+    return { tag: 'step_up_needed', ...TOKEN_DEMAND }
+  return { tag: 'listed', requests: await listOf(needs, who, turn) }
+}
+
+async function listOf(
+  { database, clock }: InboxNeeds,
+  { tenantId, sub: subject, role }: Answerer,
+  turn: Turn,
+): Promise<readonly InboxEntry[]> {
   const rows = await database.tenant(
     tenantId,
     (tx) => listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
@@ -83,9 +98,10 @@ const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
 
 export async function decideInInbox(
   needs: InboxNeeds,
-  { person, requestId, approve, shown, address }: DecideInInbox,
+  message: DecideInInbox,
   turn: Turn,
 ): Promise<InboxDecided | InboxRefused> {
+  const { person, requestId, approve, shown, address } = message
   const { database, clock, settings, metrics } = needs
   const who = await answererOf(needs, person, turn)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
@@ -97,18 +113,19 @@ export async function decideInInbox(
   )
   const client = request && (await activeClient(database, request.clientId, turn))
   if (request === undefined || client == null) return { tag: 'unknown_request' }
-  if (person.by === 'token' && person.principal.clientId === client.id)
-    return { tag: 'own_request' }
 
-  const level = levelOf(request)
-  const maxAgeSecs = settings.approval_max_auth_age_secs
+  const demand =
+    person.by === 'token'
+      ? TOKEN_DEMAND
+      : { level: levelOf(request), maxAgeSecs: settings.approval_max_auth_age_secs }
   const evidence = { level: who.level as AssuranceLevel, authTime: who.authTime }
-  if (unmetDemand(evidence, { level, maxAgeSecs }, clock.now()) !== null)
-    return { tag: 'step_up_needed', level, maxAgeSecs }
+  const asked = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
+  if (unmetDemand(evidence, asked, clock.now()) !== null)
+    return { tag: 'step_up_needed', ...demand }
 
   // The application may have more by now than the page named.
-  const asked = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
-  const scopes = approve ? grantable(asked, client, who.role) : null
+  const named = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
+  const scopes = approve ? grantable(named, client, who.role) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
   const deciding = { kind: 'ciba', request, client, decider: who, scopes, address } as const
   if (!(await decide(needs, deciding, turn))) return { tag: 'unknown_request' }
@@ -153,7 +170,7 @@ export async function showInbox(
   { session }: { readonly session: BrowserSession },
   turn: Turn,
 ): Promise<InboxSeen> {
-  const requests = await listOf(needs, { by: 'session', session }, turn)
+  const requests = await listOf(needs, session, turn)
   return { tag: 'listed', requests, session, tenant: await tenantOf(needs, session, turn) }
 }
 
@@ -176,7 +193,7 @@ export async function answerInbox(
           token: sessionToken,
           tenantId: session.tenantId,
           sub: session.sub,
-          demand: { level, maxAgeSecs },
+          demand: { level, maxAgeSecs: maxAgeSecs ?? undefined },
           flow: { returnTo: INBOX_PAGE, reason: { tag: 'sensitive' } },
         },
         turn,
@@ -185,8 +202,6 @@ export async function answerInbox(
       const location = verdict.tag === 'sign_in' ? verdict.location : INBOX_PAGE
       return { tag: 'interaction', location }
     }
-    case 'own_request':
-      throw new Error('a session is not an application')
     default:
       return outcome
   }

@@ -20,7 +20,7 @@ export type BackchannelProtocol = {
   /** CIBA section 7.1. */
   startCiba: Ask<TokenRequest, CibaStarted | CibaRefused | OAuthRefused | ProofRefused>
   /** What waits for the person, the latest first. */
-  listInbox: Ask<{ readonly person: InboxPerson }, InboxListed>
+  listInbox: Ask<{ readonly person: InboxPerson }, InboxListed | StepUpNeeded>
   decideInInbox: Ask<DecideInInbox, InboxDecided | InboxRefused>
   /** The same for the page, which leads to whatever sign-in the answer needs. */
   showInbox: Ask<{ readonly session: BrowserSession }, InboxSeen>
@@ -128,9 +128,10 @@ export type CibaRefused = {
 }
 
 /** Who looks into their inbox: at their browser, or by a token of theirs. */
-export type InboxPerson =
-  | { readonly by: 'session'; readonly session: BrowserSession }
-  | { readonly by: 'token'; readonly principal: Principal }
+export type InboxPerson = SignedInPerson | { readonly by: 'token'; readonly principal: Principal }
+
+/** A user at a page of ours. */
+export type SignedInPerson = { readonly by: 'session'; readonly session: BrowserSession }
 
 export type InboxEntry = {
   readonly id: string
@@ -150,15 +151,20 @@ export type InboxEntry = {
 }
 export type InboxListed = { readonly tag: 'listed'; readonly requests: readonly InboxEntry[] }
 
+/**
+ * The answer to one request. A token may only deny: approving gives another application tokens of the
+ * user, so that a token of one application must never be enough for it.
+ */
 export type DecideInInbox = {
-  readonly person: InboxPerson
   readonly requestId: string
-  readonly approve: boolean
   /** The scopes that the question named, where it named no more than can be granted: no others are. */
   readonly shown?: readonly string[] | undefined
   /** Address of the person behind trusted proxies. */
   readonly address: string
-}
+} & (
+  | { readonly approve: boolean; readonly person: SignedInPerson }
+  | { readonly approve: false; readonly person: InboxPerson }
+)
 export type InboxDecided = {
   readonly tag: 'decided'
   readonly approved: boolean
@@ -167,11 +173,16 @@ export type InboxDecided = {
 export type InboxRefused =
   /** None of this person's waits under the id. */
   | { readonly tag: 'unknown_request' }
-  | { readonly tag: 'step_up_needed'; readonly level: 2 | 3; readonly maxAgeSecs: number }
+  | StepUpNeeded
   /** The person holds nothing of what is asked for; the request goes on waiting. */
   | { readonly tag: 'nothing_to_grant' }
-  /** With a token that the application itself was given: it cannot answer for the person. */
-  | { readonly tag: 'own_request' }
+
+/** The sign-in is too weak or too old. `maxAgeSecs` in seconds; null where its age does not matter. */
+export type StepUpNeeded = {
+  readonly tag: 'step_up_needed'
+  readonly level: 2 | 3
+  readonly maxAgeSecs: number | null
+}
 
 export type InboxSeen = InboxListed & {
   readonly session: BrowserSession

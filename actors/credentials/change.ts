@@ -91,10 +91,11 @@ export function changeSteps(tools: CredentialsTools) {
           id: session.id,
           tokenSha256: sha256(visitor.token ?? ''),
           newTokenSha256: sha256(token),
+          newId: random.uuid(),
         }
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
-        const ended = { accountId, exceptId: session.id, reason: 'password_changed' } as const
+        const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
         await endGivenOut(tx, tools, { ...ended, address: visitor.address }, turn, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)

@@ -8,7 +8,7 @@ import {
 } from '../authorization/protocol.js'
 import { LOCALES } from '../domain/locales.js'
 import { PERSON_CLAIMS } from '../domain/person-claims.js'
-import { SCOPES } from '../domain/scopes.js'
+import { SCOPES, SELF_REGISTERED_SCOPES } from '../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../keys/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
 
@@ -100,14 +100,17 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
   }
 }
 
-/** RFC 9728 section 2. */
+/**
+ * RFC 9728 section 2. A client without a challenge asks for every scope listed here, so that the list holds
+ * what a client that registers itself can be given. Other scopes are named by challenges.
+ */
 export function protectedResource(facts: IssuerFacts): Metadata {
   const { issuer, baseUrl, dpopEnabled, documentation } = facts
   return {
     resource: baseUrl,
     authorization_servers: [issuer],
     jwks_uri: jwksUri(facts),
-    scopes_supported: SCOPES,
+    scopes_supported: SELF_REGISTERED_SCOPES,
     bearer_methods_supported: ['header'],
     resource_name: 'svc',
     ...(documentation === null ? {} : { resource_documentation: documentation }),

@@ -6,6 +6,12 @@ const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const PRIVATE_USE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/i
 
 /**
+ * What names and addresses consist of. URLs may hold more, such as `;` and `,`, which mean something
+ * in a content security policy, and no name of the DNS has them.
+ */
+const HOST_NAME = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/
+
+/**
  * Says what is wrong with a redirect URI, or undefined when it may be registered: HTTPS, HTTP on a
  * loopback host, or a private-use scheme with a dot; absolute, no fragment, no user, no wildcard.
  */
@@ -21,6 +27,7 @@ export function redirectUriFault(uri: string): string | undefined {
   if (username !== '' || password !== '') return 'must not name a user'
   if (PRIVATE_USE_SCHEME.test(uri)) return undefined
   if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'
+  if (!HOST_NAME.test(hostname)) return 'must name a host of letters, digits, dots and hyphens'
   if (protocol === 'https:') return undefined
   return LOOPBACK_HOSTS.has(hostname) ? undefined : 'must use HTTPS, or HTTP on a loopback host'
 }

@@ -29,6 +29,21 @@ export const TENANT_SCOPES = [
   'tokens:introspect',
 ] as const
 
+/** Scopes that speak of a user, not of this service's own APIs. */
+export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
+  'openid',
+  'profile',
+  'email',
+  'phone',
+  'offline_access',
+])
+
+/**
+ * What a client that registers itself can be given of this service: the data of its user. A client asks
+ * for `offline_access` where the authorization server lists it, so a resource does not list it.
+ */
+export const SELF_REGISTERED_SCOPES: readonly Scope[] = ['openid', 'profile', 'email', 'phone']
+
 /** Scopes that mean something in the control-plane tenant only. */
 export const CONTROL_PLANE_SCOPES = [
   'org:create',
@@ -60,6 +75,9 @@ export const APPOINTED_SCOPES = [
   'deployment:manage',
 ] as const satisfies readonly Scope[]
 export type AppointedScope = (typeof APPOINTED_SCOPES)[number]
+
+/** What an application that the operator makes in the control plane may have. */
+export const OPERATOR_APPLICATION_SCOPES: readonly Scope[] = ['metrics:read']
 
 /** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [

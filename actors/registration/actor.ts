@@ -214,6 +214,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
               // What the operator decided stays as it is.
               audience: before.audience,
               requirePkce: before.requirePkce,
+              defaultScopes: before.defaultScopes,
               ...optionalMembers(draft),
             })
             const kept = { handedOn, tokenSha256: null, scopesMax: null }

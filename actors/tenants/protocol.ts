@@ -49,6 +49,8 @@ export type TenantSettingsRecord = {
   readonly checkoutRedirectHosts: readonly string[]
   /** Default payees of x402: addresses by CAIP-2 network. */
   readonly x402PayTo: Readonly<Record<string, string>>
+  /** A sign-out also ends grants with `offline_access`. */
+  readonly logoutRevokesOffline: boolean
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn

@@ -91,14 +91,15 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 
 function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
-  const { branding, session, social, checkout_redirect_hosts: hosts } = settings as StoredSettings
-  const { x402_pay_to: x402PayTo } = settings as StoredSettings
+  const stored = settings as StoredSettings
+  const { branding, session, social, checkout_redirect_hosts: hosts } = stored
   return {
     admitAgents,
     directAgentRegistration,
     credentialIssuerEnabled,
     checkoutRedirectHosts: hosts ?? [],
-    x402PayTo: x402PayTo ?? {},
+    x402PayTo: stored.x402_pay_to ?? {},
+    logoutRevokesOffline: stored.logout_revokes_offline ?? false,
     branding: {
       name: branding?.name,
       color: branding?.color,
@@ -114,6 +115,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly x402_pay_to?: Readonly<Record<string, string>>
+  readonly logout_revokes_offline?: boolean
   readonly branding?: Branding
   readonly social?: SocialSignIn
   readonly session?: {
@@ -123,10 +125,12 @@ type StoredSettings = {
 }
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
-  const { branding, session, social, checkoutRedirectHosts: hosts, x402PayTo } = change
+  const { branding, session, social, checkoutRedirectHosts: hosts } = change
+  const { x402PayTo, logoutRevokesOffline } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
+    ...(logoutRevokesOffline === undefined ? {} : { logout_revokes_offline: logoutRevokesOffline }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
     ...(session === undefined
@@ -145,6 +149,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     credential_issuer_enabled: settings.credentialIssuerEnabled,
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
     x402_pay_to: settings.x402PayTo,
+    logout_revokes_offline: settings.logoutRevokesOffline,
     // The picture itself is too large for a record; that there is one is not.
     branding: {
       name: name ?? null,

@@ -35,6 +35,7 @@ import { proofNonces } from './proof-nonces.js'
 import {
   GRANT_TYPES,
   type GrantType,
+  INTROSPECTION_SCOPE,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -45,7 +46,7 @@ import {
   tokens,
 } from './protocol.js'
 import { grantRefresh } from './refresh.js'
-import { refuse } from './refusals.js'
+import { type Asker, logRefusal, refuse, refuseScope } from './refusals.js'
 import { revoke } from './revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { StandingGrants } from './standing-grants.js'
@@ -59,6 +60,7 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 /** Nobody is asked to allow anything in particular. */
 const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
+const ACCESS_SCHEME_NAME = /^(bearer|dpop)( |$)/i
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
@@ -199,6 +201,39 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return judged.tag === 'proven' ? { jkt: judged.jkt } : judged
     }
 
+    async function answerExchange(
+      request: TokenRequest,
+      form: OAuthForm,
+      asker: Asker,
+      turn: Turn,
+    ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
+      const { grantType } = asker
+      if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+      if (!isGrantType(grantType))
+        return refuse('unsupported_grant_type', 'this grant type is not supported')
+      // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
+      const byActor =
+        grantType === TOKEN_EXCHANGE &&
+        form.get('actor_token') !== null &&
+        !presentsClient(request.authorization, form)
+      const found = byActor ? null : clientOf(request, form)
+      const client = found instanceof Promise ? await found : found
+      if (client !== null && 'tag' in client) return client
+      asker.client = client
+      const { dpopProof } = request
+      if (dpopProof === null && needsProof(client))
+        return proofs.missing('this client needs a DPoP proof')
+      const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
+      if ('tag' in proof) return proof
+      // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
+      if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
+        return refuse('invalid_authorization_details', 'this grant gives no authorization_details')
+      const address = request.address ?? ''
+      return client === null
+        ? exchangeToken(null, form, proof.jkt, turn, address)
+        : grants[grantType](client, form, proof.jkt, turn, address)
+    }
+
     return {
       authenticate: (presented, turn) => bearer.authenticate(presented, turn),
 
@@ -213,33 +248,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       async exchange(request, turn) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const grantType = form.get('grant_type')
-        if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
-        if (!isGrantType(grantType))
-          return refuse('unsupported_grant_type', 'this grant type is not supported')
-        // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
-        const byActor =
-          grantType === TOKEN_EXCHANGE &&
-          form.get('actor_token') !== null &&
-          !presentsClient(request.authorization, form)
-        const found = byActor ? null : clientOf(request, form)
-        const client = found instanceof Promise ? await found : found
-        if (client !== null && 'tag' in client) return client
-        const { dpopProof } = request
-        if (dpopProof === null && needsProof(client))
-          return proofs.missing('this client needs a DPoP proof')
-        const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
-        if ('tag' in proof) return proof
-        // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
-        if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
-          return refuse(
-            'invalid_authorization_details',
-            'this grant gives no authorization_details',
-          )
-        const address = request.address ?? ''
-        return client === null
-          ? exchangeToken(null, form, proof.jkt, turn, address)
-          : grants[grantType](client, form, proof.jkt, turn, address)
+        const asker: Asker = {
+          grantType: form.get('grant_type'),
+          client: null,
+        }
+        const outcome = await answerExchange(request, form, asker, turn)
+        if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
+          logRefusal(turn.log, outcome, asker, readClient(request.authorization, form))
+        return outcome
       },
 
       async identifyClient(request) {
@@ -260,6 +276,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const asBearer = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: { tenantId: string; clientId: string | null } | null
+        if (asBearer === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
+          return { tag: 'refused', error: 'unauthorized', description: 'this is no bearer token' }
         if (asBearer === null) {
           const client = await clientOf(request, form)
           if ('tag' in client) return client
@@ -274,8 +292,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
             turn,
           )
           if (judged.tag === 'refused') return judged
-          if (!judged.principal.scopes.includes('tokens:introspect'))
-            return refuse('insufficient_scope', 'introspection needs tokens:introspect')
+          if (!judged.principal.scopes.includes(INTROSPECTION_SCOPE))
+            return refuseScope(INTROSPECTION_SCOPE)
           inspector = { tenantId: judged.principal.tenantId, clientId: null }
         }
         const token = form.get('token')

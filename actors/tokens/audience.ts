@@ -2,10 +2,9 @@
 import type { Turn } from '../../runtime/kernel/actor.js'
 import { type ApplicationRow, knownAudiences } from '../../storage/applications.js'
 import type { Database } from '../../storage/sql.js'
+import { PERSON_SCOPES } from '../domain/scopes.js'
 import type { OAuthForm } from './form.js'
 
-/** Scopes that speak of the human, not of this service's own APIs. */
-const IDENTITY_SCOPES = new Set(['openid', 'profile', 'email', 'phone', 'offline_access'])
 const RESOURCES_MAX = 10
 
 export type AskedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
@@ -34,7 +33,7 @@ export function tokenAudience(
   { own, issuer, scopes }: { own: string; issuer: string; scopes: readonly string[] },
 ): readonly string[] {
   const audience = asked.length === 0 ? [own] : [...asked]
-  const service = scopes.some((scope) => !IDENTITY_SCOPES.has(scope))
+  const service = scopes.some((scope) => !PERSON_SCOPES.has(scope))
   return service && !audience.includes(issuer) ? [...audience, issuer] : audience
 }
 

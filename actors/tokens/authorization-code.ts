@@ -103,11 +103,13 @@ async function redeem(
   const { commits, random, jwt, metrics } = needs
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
+  const offline = refreshes && scopes.includes('offline_access')
   const { access, grant, idToken } = await signPersonTokens(
     needs,
     personGrant(row, breadth, {
       grantId: row.id,
       sessionId: row.sessionId,
+      idTokenSessionId: row.sessionId,
       scopes,
       level: row.level,
       claims: heldClaims(row.claims, client),
@@ -128,6 +130,7 @@ async function redeem(
       // (RFC 9449 section 5).
       jkt: client.confidential ? null : proof.jkt,
       refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+      offline,
       now,
       expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
     },

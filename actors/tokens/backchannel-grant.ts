@@ -132,6 +132,7 @@ async function redeem(
   const granted = personGrant(row, breadth, {
     grantId: row.id,
     sessionId: row.id,
+    idTokenSessionId: row.id,
     scopes,
     level: row.level,
     claims: null,

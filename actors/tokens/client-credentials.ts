@@ -1,8 +1,10 @@
 /** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
 import type { Turn } from '../../runtime/kernel/actor.js'
 import type { Random } from '../../runtime/kernel/random.js'
+import type { ClientRow } from '../../storage/applications.js'
 import type { OutboxEvent } from '../../storage/outbox.js'
 import type { Database } from '../../storage/sql.js'
+import { PERSON_SCOPES } from '../domain/scopes.js'
 import type { AccessGrant } from './access-token.js'
 import { knownAudience, readAskedAudience, tokenAudience } from './audience.js'
 import type { Client } from './clients.js'
@@ -53,7 +55,7 @@ export async function grantClientCredentials(
     return write(needs, grant, signed, issued.fill(needs.random, signed, turn.requestId))
   }
 
-  const scopes = askedScopes(scope, row.scopes)
+  const scopes = askedScopes(scope, row)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
   const read = readAskedAudience(form)
@@ -106,9 +108,25 @@ async function write(
   }
 }
 
-/** Nothing asked for is everything the application has; null when something else was asked for. */
-function askedScopes(scope: string | null, own: readonly string[]): readonly string[] | null {
-  if (scope === null) return own
+/** The scopes of the token; null where the request names one that the application does not have. */
+function askedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
+  if (scope === null) return withoutRequest(row)
   const asked = readScope(scope)
-  return asked?.every((one) => own.includes(one)) ? asked : null
+  return asked?.every((one) => row.scopes.includes(one)) ? asked : null
+}
+
+type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
+
+/**
+ * What a request without `scope` gives (RFC 6749 section 3.3, a pre-defined default): `default_scopes`
+ * of the application, else its scopes without those that manage, use the vault or speak of a user. A
+ * client that needs one of these asks for it, so that no token has such a power by accident.
+ */
+export function withoutRequest({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
+  // Where the application lost a scope, its defaults do not bring it back.
+  if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
+  return scopes.filter(
+    (scope) =>
+      !scope.endsWith(':manage') && !scope.startsWith('vault:') && !PERSON_SCOPES.has(scope),
+  )
 }

@@ -17,6 +17,8 @@ export type PersonGrant = {
   readonly grantId: string
   readonly clientId: string
   readonly sessionId: string
+  /** The session that the ID token names, by which the application signs out. */
+  readonly idTokenSessionId: string
   readonly subject: string
   readonly organizationId: string | null
   readonly scopes: readonly string[]
@@ -46,6 +48,7 @@ export function personGrant(
     grantId: own.grantId,
     clientId: row.clientId,
     sessionId: own.sessionId,
+    idTokenSessionId: own.idTokenSessionId,
     subject: row.subject,
     organizationId: row.organizationId,
     scopes: own.scopes,
@@ -104,7 +107,7 @@ export async function signPersonTokens(
     subject: of.subject,
     tenantId: of.tenantId,
     clientId: of.clientId,
-    sessionId: of.sessionId,
+    sessionId: of.idTokenSessionId,
     nowSecs: Math.floor(access.issuedAt.getTime() / 1000),
     lifetimeSecs: jwt.id_token_lifetime_secs,
     authTimeSecs,

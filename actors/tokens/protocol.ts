@@ -198,7 +198,12 @@ export type OAuthRefused = {
   readonly retryIntervalSecs?: number | undefined
   /** Of something that is away for now. */
   readonly retryAfterSecs?: number | undefined
+  /** Of `insufficient_scope`: the scopes that the token needs. */
+  readonly scopes?: readonly string[] | undefined
 }
+/** The scope that lets a bearer token introspect (RFC 7662 section 2.1). */
+export const INTROSPECTION_SCOPE = 'tokens:introspect'
+
 export type OAuthError =
   | 'invalid_request'
   | 'invalid_client'

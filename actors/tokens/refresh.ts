@@ -195,7 +195,9 @@ async function sign(
     // OpenID Connect Core section 12.2: without the nonce of the first one.
     const of = personGrant(row, breadth, {
       grantId: row.familyId,
-      sessionId: row.sessionId,
+      // A sign-out ends access tokens also of an offline grant, which then goes on by itself.
+      sessionId: row.accessSessionId,
+      idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,
       level,
       claims: heldClaims(row.claims, client),

@@ -9,7 +9,7 @@ import type { VaultExports } from '../vault/exports.js'
 import { ACCESS_TOKEN_URN } from './exchange-rules.js'
 import type { OAuthForm } from './form.js'
 import type { OAuthRefused, SecretIssued } from './protocol.js'
-import { refuse } from './refusals.js'
+import { refuse, refuseScope } from './refusals.js'
 import type { Presented } from './presented.js'
 
 export const VAULT_SECRET_URN = 'urn:svc:params:oauth:token-type:vault-secret'
@@ -57,8 +57,7 @@ export async function exportCredential(
     return refuse('policy_denied', 'a delegated token is needed: the one of an agent that acts')
   if (verdict.tag !== 'kept')
     return refuse('policy_denied', 'the token must be the agent’s own: take it over first')
-  if (!principal.scopes.includes(USE_SCOPE))
-    return refuse('insufficient_scope', `the token needs ${USE_SCOPE}`)
+  if (!principal.scopes.includes(USE_SCOPE)) return refuseScope(USE_SCOPE)
   const outcome = await vault.export({ caller: { principal, address }, credentialId, kind }, turn)
   switch (outcome.tag) {
     case 'exported':

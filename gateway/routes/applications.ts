@@ -7,6 +7,7 @@ import {
   applications,
 } from '../../actors/applications/protocol.js'
 import { SHOWN_NAME } from '../../actors/domain/shown-names.js'
+import { scopeChallenge } from '../authenticate.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../route.js'
 
@@ -34,6 +35,7 @@ const ApplicationRecord = z
     grant_types: z.array(z.string()),
     response_types: z.array(z.string()),
     scopes: z.array(z.string()),
+    default_scopes: z.array(z.string()).optional(),
     jwks: jwks.optional(),
     jwks_uri: z.string().optional(),
     dpop_bound_access_tokens: z.boolean(),
@@ -59,6 +61,15 @@ const CreateApplication = z
     grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     scopes: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    default_scopes: z
+      .array(z.string().max(128))
+      .max(LIST_MAX)
+      .optional()
+      .meta({
+        description:
+          'What `client_credentials` without `scope` gives, of `scopes`. Without it: all scopes but ' +
+          '`…:manage`, `vault:…` and those of a user (openid, profile, email, phone, offline_access).',
+      }),
     jwks: jwks.optional(),
     jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
     dpop_bound_access_tokens: z.boolean().optional(),
@@ -114,11 +125,9 @@ const invalid = choice(({ error }: ApplicationInvalid) => error, {
 const beyondCaller = problem(
   403,
   'insufficient-scope',
-  ({ scopes }: { scopes: readonly string[] }) => ({
+  ({ scopes }: { scopes: readonly string[] }, { baseUrl }) => ({
     detail: `Nobody manages an application that holds more scopes: ${scopes.join(' ')}.`,
-    headers: {
-      'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
-    },
+    headers: scopeChallenge(baseUrl, scopes),
   }),
 )
 const audienceTaken = problem(409, 'conflict', {
@@ -169,8 +178,8 @@ export const applicationRoutes: readonly Route[] = [
     idempotent: true,
     onceOnly: true,
     body: json(CreateApplication),
-    message: ({ body, principal, idempotency }) => ({
-      principal,
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
       idempotency,
       draft: draftOf(body),
     }),
@@ -230,8 +239,8 @@ export const applicationRoutes: readonly Route[] = [
     onceOnly: true,
     params: ApplicationPath,
     body: json(ReplaceApplication),
-    message: ({ params, body, principal }) => ({
-      principal,
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
       applicationId: params.application_id,
       draft: draftOf(body),
       status: body.status,
@@ -258,8 +267,8 @@ export const applicationRoutes: readonly Route[] = [
     exposure: 'public',
     security: managers,
     params: ApplicationPath,
-    message: ({ params, principal }) => ({
-      principal,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
       applicationId: params.application_id,
     }),
     replies: { removed: empty(204), unknown, not_a_tenant_token },
@@ -278,8 +287,8 @@ export const applicationRoutes: readonly Route[] = [
     onceOnly: true,
     params: ApplicationPath,
     body: json(RotateSecret, { optional: true }),
-    message: ({ params, body, principal }) => ({
-      principal,
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
       applicationId: params.application_id,
       overlapSecs: body.overlap_secs,
     }),
@@ -311,6 +320,7 @@ function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
     grantTypes: body.grant_types,
     responseTypes: body.response_types,
     scopes: body.scopes,
+    defaultScopes: body.default_scopes,
     jwks: body.jwks,
     jwksUri: body.jwks_uri,
     dpopBoundAccessTokens: body.dpop_bound_access_tokens,
@@ -336,7 +346,7 @@ function invalidDetails({
 
 /** decisions.md 7.4; absent optional members are omitted. */
 function record(application: Application): z.input<typeof ApplicationRecord> {
-  const { jwks, jwksUri, logoUri } = application
+  const { defaultScopes, jwks, jwksUri, logoUri } = application
   return {
     id: application.id,
     client_id: application.clientId,
@@ -352,6 +362,7 @@ function record(application: Application): z.input<typeof ApplicationRecord> {
     grant_types: [...application.grantTypes],
     response_types: [...application.responseTypes],
     scopes: [...application.scopes],
+    ...(defaultScopes === null ? {} : { default_scopes: [...defaultScopes] }),
     ...(jwks === null ? {} : { jwks: { keys: jwks.keys.map((key) => ({ ...key })) } }),
     ...(jwksUri === null ? {} : { jwks_uri: jwksUri }),
     dpop_bound_access_tokens: application.dpopBoundAccessTokens,

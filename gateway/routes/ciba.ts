@@ -25,7 +25,6 @@ import {
   pageForm,
   problem,
   type Route,
-  type RouteRequest,
   reply,
   route,
   seeOther,
@@ -128,15 +127,36 @@ const InboxRequest = z
     client_id: z.uuid(),
     client_name: z.string(),
     scope: z.string(),
-    binding_message: z.string().nullable(),
-    acr_values: z.string().nullable(),
+    binding_message: z.string().optional(),
+    acr_values: z.string().optional(),
     created_at: time,
     expires_at: time,
   })
   .meta({ id: 'BackchannelRequest' })
 
-/** What lets somebody act for a person is answered with the scope that ends it. */
+/** A token may see and end what waits for its user, as it may see and end delegations. */
 const person = { scheme: 'person', scopes: ['delegations:manage'] } as const
+/** To approve gives power to another application, so that only the user does it, on a page of ours. */
+const page_call = { scheme: 'page_call' } as const
+
+type Refused<T extends InboxRefused['tag']> = Extract<InboxRefused, { tag: T }>
+const STEP_UP = 'This needs a recent sign-in with a second factor.'
+const step_up_needed = problem<Refused<'step_up_needed'>, 'unauthorized'>(
+  401,
+  'unauthorized',
+  ({ level, maxAgeSecs }) => ({
+    error: 'insufficient_user_authentication',
+    detail: STEP_UP,
+    errorDescription: STEP_UP,
+    headers: {
+      'www-authenticate':
+        'Bearer error="insufficient_user_authentication", ' +
+        'error_description="This needs a recent sign-in with a second factor", ' +
+        `acr_values="${level === 3 ? 'aal3' : 'aal3 aal2'}"` +
+        (maxAgeSecs === null ? '' : `, max_age="${maxAgeSecs}"`),
+    },
+  }),
+)
 
 function personOf(request: {
   readonly session: BrowserSession | null
@@ -156,16 +176,18 @@ const list = route(backchannel, 'listInbox', {
   tags: TAGS,
   exposure: 'public',
   security: person,
+  description: 'A token needs a sign-in with a second factor; 401 says what is missing (RFC 9470).',
   message: (request) => ({ person: personOf(request) }),
   replies: {
+    step_up_needed,
     listed: reply(200, z.array(InboxRequest), ({ requests }) =>
       requests.map((one) => ({
         id: one.id,
         client_id: one.clientId,
         client_name: one.clientName,
         scope: one.scopes.join(' '),
-        binding_message: one.bindingMessage,
-        acr_values: one.acrAsked,
+        ...(one.bindingMessage === null ? {} : { binding_message: one.bindingMessage }),
+        ...(one.acrAsked === null ? {} : { acr_values: one.acrAsked }),
         created_at: one.createdAt.toISOString(),
         expires_at: one.expiresAt.toISOString(),
       })),
@@ -174,70 +196,48 @@ const list = route(backchannel, 'listInbox', {
 })
 
 const One = z.object({ id: z.string().max(64) })
-type OneRequest = RouteRequest<z.output<typeof One>, unknown, unknown, unknown, typeof person>
-
-const answer = (request: OneRequest, approve: boolean) => ({
-  person: personOf(request),
-  requestId: request.params.id,
-  approve,
-  address: request.clientAddress,
-})
-
-type Refused<T extends InboxRefused['tag']> = Extract<InboxRefused, { tag: T }>
-const STEP_UP = 'This needs a recent sign-in with a second factor.'
 const answers = {
   decided: empty<InboxDecided>(204),
   unknown_request: problem<Refused<'unknown_request'>, 'not-found'>(404, 'not-found', {
     detail: 'No such request waits for this person.',
   }),
-  step_up_needed: problem<Refused<'step_up_needed'>, 'unauthorized'>(
-    401,
-    'unauthorized',
-    ({ level, maxAgeSecs }) => ({
-      error: 'insufficient_user_authentication',
-      detail: STEP_UP,
-      errorDescription: STEP_UP,
-      headers: {
-        'www-authenticate':
-          'Bearer error="insufficient_user_authentication", ' +
-          'error_description="This needs a recent sign-in with a second factor", ' +
-          `acr_values="${level === 3 ? 'aal3' : 'aal3 aal2'}", max_age="${maxAgeSecs}"`,
-      },
-    }),
-  ),
+  step_up_needed,
   nothing_to_grant: problem<Refused<'nothing_to_grant'>, 'forbidden'>(403, 'forbidden', {
     detail: 'The person holds nothing of what is asked for.',
   }),
-  own_request: problem<Refused<'own_request'>, 'forbidden'>(403, 'forbidden', {
-    detail: 'The application that asks cannot answer for the person.',
-  }),
 }
 
-const decision = {
-  method: 'POST',
-  tags: TAGS,
-  exposure: 'public',
-  security: person,
-  params: One,
-} as const
+const decision = { method: 'POST', tags: TAGS, exposure: 'public', params: One } as const
 
 const approve = route(backchannel, 'decideInInbox', {
   ...decision,
+  security: page_call,
   path: `${REQUESTS}/{id}/approve`,
   operationId: 'approveBackchannelRequest',
   summary: 'Say yes to a request',
   description: 'Needs a second factor and a recent sign-in; 401 tells what is missing (RFC 9470).',
-  message: (request) => answer(request, true),
+  message: ({ session, params, clientAddress }) => ({
+    person: { by: 'session' as const, session },
+    requestId: params.id,
+    approve: true as const,
+    address: clientAddress,
+  }),
   replies: answers,
 })
 
 const deny = route(backchannel, 'decideInInbox', {
   ...decision,
+  security: person,
   path: `${REQUESTS}/{id}/deny`,
   operationId: 'denyBackchannelRequest',
   summary: 'Say no to a request',
   description: 'Needs a second factor and a recent sign-in; 401 tells what is missing (RFC 9470).',
-  message: (request) => answer(request, false),
+  message: (request) => ({
+    person: personOf(request),
+    requestId: request.params.id,
+    approve: false as const,
+    address: request.clientAddress,
+  }),
   replies: answers,
 })
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type DelegationRecord, delegation } from '../../actors/delegation/protocol.js'
 import { showUserCode } from '../../actors/domain/user-code.js'
+import { scopeChallenge } from '../authenticate.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
 import {
   decidedPage,
@@ -280,10 +281,10 @@ const pageRoutes: readonly Route[] = [
 
 const OneParams = z.object({ delegation_id: z.string().max(64) })
 const unknownDelegation = problem(404, 'not-found', { detail: 'There is no such delegation.' })
-const mayNotSee = problem(403, 'insufficient-scope', {
+const mayNotSee = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
   detail: 'An application sees delegations with the scope delegations:manage.',
-  headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="delegations:manage"' },
-})
+  headers: scopeChallenge(baseUrl, ['delegations:manage']),
+}))
 
 const recordRoutes: readonly Route[] = [
   route(delegation, 'list', {

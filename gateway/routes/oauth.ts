@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import {
   GRANT_TYPES,
+  INTROSPECTION_SCOPE,
   type Introspection,
   type Issued,
   type OAuthRefused,
@@ -12,6 +13,7 @@ import {
 } from '../../actors/tokens/protocol.js'
 import { quoted } from '../../runtime/kernel/json-text.js'
 import { actClaim } from '../../actors/domain/principal.js'
+import { challengeHints, scopeChallenge } from '../authenticate.js'
 import { presentedClient } from '../presented-client.js'
 import {
   choice,
@@ -192,15 +194,21 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   policy_denied: oauthError(403, 'policy_denied', describe),
   server_error: oauthError(502, 'server_error', describe),
   temporarily_unavailable: oauthError(503, 'temporarily_unavailable', describeOutage),
-  insufficient_scope: oauthError(403, 'insufficient_scope', ({ description }: OAuthRefused) => ({
-    description,
-    headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
-  })),
+  insufficient_scope: oauthError(
+    403,
+    'insufficient_scope',
+    ({ description, scopes = [] }: OAuthRefused, { baseUrl }) => ({
+      description,
+      headers: scopeChallenge(baseUrl, scopes),
+    }),
+  ),
 })
 
-const describeBearer = (refused: Unauthenticated) => ({
+const describeBearer = (refused: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
   description: refused.description,
-  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+  headers: {
+    'www-authenticate': `Bearer error="invalid_token", ${challengeHints(baseUrl, [INTROSPECTION_SCOPE])}`,
+  },
 })
 const describeBearerProof = ({ error, description, dpopNonce }: Unauthenticated) => ({
   description,
@@ -253,7 +261,6 @@ export const oauthRoutes: readonly Route[] = [
       'oauth.token_exchange',
       'vault.export',
       'vault.managed_oauth',
-      'oauth.dpop',
     ],
     throttle: [
       {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { roster } from '../../actors/roster/protocol.js'
 import { nextLink, PageQuery, readPage } from '../paging.js'
+import { scopeChallenge } from '../authenticate.js'
 import { empty, json, problem, type Route, reply, route } from '../route.js'
 import {
   Agent,
@@ -36,10 +37,10 @@ const found = reply(200, Agent, ({ agent }: { agent: Parameters<typeof agentJson
 const elsewhere = problem(403, 'policy-denied', {
   detail: 'The agent is at home in another tenant, which decides this. It can be suspended here.',
 })
-const mayNotManage = problem(403, 'insufficient-scope', {
+const mayNotManage = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
   detail: 'Keys and anchors are changed by the agent itself or with the scope agents:manage.',
-  headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="agents:manage"' },
-})
+  headers: scopeChallenge(baseUrl, ['agents:manage']),
+}))
 const boundToken = problem(403, 'forbidden', {
   detail: 'Keys and anchors are not changed with a token that is bound to an organization.',
 })
@@ -72,11 +73,9 @@ const beyondCaller = (what: string) =>
   problem<{ scopes: readonly string[] }, 'insufficient-scope'>(
     403,
     'insufficient-scope',
-    ({ scopes }) => ({
+    ({ scopes }, { baseUrl }) => ({
       detail: `${what}: ${scopes.join(' ')}.`,
-      headers: {
-        'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
-      },
+      headers: scopeChallenge(baseUrl, scopes),
     }),
   )
 

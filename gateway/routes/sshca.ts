@@ -1,6 +1,7 @@
 /** SSH certificates. interface.md, SSH signing; decisions.md 6, 18, 22. */
 import { z } from 'zod'
 import { sshca } from '../../actors/sshca/protocol.js'
+import { scopeChallenge } from '../authenticate.js'
 import { idText } from '../ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../route.js'
 
@@ -132,10 +133,10 @@ export const sshcaRoutes: readonly Route[] = [
         serial,
         revoked_at: revokedAt.toISOString(),
       })),
-      not_owner: problem(403, 'insufficient-scope', {
+      not_owner: problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
         detail: 'This needs the scope vault:manage, or to be the agent that owns the authority.',
-        headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="vault:manage"' },
-      }),
+        headers: scopeChallenge(baseUrl, ['vault:manage']),
+      })),
       unknown: problem(404, 'not-found', {
         detail: 'There is no such certificate, or it has expired.',
       }),

@@ -90,6 +90,10 @@ const members = {
         'Who receives payments by x402, by CAIP-2 network, where a payment link names no address of its own.',
       example: { 'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' },
     }),
+  logout_revokes_offline: z.boolean().meta({
+    description:
+      'Signing out also ends refresh tokens with the scope `offline_access` (default false).',
+  }),
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
@@ -109,6 +113,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   credential_issuer_enabled: settings.credentialIssuerEnabled,
   checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
   x402_pay_to: { ...settings.x402PayTo },
+  logout_revokes_offline: settings.logoutRevokesOffline,
   branding: settings.branding,
   session: {
     idle_secs: settings.session.idleSecs,
@@ -209,6 +214,7 @@ export const tenantRoutes: readonly Route[] = [
         credentialIssuerEnabled: body.credential_issuer_enabled,
         checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
         x402PayTo: body.x402_pay_to,
+        logoutRevokesOffline: body.logout_revokes_offline,
         branding: body.branding,
         social: body.social,
         session:

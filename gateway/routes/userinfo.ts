@@ -6,7 +6,7 @@ import {
   type UserinfoRefused,
 } from '../../actors/authorization/protocol.js'
 import type { Unauthenticated } from '../../actors/tokens/protocol.js'
-import { metadataHint, missingToken, refusedToken } from '../authenticate.js'
+import { challengeHints, missingToken, refusedToken, scopeChallenge } from '../authenticate.js'
 import { presentedClient } from '../presented-client.js'
 import { MISPLACED } from '../tenant-hosts.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../route.js'
@@ -62,6 +62,8 @@ const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => err
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
 })
 
+const NEEDED = ['openid']
+
 /** RFC 6750 section 3: the challenge, with the error that its token earned. */
 const challenged = (error: string) => (outcome: { description: string }) => ({
   error,
@@ -70,7 +72,7 @@ const challenged = (error: string) => (outcome: { description: string }) => ({
   headers: { 'www-authenticate': `Bearer error="${error}"` },
 })
 const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) =>
-  refusedToken(outcome, metadataHint(baseUrl))
+  refusedToken(outcome, challengeHints(baseUrl, NEEDED))
 const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', unauthenticated)
 const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
@@ -78,14 +80,14 @@ const userinfoReplies = {
   }),
   // RFC 6750 section 3.1: without any credentials there is no error to name.
   no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
-    missingToken(metadataHint(baseUrl)),
+    missingToken(challengeHints(baseUrl, NEEDED)),
   ),
   misplaced: problem(403, MISPLACED.name, { detail: MISPLACED.detail }),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
-    insufficient_scope: problem(403, 'insufficient-scope', (outcome) => ({
+    insufficient_scope: problem(403, 'insufficient-scope', (outcome, { baseUrl }) => ({
       ...challenged('insufficient_scope')(outcome),
-      headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
+      headers: scopeChallenge(baseUrl, NEEDED),
     })),
   }),
   refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {

@@ -12,6 +12,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
 import { withReason } from '../with-reason.js'
 import { type DatabaseHouse, openDatabaseHouse } from './key-house.js'
+import { operatorAppCommand } from './operator-app.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
 
@@ -47,6 +48,7 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
         return create(house, wishes)
       }),
     )
+  operatorAppCommand(operator, (work) => inHouse(host, work))
   for (const [name, to, description, scopes] of [
     [
       'appoint',

@@ -2,9 +2,9 @@
  * The kms: a process that holds master keys and wraps data keys with them. It speaks to clients
  * whose public key lies in its directory, over a unix socket, and never gives a master key away.
  */
-import { chmod, chown, rename, unlink } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { decodeRequest, encodeReply, FrameReader, frame, type KmsRequest } from './frames.js'
@@ -21,6 +21,8 @@ const PRESENCE_DEADLINE_MS = 5_000
 const DIRECTORY_POLL_MS = 1_000
 /** sun_path is 104 bytes on macOS and 108 on Linux, with its final zero. */
 const SOCKET_PATH_BYTES_MAX = 103
+const DRAFT_PREFIX = '.'
+const DRAFT_NAME = 's'
 
 export interface KmsServer {
   readonly socketPath: string
@@ -180,29 +182,34 @@ function answerTo(request: KmsRequest, { master }: KeyDirectory): KmsReply {
 }
 
 /**
- * Listens under a draft name, closes the socket to others and only then gives it its name: at no
- * moment can anybody else connect, and a stale socket file is replaced in one step.
+ * Listens in a directory of its own (mode 0700, whatever the umask), closes the socket to others and
+ * only then moves it to its name: at no moment can another user connect, and a stale socket file is
+ * replaced in one step.
  */
-async function listenPrivately(
+export async function listenPrivately(
   server: Server,
   socketPath: string,
   groupId: number | undefined,
 ): Promise<void> {
-  const draft = join(dirname(socketPath), `.${basename(socketPath).slice(0, 3)}${process.pid}`)
-  await unlink(draft).catch(() => undefined)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(draft, () => {
-      server.removeListener('error', reject)
-      resolve()
+  const folder = await mkdtemp(join(dirname(socketPath), DRAFT_PREFIX))
+  const draft = join(folder, DRAFT_NAME)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(draft, () => {
+        server.removeListener('error', reject)
+        resolve()
+      })
     })
-  })
-  await chmod(draft, 0o600)
-  if (groupId !== undefined) {
-    await chown(draft, process.getuid?.() ?? 0, groupId)
-    await chmod(draft, 0o660)
+    await chmod(draft, 0o600)
+    if (groupId !== undefined) {
+      await chown(draft, process.getuid?.() ?? 0, groupId)
+      await chmod(draft, 0o660)
+    }
+    await rename(draft, socketPath)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
   }
-  await rename(draft, socketPath)
 }
 
 /** Whether a process accepts connections there. */
@@ -219,8 +226,10 @@ function answers(socketPath: string): Promise<boolean> {
 }
 
 function requireShort(socketPath: string): void {
-  const draftGrowth = 4 + String(process.pid).length
-  if (Buffer.byteLength(socketPath) + draftGrowth > SOCKET_PATH_BYTES_MAX) {
+  // mkdtemp adds six characters to its prefix.
+  const draft = join(dirname(socketPath), `${DRAFT_PREFIX}XXXXXX`, DRAFT_NAME)
+  const bytes = Math.max(Buffer.byteLength(socketPath), Buffer.byteLength(draft))
+  if (bytes > SOCKET_PATH_BYTES_MAX) {
     throw new Error(`the socket path ${socketPath} is too long for a unix socket: shorten it`)
   }
 }

@@ -126,9 +126,10 @@ type Row = readonly [
 ]
 const NO_CHALLENGE = { 'www-authenticate': null }
 const METADATA = String.raw`resource_metadata="http[^"]+/\.well-known/oauth-protected-resource"`
+const SCOPES = 'scope="applications:read applications:manage"'
 const INVALID_TOKEN = {
   'www-authenticate': new RegExp(
-    `^Bearer error="invalid_token", error_description="[^"]+", ${METADATA}$`,
+    `^Bearer error="invalid_token", error_description="[^"]+", ${METADATA}(?:, scope="[a-z:]+( [a-z:]+)*")?$`,
   ),
 }
 
@@ -147,9 +148,10 @@ const ROWS: readonly Row[] = [
   ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
   ['400 access_denied', 'bad-request', 'the person said no', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
   ['400 expired_token', 'bad-request', 'nobody came', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
-  ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}$`) }],
+  ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}, ${SCOPES}$`) }],
   ['401 unauthorized', 'unauthorized', 'a token that is none', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
-  ['401 unauthorized', 'unauthorized', 'a scheme that is none', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' })],
+  ['401 unauthorized', 'unauthorized', 'a scheme that is none', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
+  ['401 unauthorized', 'unauthorized', 'userinfo with a malformed token', (s) => get(s, '/userinfo', { authorization: 'Bearer a b' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
   ['401 token_revoked', 'token-revoked', 'the client gave it back', async (s) => {
     const { key, agentId } = await s.api.register(s.here.tenantId)
@@ -160,7 +162,7 @@ const ROWS: readonly Row[] = [
   ['401 invalid_dpop_proof', 'unauthorized', 'a bound token as bearer', async (s) => get(s, APPLICATIONS, bearer(await bound(s))), { 'www-authenticate': /^DPoP error="invalid_dpop_proof", error_description="[^"]+", algs="/ }],
   ['401 invalid_dpop_proof', 'unauthorized', 'a proof by another key', async (s) => get(s, APPLICATIONS, { authorization: `DPoP ${await bound(s)}`, dpop: await proofFor('GET', s.running.baseUrl + APPLICATIONS) }), { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/ }],
   ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', (s) => get(s, '/api/v1/agents/me', bearer(s.lent.token)), NO_CHALLENGE],
-  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', (s) => get(s, APPLICATIONS, bearer(s.lent.token)), { 'www-authenticate': /^Bearer error="insufficient_scope", scope="[a-z:]+( [a-z:]+)*"$/ }],
+  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', (s) => get(s, APPLICATIONS, bearer(s.lent.token)), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}$`) }],
   ['403 policy_denied', 'policy-denied', 'a registration that the tenant does not admit', async (s) => {
     await sql(s.running.db.database, `update tenants set admit_agents = false where id = $1`, [s.there.tenantId])
     const registration = createAgentKey().registration({ issuer: s.running.issuer, tenantId: s.there.tenantId })

@@ -98,7 +98,7 @@ function shaped(schema: Schema, document: Document, depth = 0): fc.Arbitrary<unk
 
 /** A described answer of what has not been configured. */
 const NOT_IMPLEMENTED = 501
-const OAUTH_ERROR = new Set(['error', 'error_description', 'error_uri'])
+const OAUTH_ERROR = new Set(['error', 'error_description', 'error_uri', 'request_id'])
 const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
 
 test('garbage to any route is answered as described, and hurts nobody', async (t) => {

@@ -254,6 +254,7 @@ const UNAUTHENTICATED: readonly Row[] = [
   ['invalid_client', 'an unknown client', (s) => token(s, { ...CREDENTIALS, client_id: NOBODY, client_secret: 'x' }), NO_CHALLENGE],
   ['invalid_client', 'an assertion that is none', (s) => token(s, { ...CREDENTIALS, client_assertion: 'a.b.c', client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }), NO_CHALLENGE],
   ['invalid_client', 'a public client introspects', (s) => send(s, '/oauth/introspect', { client_id: s.spa.clientId, token: 'x' }), NO_CHALLENGE],
+  ['invalid_token', 'introspection with a malformed bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer a b' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
   ['invalid_client', 'nobody revokes', (s) => send(s, '/oauth/revoke', { token: 'x' }), NO_CHALLENGE],
   ['invalid_client', 'nobody pushes', (s) => send(s, '/oauth/par', { redirect_uri: CALLBACK }), NO_CHALLENGE],
   ['invalid_client', 'nobody begins a device flow', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
@@ -285,7 +286,7 @@ const FORBIDDEN: readonly Row[] = [
   ['insufficient_scope', 'a bearer without tokens:introspect', async (s) => {
     const { access_token } = granted(await asWeb(s, { ...CREDENTIALS, audience: s.running.baseUrl }))
     return send(s, '/oauth/introspect', { token: 'x' }, { authorization: `Bearer ${String(access_token)}` })
-  }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope"/ } }],
+  }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope", scope="tokens:introspect", / } }],
   ['policy_denied', 'a secret of the vault that may not leave it', async (s) => {
     const secret = { provider: 'p', credential_type: 'api_key', label: 'l', auth_scheme: 'bearer', allowed_hosts: ['api.example'], secret: 'kept', non_exportable: true }
     const made = await s.api.post('/api/v1/vault/credentials', s.here.token, secret)

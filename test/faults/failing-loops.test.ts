@@ -21,7 +21,7 @@ test('a loop that fails for a minute makes the process not ready, and is named',
   const lines: string[] = []
   const running = await testService({
     clock,
-    logged: (line) => lines.push(line),
+    onLog: (line) => lines.push(line),
     environment: {
       ...COMMERCE,
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,

@@ -3,18 +3,11 @@ import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
 import { apiOf } from '../support/api.js'
-import { dataIn, openBrowser, type TestBrowser } from '../support/browser.js'
+import { dataIn, openBrowser } from '../support/browser.js'
 import { ciba, CIBA_GRANT, expire, INBOX, type Inbox, lengthen, REQUESTS } from '../support/ciba.js'
 import { ownToken } from '../support/delegation.js'
 import { bootstrapped, enrolledBrowser, signIn, type Workspace } from '../support/person.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  type RelyingParty,
-  relyingParty,
-  signedIn,
-} from '../support/relying-party.js'
+import { type RelyingParty, relyingParty, signedIn } from '../support/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 
 const environment = { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' }
@@ -134,12 +127,9 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   }
 })
 
-test('the API: a program of the person lists and answers with a token of theirs', async (t) => {
+test('the API: a program lists and denies with a token, and a page of ours approves', async (t) => {
   const other = await bootstrapped(running)
-  const bank = await relyingParty(running, other, {
-    grantTypes: [CIBA_GRANT, 'authorization_code'],
-    scopes: ['openid', 'email', 'delegations:manage'],
-  })
+  const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const api = apiOf(running)
   t.teardown(() => api.close())
   const own = await enrolledBrowser(running, other)
@@ -166,21 +156,36 @@ test('the API: a program of the person lists and answers with a token of theirs'
   })
   t.is(Date.parse(String(expires_at)) - Date.parse(String(created_at)), 60_000)
   const path = `${REQUESTS}/${String(id)}`
-
-  // The application that asks cannot answer, though the person gave it such a token.
-  const theirs = await signedInAs(bank, other, own.browser)
-  t.is((await api.post(`${path}/approve`, theirs)).status, 403)
-
-  const [approved, again] = [
-    await api.post(`${path}/approve`, token),
-    await api.post(`${path}/approve`, token),
-  ]
-  t.is(approved.status, 204)
-  t.is(again.status, 404)
+  const byPage = () =>
+    own.browser.post(
+      `${path}/approve`,
+      {},
+      {
+        accept: 'application/json',
+        origin: new URL(running.baseUrl).origin,
+      },
+    )
+  t.is((await byPage()).status, 204)
+  t.is((await byPage()).status, 404)
   t.deepEqual((await api.list(REQUESTS, token)).rows, [])
   const tokens = await poll(begun.body['auth_req_id'])
   t.is(tokens.status, 200)
   t.like(decodeJwt(String(tokens.body['id_token'])), { acr: 'aal2', amr: ['pwd', 'otp', 'mfa'] })
+
+  // Members without a value are left out, and a token denies.
+  const plain = await start({ login_hint: other.email })
+  const [waiting = {}] = (await api.list(REQUESTS, token)).rows
+  t.deepEqual(Object.keys(waiting).toSorted(), [
+    'client_id',
+    'client_name',
+    'created_at',
+    'expires_at',
+    'id',
+    'scope',
+  ])
+  const deny = `${REQUESTS}/${String(waiting['id'])}/deny`
+  t.is((await api.post(deny, token)).status, 204)
+  t.is((await poll(plain.body['auth_req_id'])).body['error'], 'access_denied')
 
   const audit = await running.db.database.tenant(other.tenantId, (tx) =>
     tx.query<{ type: string }>({
@@ -191,25 +196,9 @@ test('the API: a program of the person lists and answers with a token of theirs'
   )
   t.deepEqual(
     audit.rows.map(({ type }) => type),
-    ['auth.ciba.approved'],
+    ['auth.ciba.approved', 'auth.ciba.denied'],
   )
 })
-
-/** A token of the code flow in a browser that has a session. */
-async function signedInAs(
-  bank: RelyingParty,
-  human: Workspace,
-  browser: TestBrowser,
-): Promise<string> {
-  const begun = await journey(bank, { scope: 'openid delegations:manage' })
-  const callback = callbackOf(await authorized(browser, human, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(bank.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
-  return tokens.access_token
-}
 
 test('without a second factor nothing is answered: 401 to a program, a step-up in the browser', async (t) => {
   const other = await bootstrapped(running)
@@ -223,15 +212,22 @@ test('without a second factor nothing is answered: 401 to a program, a step-up i
   t.teardown(() => api.close())
   const { start, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
-  const { rows } = await api.list(REQUESTS, tokens.access_token)
-  for (const action of ['approve', 'deny']) {
-    const path = `${REQUESTS}/${String(rows[0]!['id'])}/${action}`
-    const refused = await api.post(path, tokens.access_token)
+  const page = await browser.get(INBOX)
+  const [id] = dataIn(page.html, 'request')
+  for (const refused of [
+    await api.get(REQUESTS, tokens.access_token),
+    await api.post(`${REQUESTS}/${id}/deny`, tokens.access_token),
+  ]) {
     t.is(refused.status, 401)
     t.is(refused.body['error'], 'insufficient_user_authentication')
-    t.regex(refused.headers['www-authenticate']!, /acr_values="aal3 aal2", max_age="300"/)
+    t.regex(refused.headers['www-authenticate']!, /acr_values="aal3 aal2"$/)
   }
-  const page = await browser.get(INBOX)
+  const call = { accept: 'application/json', origin: new URL(running.baseUrl).origin }
+  for (const action of ['approve', 'deny']) {
+    const refused = await browser.post(`${REQUESTS}/${id}/${action}`, {}, call)
+    t.is(refused.status, 401)
+    t.like(JSON.parse(refused.html), { error: 'insufficient_user_authentication' })
+  }
   const led = await browser.submit(page, { action: 'approve' }, /\/auth\/requests\//)
   t.is(led.status, 303)
   t.true(led.location?.startsWith('/auth/mfa/enroll'), led.location ?? '')

@@ -216,7 +216,7 @@ test.serial('an origin is one resource, with its slash and without', async (t) =
     ['https://both.example/', 'https://both.example/'],
     [`${running.baseUrl}/`, running.baseUrl],
   ]
-  const plain = await token({ grant_type: 'client_credentials' })
+  const plain = await token({ grant_type: 'client_credentials', scope: 'openid' })
   const exchange = {
     grant_type: EXCHANGE,
     subject_token: String(plain.body['access_token']),

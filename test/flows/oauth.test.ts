@@ -293,7 +293,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   }
   const app = await town.application(own, { scopes: ['applications:manage'] })
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
-  const service = await oidc.clientCredentialsGrant(client)
+  const service = await oidc.clientCredentialsGrant(client, { scope: 'applications:manage' })
   const byService = await fetch(`${base}/api/v1/applications`, {
     method: 'POST',
     headers: {

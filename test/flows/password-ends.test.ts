@@ -1,5 +1,6 @@
 /** What ends with a password, and what does not: docs/people.md. */
 import test, { type ExecutionContext } from 'ava'
+import { decodeJwt } from 'jose'
 import { apiOf, type Json } from '../support/api.js'
 import { softAuthenticator } from '../support/authenticator.js'
 import { ask, decide, fixtureOf, lend, ownToken, poll, present } from '../support/delegation.js'
@@ -152,6 +153,13 @@ test('a change does the same, but for the browser it is made in', async (t) => {
   t.is(done.location, '/auth/account')
   t.is((await browser.get('/auth/account')).status, 200)
   await endedWith(t, at, 'password_changed')
+  // The browser that stays signed in goes on to give tokens, in a session of its own.
+  for (let round = 0; round < 2; round += 1) {
+    const token = await ownToken(at.api, at.workspace, at.person)
+    t.is((await at.api.get('/api/v1/delegations', token)).status, 200)
+    t.not(decodeJwt(token)['sid'], decodeJwt(at.token)['sid'])
+  }
+  t.is((await at.api.get('/api/v1/delegations', at.token)).status, 401)
 })
 
 test('a new password for a fixture user ends what it lent', async (t) => {

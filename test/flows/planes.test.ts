@@ -4,12 +4,13 @@ import { jwtVerify, createRemoteJWKSet } from 'jose'
 import { bootstrap, callerOf, type Json, REGISTER } from '../support/journey.js'
 import { testService, type TestService } from '../support/service.js'
 
-const plane = (name: string, beside?: TestService) =>
+const plane = (name: string, beside?: TestService, more: Record<string, string> = {}) =>
   testService({
     beside,
     environment: {
       SVC_RUNTIME_PLANE: name,
       SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: 'false',
+      ...more,
     },
   })
 
@@ -46,11 +47,50 @@ test('a token of the auth plane works on the control plane, which publishes the 
   t.is(((await answer.json()) as Json[]).length, 1)
 })
 
-test('a plane describes and offers what it serves', async (t) => {
-  const paths = async (baseUrl: string) => {
+test('capabilities, OpenAPI and discovery are the same on every plane', async (t) => {
+  const text = async ({ baseUrl }: TestService, path: string) =>
+    (await fetch(`${baseUrl}${path}`)).text()
+  for (const path of ['/openapi.json', '/api/v1/capabilities']) {
+    const whole = await text(auth, path)
+    for (const other of [control, background]) t.is(await text(other, path), whole, path)
+  }
+  const { paths } = JSON.parse(await text(auth, '/openapi.json')) as Json
+  t.true(`${REGISTER}/pow` in (paths as Json), 'of the auth plane')
+  t.true('/api/v1/applications' in (paths as Json), 'of the control plane')
+  for (const name of ['openid-configuration', 'oauth-protected-resource']) {
+    const path = `/.well-known/${name}`
+    t.is(await text(control, path), await text(auth, path), name)
+  }
+})
+
+test('the operator surface is described by the control plane alone', async (t) => {
+  const internal = { SVC_OPENAPI__EXPOSURE: 'internal', SVC_DPOP__ENABLED: 'false' }
+  const [ofAuth, ofControl] = [
+    await plane('auth', auth, internal),
+    await plane('control', auth, internal),
+  ]
+  t.teardown(async () => {
+    await ofAuth.end()
+    await ofControl.end()
+  })
+  const pathsAt = async ({ baseUrl }: TestService) => {
     const { body } = await callerOf(baseUrl).call('/openapi.json')
     return Object.keys(body['paths'] as Json)
   }
-  t.true((await paths(auth.baseUrl)).includes(`${REGISTER}/pow`))
-  t.false((await paths(control.baseUrl)).includes(`${REGISTER}/pow`))
+  t.deepEqual(await pathsAt(ofAuth), await pathsAt(auth))
+  const whole = await pathsAt(ofControl)
+  t.true(whole.includes('/api/v1/tenant/settings'))
+  t.true(whole.length > (await pathsAt(auth)).length)
+
+  // Capabilities name what is switched on, and nothing else.
+  const capabilitiesAt = async ({ baseUrl }: TestService) => {
+    const { body } = await callerOf(baseUrl).call('/api/v1/capabilities')
+    return body['capabilities'] as readonly string[]
+  }
+  t.true((await capabilitiesAt(auth)).includes('oauth.dpop'))
+  for (const at of [ofAuth, ofControl]) {
+    t.false((await capabilitiesAt(at)).includes('oauth.dpop'))
+    const { body } = await callerOf(at.baseUrl).call('/.well-known/openid-configuration')
+    t.false('dpop_signing_alg_values_supported' in body)
+  }
 })

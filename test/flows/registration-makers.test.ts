@@ -83,6 +83,7 @@ test('of an application: with the scopes that are left; an owner’s agent has t
     grant_type: 'client_credentials',
     client_id: String(made.body['client_id']),
     client_secret: String(made.body['client_secret']),
+    scope: 'applications:manage users:manage',
   })
   const token = await tokenOf(String(issued.body['access_token']))
   t.is((await register(token, 'users:manage')).status, 201)

@@ -14,6 +14,7 @@ const SANDBOX = {
   credential_issuer_enabled: false,
   checkout_redirect_hosts: [],
   x402_pay_to: {},
+  logout_revokes_offline: false,
   branding: {},
   session: {},
   social: {},

@@ -186,7 +186,8 @@ onEachTransport(
       const none = await call({ path: '/guarded' })
       t.is(
         none.headers['www-authenticate'],
-        'Bearer resource_metadata="https://id.test/.well-known/oauth-protected-resource"',
+        'Bearer resource_metadata="https://id.test/.well-known/oauth-protected-resource", ' +
+          'scope="probe:read probe:manage"',
       )
       const expired = await call({ path: '/guarded', headers: bearer('expired') })
       t.regex(
@@ -196,7 +197,8 @@ onEachTransport(
       const scope = await call({ path: '/guarded', headers: bearer('scopeless') })
       t.is(
         scope.headers['www-authenticate'],
-        'Bearer error="insufficient_scope", scope="probe:read probe:manage"',
+        'Bearer error="insufficient_scope", scope="probe:read probe:manage", ' +
+          'resource_metadata="https://id.test/.well-known/oauth-protected-resource"',
       )
     })
 
@@ -204,7 +206,10 @@ onEachTransport(
       test(on(`Authorization ${authorization} is no bearer token`), async (t) => {
         const { status, headers } = await call({ path: '/guarded', headers: { authorization } })
         t.is(status, 401)
-        t.regex(headers['www-authenticate'] ?? '', /^Bearer error="invalid_request"/)
+        t.regex(
+          headers['www-authenticate'] ?? '',
+          /^Bearer error="invalid_token".*, scope="probe:read probe:manage"$/,
+        )
       })
     }
 

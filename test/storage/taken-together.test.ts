@@ -51,6 +51,7 @@ async function codes(count: number) {
 const redemption = (id: string, token: string | null, jkt: string | null = null) => ({
   id,
   jkt,
+  offline: false,
   refreshTokenSha256: token === null ? null : sha256(token),
   now: NOW,
   expiresAt: LATER,
@@ -101,6 +102,54 @@ test('a code is redeemed without a refresh token, and once in one statement too'
   const found = await findCodes(fresh.database, [sha256('nothing'), sha256(first!.code)])
   t.is(found[0], undefined)
   t.is(found[1]?.id, first!.id)
+})
+
+test('an offline grant is opened only in a session that is open, and keeps it open meanwhile', async (t) => {
+  const [first, second] = await codes(3)
+  const session = randomUUID()
+  const of = { offline: true, jkt: null, refreshTokenSha256: null, now: NOW, expiresAt: LATER }
+  await asItIs(
+    `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
+       created_at, updated_at)
+     values ($1, $1, 'Test', 'test', 'sandbox', true, $2, $2)`,
+    [TENANT, NOW],
+  )
+  const open = `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
+    created_at, expires_at) values ($1, $2, 'somebody', 'human', $3, '{pwd}', $4, $4, $5)`
+  await asItIs(open, [TENANT, session, CLIENT, NOW, LATER])
+  await asItIs('update authorization_codes set session_id = $2 where tenant_id = $1', [
+    TENANT,
+    session,
+  ])
+  const redeem = (id: string) =>
+    fresh.database.tenant(TENANT, (tx) => redeemCodes(tx, TENANT, [{ id, ...of }]))
+  t.deepEqual(await redeem(first!.id), [true])
+  // An end of the session that is under way is waited for, and decides.
+  const ending = new Client({ connectionString: fresh.superuserUrl })
+  await ending.connect()
+  t.teardown(() => ending.end())
+  await ending.query('begin')
+  await ending.query(
+    `update sessions set ended_at = now(), ended_reason = 'test' where tenant_id = $1 and id = $2`,
+    [TENANT, session],
+  )
+  const state = { settled: false }
+  const waiting = redeem(second!.id).finally(() => (state.settled = true))
+  for (let waits = false; !waits && !state.settled; ) {
+    await ending.query('select pg_stat_clear_snapshot()')
+    const { rows } = await ending.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    )
+    waits = rows.length > 0
+  }
+  t.false(state.settled, 'it waits for the end that is under way')
+  await ending.query('commit')
+  t.deepEqual(await waiting, [false])
+  const { rows } = await ending.query(
+    'select id from sessions where tenant_id = $1 and id = any($2)',
+    [TENANT, [first!.id, second!.id]],
+  )
+  t.deepEqual(rows, [{ id: first!.id }])
 })
 
 test('of many rotations of many tokens at once, one of each succeeds and its successor is kept', async (t) => {

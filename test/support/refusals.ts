@@ -13,7 +13,7 @@ export type Refusal = {
   readonly members?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** RFC 6749 section 5.2: `error`, `error_description`, nothing else, and never cached. */
+/** RFC 6749 section 5.2: `error`, `error_description`, beside them `request_id` alone, and never cached. */
 export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refusal): void {
   const { status, code, headers = {}, members = {} } = expected
   t.is(answer.status, status, answer.text)
@@ -26,8 +26,9 @@ export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refu
   t.regex(String(description), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
   t.deepEqual(
     Object.keys(answer.body).sort(),
-    ['error', 'error_description', ...Object.keys(members)].sort(),
+    ['error', 'error_description', 'request_id', ...Object.keys(members)].sort(),
   )
+  t.is(answer.body['request_id'], answer.headers.get('x-request-id'))
   hasMembers(t, answer, members)
   hasHeaders(t, answer, headers)
 }

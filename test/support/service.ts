@@ -39,8 +39,8 @@ export interface TestServiceOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** In place of the clock of the system, on the main thread. */
   readonly clock?: Clock | undefined
-  /** What is logged, line by line. */
-  readonly logged?: ((line: string) => void) | undefined
+  /** Receives each line of the log. */
+  readonly onLog?: ((line: string) => void) | undefined
   /** Another service on the same database. */
   readonly beside?: TestService | undefined
 }
@@ -85,7 +85,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const leaks: Found[] = []
   const logged = (line: string) => {
     if (process.env['TEST_LOG']) process.stdout.write(line)
-    options.logged?.(line)
+    options.onLog?.(line)
     leaks.push(...everywhere.search('log', line))
   }
   const service = await startService({

@@ -40,13 +40,14 @@ const principal = (tenant = tenantId): Principal => ({
   tokenId: 'token',
   expiresAtSecs: 0,
 })
+const caller = (tenant = tenantId) => ({ principal: principal(tenant), address: '192.0.2.1' })
 const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
   name: 'shop',
   redirectUris: ['https://shop.example/callback'],
   ...more,
 })
 const create = (more: Partial<ApplicationDraft> = {}) =>
-  actor.ref.ask('create', { principal: principal(), draft: draft(more), idempotency: null })
+  actor.ref.ask('create', { caller: caller(), draft: draft(more), idempotency: null })
 
 test.serial('what is left out takes the defaults of decisions.md 7.4', async (t) => {
   const created = await create()
@@ -68,6 +69,7 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
     grantTypes: ['authorization_code', 'refresh_token'],
     responseTypes: ['code'],
     scopes: ['openid', 'profile', 'email'],
+    defaultScopes: null,
     jwks: null,
     jwksUri: null,
     dpopBoundAccessTokens: false,
@@ -106,8 +108,7 @@ test.serial(
 
 test.serial('the same idempotency key creates once and shows the secret once', async (t) => {
   const idempotency = { scope: 's', key: 'k', fingerprint: new Uint8Array(32) }
-  const attempt = () =>
-    actor.ref.ask('create', { principal: principal(), draft: draft(), idempotency })
+  const attempt = () => actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency })
   const outcomes = await Promise.all(Array.from({ length: 50 }, attempt))
   const created = outcomes.filter((outcome) => outcome.tag === 'created')
   t.is(created.length, 50)
@@ -115,10 +116,9 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   t.is(created.filter(({ clientSecret }) => clientSecret !== null).length, 1)
   t.is(created.filter(({ replayed }) => !replayed).length, 1)
   const other = { ...idempotency, fingerprint: new Uint8Array(32).fill(1) }
-  t.like(
-    await actor.ref.ask('create', { principal: principal(), draft: draft(), idempotency: other }),
-    { tag: 'idempotency_mismatch' },
-  )
+  t.like(await actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency: other }), {
+    tag: 'idempotency_mismatch',
+  })
 })
 
 test.serial('nobody creates an application that holds more than they do', async (t) => {
@@ -164,7 +164,7 @@ test.serial('pages follow one another without a gap or a repetition', async (t) 
 })
 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
-  actor.ref.ask('replace', { principal: principal(tenant), applicationId, draft: draft(more) })
+  actor.ref.ask('replace', { caller: caller(tenant), applicationId, draft: draft(more) })
 
 test.serial('a replacement returns what it does not state to its default', async (t) => {
   const created = await create({
@@ -209,7 +209,7 @@ test.serial('a replacement gives and takes the secret with the way to authentica
   t.is(rows.length, 0)
   t.deepEqual(
     await actor.ref.ask('rotateSecret', {
-      principal: principal(),
+      caller: caller(),
       applicationId: id,
       overlapSecs: 0,
     }),
@@ -224,8 +224,8 @@ test.serial(
     const unknown = { tag: 'unknown' } as const
     for (const applicationId of [foreign.id, town.random.uuid(), 'x']) {
       t.deepEqual(await manage(applicationId), unknown)
-      t.deepEqual(await actor.ref.ask('remove', { principal: principal(), applicationId }), unknown)
-      const rotation = { principal: principal(), applicationId, overlapSecs: 0 }
+      t.deepEqual(await actor.ref.ask('remove', { caller: caller(), applicationId }), unknown)
+      const rotation = { caller: caller(), applicationId, overlapSecs: 0 }
       t.deepEqual(await actor.ref.ask('rotateSecret', rotation), unknown)
     }
   },
@@ -235,7 +235,7 @@ test.serial('nobody takes over an application that holds more than they do', asy
   const strong = await town.application(tenantId, { scopes: ['openid', 'vault:manage'] })
   t.deepEqual(
     await actor.ref.ask('rotateSecret', {
-      principal: principal(),
+      caller: caller(),
       applicationId: strong.id,
       overlapSecs: 0,
     }),
@@ -249,7 +249,7 @@ test.serial(
     const app = await town.application(tenantId, { scopes: ['openid'] })
     const rotate = async (overlapSecs: number) => {
       const rotated = await actor.ref.ask('rotateSecret', {
-        principal: principal(),
+        caller: caller(),
         applicationId: app.id,
         overlapSecs,
       })
@@ -280,7 +280,7 @@ test.serial(
 
 test.serial('parallel rotations leave one secret without an end', async (t) => {
   const app = await town.application(tenantId, { scopes: ['openid'] })
-  const rotation = { principal: principal(), applicationId: app.id, overlapSecs: 60 }
+  const rotation = { caller: caller(), applicationId: app.id, overlapSecs: 60 }
   await Promise.all(Array.from({ length: 10 }, () => actor.ref.ask('rotateSecret', rotation)))
   const { rows } = await town.sql(
     'select 1 from application_secrets where application_id = $1::uuid and expires_at is null',
@@ -360,13 +360,13 @@ test.serial('an agent of the control plane manages no applications there', async
   const { ref } = actor
   t.deepEqual(await ref.ask('list', { principal: owner, limit: 50, after: null }), refused)
   t.deepEqual(await ref.ask('read', { principal: owner, applicationId: id }), refused)
-  t.deepEqual(await ref.ask('remove', { principal: owner, applicationId: id }), refused)
+  t.deepEqual(await ref.ask('remove', { caller: caller(shared), applicationId: id }), refused)
   t.deepEqual(
-    await ref.ask('create', { principal: owner, draft: draft(), idempotency: null }),
+    await ref.ask('create', { caller: caller(shared), draft: draft(), idempotency: null }),
     refused,
   )
   t.deepEqual(
-    await ref.ask('rotateSecret', { principal: owner, applicationId: id, overlapSecs: 0 }),
+    await ref.ask('rotateSecret', { caller: caller(shared), applicationId: id, overlapSecs: 0 }),
     refused,
   )
 })

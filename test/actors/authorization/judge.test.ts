@@ -20,6 +20,7 @@ const client: JudgedClient = {
   responseTypes: ['code'],
   scopes: ['openid', 'profile'],
   requirePkce: false,
+  dpopBoundAccessTokens: false,
   requirePushedAuthorizationRequests: false,
   authorizationDetailsTypes: ['payment'],
 }

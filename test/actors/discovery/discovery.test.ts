@@ -101,6 +101,8 @@ test.serial('the protected resource names its authorization server', async (t) =
     resource: ISSUER,
     authorization_servers: [ISSUER],
     bearer_methods_supported: ['header'],
+    // Neither operator scopes nor offline_access, which clients add by themselves.
+    scopes_supported: ['openid', 'profile', 'email', 'phone'],
     dpop_bound_access_tokens_required: false,
   })
 })

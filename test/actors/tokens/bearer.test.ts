@@ -249,7 +249,7 @@ test.serial(
         subjectType: 'service',
         tenantId,
         issuer: ISSUER,
-        scope: 'openid applications:read users:read',
+        scope: 'applications:read users:read',
         expiresAtSecs: town.clock.nowSecs() + 300,
       },
     })

@@ -46,7 +46,7 @@ test.serial('a service token says exactly what decisions.md 7.2 lists', async (t
     iat: nowSecs,
     nbf: nowSecs,
     client_id: app.clientId,
-    scope: 'openid applications:read users:read',
+    scope: 'applications:read users:read',
     tenant_id: tenantId,
     subject_type: 'service',
   })

@@ -113,13 +113,15 @@ test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
   const nobody = await userinfo({})
   t.is(nobody.status, 401)
   // RFC 6750 section 3.1: no credentials, no error code; RFC 9728 section 5.1: where to ask.
-  const metadata = `resource_metadata="${running.baseUrl}/.well-known/oauth-protected-resource"`
-  t.is(nobody.headers.get('www-authenticate'), `Bearer ${metadata}`)
+  const hints =
+    `resource_metadata="${running.baseUrl}/.well-known/oauth-protected-resource", ` +
+    'scope="openid"'
+  t.is(nobody.headers.get('www-authenticate'), `Bearer ${hints}`)
   const wrong = await userinfo({ headers: { authorization: 'Bearer wrong' } })
   t.is(wrong.status, 401)
   const challenge = wrong.headers.get('www-authenticate') ?? ''
   t.true(challenge.startsWith('Bearer error="invalid_token", '), challenge)
-  t.true(challenge.endsWith(metadata), challenge)
+  t.true(challenge.endsWith(hints), challenge)
 })
 
 test('oidcc-ensure-request-without-nonce-succeeds-for-code-flow', async (t) => {

@@ -3,6 +3,7 @@ import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/browser.js'
 import { bootstrapped, type Workspace } from '../../support/person.js'
+import { proofFor } from '../../support/proof.js'
 import {
   authorized,
   CALLBACK,
@@ -98,6 +99,27 @@ test('par-ensure-pkce-required, par-plain-pkce-rejected', async (t) => {
   const plain = await post({ ...(await parameters()), code_challenge_method: 'plain' })
   t.is(plain.status, 400)
   t.is(await errorOf(plain), 'invalid_request')
+})
+
+test('par-ensure-pkce-required of a confidential client that pushes and binds its tokens', async (t) => {
+  const bound = { requirePushedAuthorizationRequests: true, dpopBoundAccessTokens: true }
+  const fapi = await relyingParty(running, person, bound)
+  const { code_challenge: _, code_challenge_method: __, ...without } = await parameters()
+  const push = async (fields: Record<string, string>, of: RelyingParty) => {
+    const dpop = await proofFor('POST', `${running.baseUrl}/oauth/par`)
+    const secret = { client_id: of.clientId, client_secret: of.secret }
+    const body = new URLSearchParams({ ...fields, ...secret })
+    return fetch(`${running.baseUrl}/oauth/par`, { method: 'POST', headers: { dpop }, body })
+  }
+  const refused = await push(without, fapi)
+  t.is(refused.status, 400)
+  t.is(await errorOf(refused), 'pkce_required')
+  t.is((await push(await parameters(), fapi)).status, 201)
+  // Either alone leaves it to the application: require_pkce.
+  for (const one of ['requirePushedAuthorizationRequests', 'dpopBoundAccessTokens'] as const) {
+    const plain = await relyingParty(running, person, { [one]: true })
+    t.is((await push(without, plain)).status, 201, one)
+  }
 })
 
 test('par-attempt-invalid-http-method', async (t) => {

@@ -1,7 +1,8 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Registry } from 'prom-client'
@@ -20,7 +21,7 @@ import { generateKeyDirectory, rotateMasterKey } from '../../../storage/kms/key-
 import { keyPaths, readKeyFile, writeKeyFile } from '../../../storage/kms/key-files.js'
 import { KmsRefused, KmsUnavailable } from '../../../storage/kms/kms.js'
 import { generateKeyPair, initiate, keyPairOf } from '../../../storage/kms/noise.js'
-import { serveKms } from '../../../storage/kms/server.js'
+import { listenPrivately, serveKms } from '../../../storage/kms/server.js'
 
 const random = systemRandom(systemClock)
 const log = silentLogger
@@ -97,6 +98,24 @@ test('many requests at once share one connection, and too many are refused at on
   t.regex(metrics, /svc_kms_requests_total\{operation="wrap",outcome="ok"\} 256/)
   t.regex(metrics, /svc_kms_requests_total\{operation="wrap",outcome="unavailable"\} 1/)
   t.regex(metrics, /svc_kms_connected 1/)
+})
+
+test('the socket is never open to other users while it is made, whatever the umask', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'kms-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  await chmod(folder, 0o777)
+  const server = createServer()
+  t.teardown(() => server.close())
+  const around: number[] = []
+  const listen = server.listen.bind(server)
+  server.listen = ((path: string, listening: () => void) => {
+    around.push(statSync(dirname(path)).mode & 0o777)
+    return listen(path, listening)
+  }) as typeof server.listen
+  await listenPrivately(server, join(folder, 's'), undefined)
+  t.deepEqual(around, [0o700])
+  t.deepEqual(await readdir(folder), ['s'], 'no draft is left')
+  t.is((await stat(join(folder, 's'))).mode & 0o777, 0o600)
 })
 
 test('the socket is closed to other users', async (t) => {
