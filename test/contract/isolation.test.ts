@@ -33,7 +33,7 @@ type Case = { readonly method: string; readonly path: string; readonly operation
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 const PARAMETER = /\{([a-z_]+)\}/g
-const sample = sampler(document, { event_types: ['*'] })
+const sample = sampler(document, { event_types: ['*'], name: 'A name' })
 
 /** Operations with something in their path. */
 const cases: readonly Case[] = Object.entries(document['paths'] as Record<string, Json>).flatMap(
@@ -60,6 +60,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/auth/invitations/{token}': 'a secret of one letter',
   '/auth/email/{token}': 'a secret of one letter',
   '/auth/invites/{token}': 'a secret of one link',
+  '/auth/invites/letters/{token}': 'a secret of one letter',
   '/pay/{token}': 'a page for everybody',
   [`${PUBLIC}/checkout-sessions/{checkout_session_id}/x402`]: 'payable by everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
