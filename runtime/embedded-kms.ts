@@ -3,14 +3,15 @@
  *
  * It dies with us, however we die: its standard input is a pipe from us, and it stops when that
  * closes. So a service killed with kill -9 leaves nothing behind, and there is never anything to
- * adopt; whatever still sits on the socket is on its way out, and is replaced. Needs the data
- * directory claimed: two of us must not share one.
+ * adopt; whatever still sits on the socket is on its way out, and is replaced. Beside the embedded
+ * database the data directory is claimed and the socket has one name. Processes on a database of
+ * their own may share a data directory: each has a kms of its own on the same keys.
  * It has a process group of its own, so that Ctrl-C reaches only us and sealing works to the end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, lstat, mkdir } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 import { generateKeyDirectory } from '../storage/kms/key-directory.js'
 import { keyPaths } from '../storage/kms/key-files.js'
 import type { KmsSettings } from '../storage/kms/settings.js'
+import { isAlive } from './embedded/claim.js'
 import { systemClock } from './kernel/clock.js'
 import type { Logger } from './kernel/log.js'
 import { systemRandom } from './kernel/random.js'
@@ -26,6 +28,7 @@ const READY_WITHIN_MS = 20_000
 const STOP_WITHIN_MS = 3_000
 const RESTART_FIRST_MS = 200
 const RESTART_MAX_MS = 5_000
+const SOCKET = 'kms.sock'
 /** What a unix socket path may have, less the draft name of the server. */
 const SOCKET_PATH_BYTES_MAX = 90
 
@@ -38,32 +41,48 @@ export interface LocalKms {
   stop(): Promise<void>
 }
 
-export type StartLocalKms = { readonly dataDir: string; readonly log: Logger }
+export type StartLocalKms = {
+  readonly dataDir: string
+  readonly log: Logger
+  /**
+   * The data directory is not claimed: other processes may serve the same keys. The socket is then named
+   * after this process instead of being the one that commands look for.
+   */
+  readonly isShared?: boolean | undefined
+}
 
 /** Starts the kms, with new keys at the first start, and starts it again if it ends by itself. */
-export async function startLocalKms({ dataDir, log }: StartLocalKms): Promise<LocalKms> {
+export async function startLocalKms(options: StartLocalKms): Promise<LocalKms> {
+  const { dataDir, log, isShared = false } = options
   const { folder, keysDirectory } = placesIn(dataDir)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   await generateKeyDirectory(keysDirectory, systemRandom(systemClock)).catch((error) => {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   })
-  const settings = await localKmsSettings(dataDir)
+  if (isShared) await removeDeadSockets(folder)
+  const settings = await localKmsSettings(dataDir, isShared ? `kms-${process.pid}.sock` : SOCKET)
   const keeper = new ChildKeeper(settings.socket_path, keysDirectory, log)
   await keeper.start()
   return {
     settings,
     pid: () => keeper.pid,
-    stop: () => keeper.stop(),
+    async stop() {
+      await keeper.stop()
+      if (isShared) await rm(settings.socket_path, { force: true })
+    },
   }
 }
 
 /** Where the kms of a running service is, for commands beside it. */
-export async function localKmsSettings(dataDir: string): Promise<LocalKms['settings']> {
+export async function localKmsSettings(
+  dataDir: string,
+  socket = SOCKET,
+): Promise<LocalKms['settings']> {
   const { folder, keysDirectory } = placesIn(dataDir)
   const paths = keyPaths(keysDirectory)
   return {
-    socket_path: await socketPathIn(folder),
+    socket_path: await socketPathIn(folder, socket),
     server_public_key_path: paths.serverPublic,
     client_private_key_path: paths.clientPrivate,
   }
@@ -72,6 +91,14 @@ export async function localKmsSettings(dataDir: string): Promise<LocalKms['setti
 function placesIn(dataDir: string) {
   const folder = join(resolve(dataDir), 'kms')
   return { folder, keysDirectory: join(folder, 'keys') }
+}
+
+/** What processes that were killed left behind. */
+async function removeDeadSockets(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const pid = /^kms-(\d+)\.sock$/.exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(folder, name), { force: true })
+  }
 }
 
 class ChildKeeper {
@@ -187,8 +214,8 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /** In the folder, or where its path is too long for a socket, in a private folder of short name. */
-async function socketPathIn(folder: string): Promise<string> {
-  const path = join(folder, 'kms.sock')
+async function socketPathIn(folder: string, socket: string): Promise<string> {
+  const path = join(folder, socket)
   if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return path
   const digest = createHash('sha256').update(folder).digest('hex').slice(0, 12)
   const short = join(tmpdir(), `svc-kms-${process.getuid?.() ?? 0}-${digest}`)
@@ -198,5 +225,5 @@ async function socketPathIn(folder: string): Promise<string> {
   if (uid !== (process.getuid?.() ?? uid) || (mode & 0o170077) !== 0o040000) {
     throw new Error(`${short} is not a private folder of ours: remove it`)
   }
-  return join(short, 'kms.sock')
+  return join(short, socket)
 }

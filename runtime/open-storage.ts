@@ -8,7 +8,6 @@ import { connectionBudget, serverConnectionLimit } from '../storage/pool-plan.js
 import { requireMigratedSchema, rowSecurityBinds } from '../storage/schema-version.js'
 import { databaseUrls } from '../storage/settings.js'
 import { startLocalKms } from './embedded-kms.js'
-import { claimDataDirectory, DataDirectoryInUse } from './embedded/claim.js'
 import { startEmbeddedPostgres } from './embedded/postgres.js'
 import type { Logger } from './kernel/log.js'
 import type { LoadedSettings } from './load-settings.js'
@@ -121,37 +120,13 @@ export async function openKeyManagement(site: Site): Promise<Undo> {
   return close
 }
 
-/** The local kms. The embedded server has claimed the data directory already; a foreign one has not. */
 async function startOwnKms(site: Site) {
   const { loaded, log } = site
   const { dataDir } = loaded
-  const claim = site.embedded === true ? undefined : await claimForKms(dataDir)
-  try {
-    const local = await startLocalKms({ dataDir, log })
-    site.hasLocalKeys = true
-    log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
-    return {
-      settings: local.settings,
-      async stop() {
-        await local.stop()
-        await claim?.release()
-      },
-    }
-  } catch (error) {
-    await claim?.release()
-    throw error
-  }
-}
-
-function claimForKms(dataDir: string) {
-  return claimDataDirectory(dataDir).catch((error: unknown) => {
-    if (!(error instanceof DataDirectoryInUse)) throw error
-    throw new StartRefused(
-      `${error.message}. Processes that share a database need one kms: configure [kms] for them ` +
-        '(svc kms keygen --dir D, svc kms serve)',
-      { cause: error },
-    )
-  })
+  const local = await startLocalKms({ dataDir, log, isShared: site.embedded !== true })
+  site.hasLocalKeys = true
+  log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
+  return local
 }
 
 export async function openBackend(site: Site): Promise<Undo> {

@@ -128,7 +128,8 @@ async function kmsOf({ settings, dataDir }: LoadedSettings, undo: Undo): Promise
     return running
   }
   await running?.close()
-  const local = await startLocalKms({ dataDir, log: silentLogger })
+  const isShared = databaseUrls(settings.database) !== undefined
+  const local = await startLocalKms({ dataDir, log: silentLogger, isShared })
   undo.push(() => local.stop())
   return connect(local.settings, undo)
 }

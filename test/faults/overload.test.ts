@@ -34,9 +34,11 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   const { signal } = giveUp
   setMaxListeners(0, signal)
   const ref = running.service.ref(agents)
+  // The share of the requests below: for one that waits with less, a full mailbox makes room.
+  const share = '127.0.0.1'
   const stuck = Array.from({ length: capacity + inflightMax }, () => {
     const message = { challengeId: randomUUID(), nonce: '1' }
-    return ref.ask('completeRegistration', message, { signal }).catch(() => undefined)
+    return ref.ask('completeRegistration', message, { signal, share }).catch(() => undefined)
   })
 
   const pulse = watchLive(http)

@@ -318,5 +318,5 @@ test('a line that is not in order is answered in JSON where JSON was asked for',
   }
   const words = ['agent', 'delegate']
   const plain = spawnSync(process.execPath, [MAIN, ...words], { env })
-  t.regex(plain.stderr.toString(), /error: required option '--scope <scopes>'[^]*Usage: svc agent/)
+  t.regex(plain.stderr.toString(), /error: required option '--scope <scopes>'[^]*--help/)
 })

@@ -176,9 +176,13 @@ test('a database of one’s own with DATABASE_URL alone: start, use, stop, start
   const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
   t.teardown(() => speaking.close())
   const workspace = await speaking.workspace()
-  const intruder = svc(t, { environment: { ...environment, SVC_SERVER__PORT: '1' } })
-  t.is(await intruder.ended(), 1)
-  t.regex(intruder.output(), /need one kms: configure \[kms\]/)
+  // Another process of the same deployment, on the same keys.
+  const beside = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })
+  const sibling = svc(t, { environment: { ...beside.environment, SVC_OIDC__ISSUER_URL: url } })
+  await sibling.ready()
+  t.is(await jwks(beside.url), published)
+  sibling.child.kill('SIGTERM')
+  t.is(await sibling.ended(), 0)
   first.child.kill('SIGTERM')
   t.is(await first.ended(), 0)
 
