@@ -108,6 +108,13 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
         : {}),
       ...options.environment,
     },
+  }).catch(async (error: unknown) => {
+    // A refused start leaves nothing behind either: the test file could not end.
+    if (beside === undefined) {
+      await kms.end()
+      await db.drop()
+    }
+    throw error
   })
   return {
     service,

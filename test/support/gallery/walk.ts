@@ -1,4 +1,5 @@
 /** A walk past every hosted page, in a real browser, as the people meet them who use them. */
+import { ownDomain } from '../squatting.js'
 import type { Window } from '../chromium.js'
 import { openBrowser } from '../../../runtime/client/browser.js'
 import { signIn } from '../person.js'
@@ -28,6 +29,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   const { token } = workspace
   const users = '/api/v1/tenant-users'
   await api.call('POST', users, { token, json: { email: ada, display_name: 'Ada Moreno' } })
+  // A tenant sets passwords for people of its own domains only.
+  await ownDomain(api, workspace, bob)
   const json = { email: bob, display_name: 'Bob Carter', password: PASSWORD }
   await api.call('POST', users, { token, json })
   const to = (path: string) => page.goto(new URL(path, running.baseUrl).href)
