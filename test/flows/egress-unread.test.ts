@@ -20,7 +20,10 @@ const environment = {
 }
 const houses = new Map<string, EgressHouse>([
   ['uws', await egressHouse({ environment })],
-  ['http1', await egressHouse({ environment: { ...environment, SVC_SERVER__HTTP1_PARSER: 'node' } })],
+  [
+    'http1',
+    await egressHouse({ environment: { ...environment, SVC_SERVER__HTTP1_PARSER: 'node' } }),
+  ],
   ['http2', await egressHouse({ environment, transport: 'tls_h2_only' })],
 ])
 test.after.always(async () => {
