@@ -164,7 +164,7 @@ export class Answers {
    */
   private async relay(
     visit: Visit,
-    { status, headers: theirs, body, unsent }: Extract<Rendered, { form: 'relayed' }>,
+    { status, headers: theirs, body, bodyBytes, unsent }: Extract<Rendered, { form: 'relayed' }>,
   ): Promise<void> {
     const { exchange, requestId } = visit
     const headers: HeaderPair[] = [
@@ -189,6 +189,7 @@ export class Answers {
         block,
         headers,
         body,
+        bodyBytes,
         filler: fillerOf(contentType),
       })
       if (typeof end === 'object') return this.problem(visit, unsent(end.unsent))

@@ -60,6 +60,13 @@ export interface Answer {
 export interface StreamedAnswer extends Omit<Answer, 'body' | 'close'> {
   readonly body: ByteStream
   /**
+   * Length of the body where it is known: the answer has a content-length, and the stream is cancelled
+   * once all of it was written. It need not end.
+   */
+  readonly bodyBytes?: number | undefined
+  /** The connection (HTTP/1.1) is not used again. */
+  readonly close?: boolean | undefined
+  /**
    * What may stand in front of the body without a meaning there. A transport that can send no head without
    * a body sends it where the body lets wait for itself.
    */
@@ -122,12 +129,14 @@ export interface Exchange extends RequestHead {
   /**
    * Sends the head at once (where the transport can send one without a body) and the body as it
    * comes, at the pace of the client. It settles when all of it was handed to the socket, or will
-   * never be. A body that nobody takes is cancelled.
+   * never be. A body that nobody takes is cancelled; a client that reads nothing for `UNREAD_MS_MAX`
+   * is cut.
    */
   relay(answer: StreamedAnswer): Promise<StreamEnd>
   /**
    * Sends the answer. A second call and a call after the client left do nothing. For HEAD the
-   * headers go out with the length of the body that GET would have had, and no body.
+   * headers go out with the length of the body that GET would have had, and no body. A client that does
+   * not read its answer within `UNREAD_MS_MAX` is cut.
    */
   send(answer: Answer): void
   /** Runs once when the client leaves before the answer was sent. A relayed body is told by itself. */

@@ -72,6 +72,8 @@ export interface GatewayOptions {
   readonly policies?: Policies | undefined
   /** Another table of native hashes; one without our platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
+  /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
+  readonly unreadMs?: number | undefined
   /** Opens the socket in place of what [server] says: for benches. */
   readonly open?: ((handler: ExchangeHandler) => Promise<Listener>) | undefined
 }
@@ -191,7 +193,12 @@ export function openGateway(options: GatewayOptions): Gateway {
       const handler: ExchangeHandler = (exchange) => pipeline.handle(exchange)
       listener =
         options.open === undefined
-          ? await listen(server, handler, { log, clock, pins: options.nativePins })
+          ? await listen(server, handler, {
+              log,
+              clock,
+              pins: options.nativePins,
+              unreadMs: options.unreadMs,
+            })
           : await options.open(handler)
       const { url, port, transport } = listener
       log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')

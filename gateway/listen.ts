@@ -14,6 +14,8 @@ export type ListenNeeds = {
   readonly clock: Clock
   /** For tests: another table refuses the native binary. */
   readonly pins?: Readonly<Record<string, string>> | undefined
+  /** For tests: how long a client may read nothing of its answer. */
+  readonly unreadMs?: number | undefined
 }
 
 /** A renewed certificate is served within this. */
@@ -25,21 +27,21 @@ type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser'
 export async function listen(
   { host, port, transport, http1_parser, tls }: Where,
   handler: ExchangeHandler,
-  { log, clock, pins = PINNED_NATIVE_SHA256 }: ListenNeeds,
+  { log, clock, pins = PINNED_NATIVE_SHA256, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
   if (transport === 'tls_h2_only') {
     if (tls === undefined) throw new ListenFailed('tls_h2_only needs [server.tls]')
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
-    return openHttp2({ host, port, handler, tls: files, monotonicMs, renewal })
+    return openHttp2({ host, port, handler, tls: files, monotonicMs, renewal, unreadMs })
   }
-  if (http1_parser === 'node') return openHttp1({ host, port, handler })
+  if (http1_parser === 'node') return openHttp1({ host, port, handler, unreadMs })
   const native = loadNative(pins)
-  if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler })
+  if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler, unreadMs })
   log.warn(
     { reason: native.reason },
     'uWebSockets is not used: serving plain_http with node:http, which is slower',
   )
-  return openHttp1({ host, port, handler })
+  return openHttp1({ host, port, handler, unreadMs })
 }

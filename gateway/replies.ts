@@ -49,6 +49,8 @@ export type Rendered =
       readonly status: number
       readonly headers: readonly HeaderPair[]
       readonly body: ByteStream | Uint8Array
+      /** Length of a stream where it is known; see `StreamedAnswer`. */
+      readonly bodyBytes?: number | undefined
       /** What is said in its place when the body breaks off before anything of it was sent. */
       readonly unsent: (reason: string) => Problem
     }

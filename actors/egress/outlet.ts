@@ -9,8 +9,8 @@ import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel
  * stop and start it every turn, at half the throughput.
  */
 const WINDOW_BYTES = 256 * 1024
-/** What came at once and is not longer travels in one piece. */
-const WHOLE_BYTES_MAX = 64 * 1024
+/** An answer that is whole and not longer travels in one piece. */
+export const WHOLE_BYTES_MAX = 64 * 1024
 
 export class Outlet {
   /** There is room again after `push` answered false. */

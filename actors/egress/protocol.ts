@@ -44,6 +44,11 @@ export type ProxyOutcome =
       readonly headers: readonly HeaderPair[]
       /** Bytes when all of it is there; of a stream, cancel it to give up. */
       readonly body: ByteStream | Uint8Array
+      /**
+       * Length of a stream whose bytes are all there. Such a stream does not end: cancel it once all
+       * bytes were written, which gives back the bytes that the tenant holds.
+       */
+      readonly bodyBytes?: number | undefined
     }
   /** The request is malformed; nothing was sent. */
   | { readonly tag: 'invalid'; readonly pointer: string; readonly detail: string }

@@ -8,6 +8,7 @@ import type { Clock } from '../../runtime/kernel/clock.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { isUuid } from '../domain/ids.js'
 import { type RefusedHeader, sanitizedHeaders, withCredential } from './headers.js'
+import { heldAnswer } from './held-answer.js'
 import { withQuery } from './injection.js'
 import type { Admitted, Ledger } from './ledger.js'
 import type { EgressMetrics } from './metrics.js'
@@ -26,6 +27,7 @@ import { Purse } from './purse.js'
 import { SHARE_IN_USE } from './failures.js'
 import { type EgressShares, HeldBytes, keysOf } from './shares.js'
 import { isRefused } from '../../runtime/kernel/fair-share.js'
+import { WHOLE_BYTES_MAX } from './outlet.js'
 import { createRedactor } from './redaction.js'
 import { relay, type RelayJob, type RelayStart } from './relay.js'
 import { denied, invalid, SPENT, withPlainUnreserved } from './rules.js'
@@ -142,7 +144,7 @@ async function judged(
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(request, begun, turn, share.held)
+  return answerOf(request, begun, turn, share, needs.bufferedLimits.hopTimeoutMs)
 }
 
 /** What goes out, before the secret is put in. */
@@ -253,7 +255,8 @@ async function answerOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
   turn: Turn,
-  held: HeldBytes,
+  share: Share,
+  handoverMs: number,
 ): Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
@@ -261,15 +264,24 @@ async function answerOf(
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
   // Nobody else reads the body: a client that leaves ends the call here.
   const unfollow = turn.onAbandoned(() => body.cancel('client_closed'))
-  const collected = await collect(body, held).finally(unfollow)
+  const collected = await collect(body, share.held).finally(unfollow)
   if (collected === 'no_room') return BUSY
   if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
-  return { tag: 'relayed', status, headers, body: collected }
+  const { chunks, bytes } = collected
+  if (bytes <= WHOLE_BYTES_MAX) {
+    return { tag: 'relayed', status, headers, body: Buffer.concat(chunks, bytes) }
+  }
+  share.enter()
+  const handed = heldAnswer(chunks, handoverMs, () => share.leave())
+  return { tag: 'relayed', status, headers, body: handed, bodyBytes: bytes }
 }
 
+type Collected = { readonly chunks: readonly Uint8Array[]; readonly bytes: number }
+
 /** The whole body; null where it breaks off. */
-async function collect(body: ByteStream, held: HeldBytes): Promise<Uint8Array | null | 'no_room'> {
+async function collect(body: ByteStream, held: HeldBytes): Promise<Collected | null | 'no_room'> {
+  let bytes = 0
   const chunks: Uint8Array[] = []
   try {
     for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
@@ -278,11 +290,12 @@ async function collect(body: ByteStream, held: HeldBytes): Promise<Uint8Array | 
         return 'no_room'
       }
       chunks.push(chunk)
+      bytes += chunk.byteLength
     }
   } catch {
     return null
   }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  return { chunks, bytes }
 }
 
 /** Why no answer came, in the words of the caller. */

@@ -101,10 +101,11 @@ function brokenOff(end: string): Problem {
 const replies = {
   relayed: relayed(
     'What the upstream answered, with its own status and those of its header fields that may pass.',
-    ({ status, headers, body }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
+    ({ status, headers, body, bodyBytes }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
       status,
       headers,
       body,
+      bodyBytes,
     }),
     brokenOff,
   ),

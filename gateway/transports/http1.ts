@@ -19,7 +19,7 @@ import type {
 } from '../exchange.js'
 import { announcesBody, HEAD_BYTES_MAX, HeadCheck, TARGET_BYTES_MAX, targetOf } from '../guard.js'
 import { plainAddress } from './addresses.js'
-import { relayTo } from '../relay.js'
+import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../relay.js'
 import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
@@ -53,6 +53,7 @@ class Connection {
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
+  readonly unreadMs: number
   readonly connections: WeakMap<Socket, Connection>
 }
 
@@ -118,7 +119,8 @@ class Http1Exchange implements Exchange {
     return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
   }
 
-  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+  async relay(answer: StreamedAnswer): Promise<StreamEnd> {
+    const { status, block, headers, body, bodyBytes } = answer
     if (this.done) {
       body.cancel('the client left')
       return 'left'
@@ -126,28 +128,46 @@ class Http1Exchange implements Exchange {
     this.done = true
     this.relayed = body
     const { response } = this
-    this.writeFields(block, headers, false)
+    this.writeFields(block, headers, answer.close === true)
+    if (bodyBytes !== undefined) response.setHeader('content-length', bodyBytes)
     response.writeHead(status)
     response.flushHeaders()
     const sink = streamSink(response, () => response.socket?.destroy())
-    const end = await relayTo(sink, body)
+    const end = await relayTo(sink, body, { bodyBytes, unreadMs: this.shared.unreadMs })
     this.relayed = null
+    if (end === 'complete') this.cutUnread()
     this.shared.open.finish()
     return end
   }
 
   send(answer: Answer): void {
     if (this.done) return
-    this.done = true
     const { response } = this
     const { status, block, headers, body } = answer
+    if (isLong(body) && this.method !== 'HEAD') {
+      void this.relay({ ...answer, body: inPieces(body), bodyBytes: Buffer.byteLength(body) })
+      return
+    }
+    this.done = true
     this.writeFields(block, headers, answer.close === true)
     if (status !== 204 && status !== 304) {
       response.setHeader('content-length', body === null ? 0 : Buffer.byteLength(body))
     }
     response.writeHead(status)
     response.end(this.method === 'HEAD' ? undefined : (body ?? undefined))
+    this.cutUnread()
     this.shared.open.finish()
+  }
+
+  /** Cuts the connection where the client does not read the end of the answer in time. */
+  private cutUnread(): void {
+    const { response, message } = this
+    if (response.socket?.writableLength === 0) return
+    // A response without a socket waits for the answer of an earlier request on the connection.
+    const timer = setInterval(() => {
+      if (response.socket !== null) message.socket.destroy()
+    }, this.shared.unreadMs).unref()
+    response.once('close', () => clearInterval(timer))
   }
 
   onAborted(listener: () => void): void {
@@ -196,10 +216,16 @@ class Http1Exchange implements Exchange {
   }
 }
 
-export async function openHttp1({ host, port, handler }: ListenOptions): Promise<Listener> {
+export async function openHttp1({
+  host,
+  port,
+  handler,
+  unreadMs = UNREAD_MS_MAX,
+}: ListenOptions): Promise<Listener> {
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
+    unreadMs,
     connections: new WeakMap(),
   }
   const sockets = new Set<Socket>()

@@ -31,7 +31,7 @@ import type {
 import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../guard.js'
 import { plainAddress } from './addresses.js'
 import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
-import { relayTo } from '../relay.js'
+import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../relay.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 
@@ -60,7 +60,13 @@ export type Http2Options = ListenOptions & {
   readonly monotonicMs: () => number
 }
 
-type Shared = { draining: boolean; readonly open: OpenExchanges; readonly secure: boolean }
+type Shared = {
+  draining: boolean
+  readonly open: OpenExchanges
+  readonly secure: boolean
+  readonly unreadMs: number
+  readonly monotonicMs: () => number
+}
 
 class Http2Exchange implements Exchange {
   readonly method: string
@@ -80,6 +86,8 @@ class Http2Exchange implements Exchange {
   private relayed: ByteStream | null = null
   /** Reset by us, which is not to be held against the client. */
   private broken = false
+  /** When the end of the answer was handed to the stream. */
+  private endedMs: number | null = null
 
   constructor(
     stream: ServerHttp2Stream,
@@ -129,7 +137,7 @@ class Http2Exchange implements Exchange {
     return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
   }
 
-  async relay({ status, block, headers, body }: StreamedAnswer): Promise<StreamEnd> {
+  async relay({ status, block, headers, body, bodyBytes }: StreamedAnswer): Promise<StreamEnd> {
     const { stream } = this
     if (this.done || stream.destroyed || stream.headersSent) {
       body.cancel('the client left')
@@ -137,26 +145,45 @@ class Http2Exchange implements Exchange {
     }
     this.done = true
     this.relayed = body
-    stream.respond(fieldsOf(status, block, headers))
-    const sink = streamSink(stream, () => {
-      this.broken = true
-      stream.destroy(new Error('the answer broke off'))
-    })
-    const end = await relayTo(sink, body)
+    const fields = fieldsOf(status, block, headers)
+    if (bodyBytes !== undefined) fields['content-length'] = bodyBytes
+    stream.respond(fields)
+    const sink = streamSink(stream, () => this.cut())
+    const end = await relayTo(sink, body, { bodyBytes, unreadMs: this.shared.unreadMs })
     this.relayed = null
-    if (end === 'complete') this.letRestGo()
+    if (end === 'complete') {
+      this.endedMs = this.shared.monotonicMs()
+      this.letRestGo()
+    }
     this.shared.open.finish()
     return end
   }
 
+  /** Resets the stream where its client did not read the end of the answer in time. */
+  cutUnread(nowMs: number): void {
+    if (this.endedMs === null || nowMs - this.endedMs < this.shared.unreadMs) return
+    const { stream } = this
+    if (!stream.writableFinished && !stream.destroyed) this.cut()
+  }
+
+  private cut(): void {
+    this.broken = true
+    this.stream.destroy(new Error('the answer broke off'))
+  }
+
   send(answer: Answer): void {
     if (this.done) return
+    const { stream } = this
+    const { body, status } = answer
+    if (isLong(body) && this.method !== 'HEAD') {
+      void this.relay({ ...answer, body: inPieces(body), bodyBytes: Buffer.byteLength(body) })
+      return
+    }
     this.done = true
     this.shared.open.finish()
-    const { stream } = this
     if (stream.destroyed || stream.headersSent) return
+    this.endedMs = this.shared.monotonicMs()
     const fields = fieldsOf(answer.status, answer.block, answer.headers)
-    const { body, status } = answer
     const bodiless = status === 204 || status === 304
     if (!bodiless) fields['content-length'] = body === null ? 0 : Buffer.byteLength(body)
     if (bodiless || body === null || body.length === 0 || this.method === 'HEAD') {
@@ -218,9 +245,15 @@ function fieldsOf(
 type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
-  const { host, port, handler, tls, monotonicMs, renewal } = options
-  const shared: Shared = { draining: false, open: new OpenExchanges(), secure: tls !== null }
-  const sessions = new Set<ServerHttp2Session>()
+  const { host, port, handler, tls, monotonicMs, renewal, unreadMs = UNREAD_MS_MAX } = options
+  const shared: Shared = {
+    draining: false,
+    open: new OpenExchanges(),
+    secure: tls !== null,
+    unreadMs,
+    monotonicMs,
+  }
+  const sessions = new Map<ServerHttp2Session, ReadonlySet<Http2Exchange>>()
   const connected = new OpenExchanges()
   const settings = {
     maxConcurrentStreams: STREAMS_PER_SESSION_MAX,
@@ -249,7 +282,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     outliveStreams(session)
     const resets = new ResetCount(session, monotonicMs)
     const exchanges = new Set<Http2Exchange>()
-    sessions.add(session)
+    sessions.set(session, exchanges)
     connected.begin()
     session.setTimeout(SESSION_IDLE_MS)
     session.on('timeout', () => {
@@ -300,6 +333,12 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       : watchCertificate(tls, pair, renewal, (next) =>
           secured?.setSecureContext({ ...TLS, ...next }),
         )
+  const unread = setInterval(() => {
+    const nowMs = monotonicMs()
+    for (const exchanges of sessions.values()) {
+      for (const exchange of exchanges) exchange.cutUnread(nowMs)
+    }
+  }, unreadMs / 3).unref()
   const bound = (server.address() as AddressInfo).port
 
   return {
@@ -310,7 +349,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       unwatch()
       if (!shared.draining) server.close()
       shared.draining = true
-      for (const session of sessions) session.close()
+      for (const session of sessions.keys()) session.close()
       const from = monotonicMs()
       if (!(await shared.open.none(deadlineMs))) return false
       // The last answers are still on their way: a session closes behind them, and once its client has.
@@ -320,9 +359,10 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     },
     async close() {
       unwatch()
+      clearInterval(unread)
       shared.draining = true
       server.close()
-      for (const session of sessions) endNow(session, true)
+      for (const session of sessions.keys()) endNow(session, true)
     },
   }
 }

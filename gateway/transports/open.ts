@@ -6,6 +6,8 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number
   readonly handler: ExchangeHandler
+  /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
+  readonly unreadMs?: number | undefined
 }
 
 /** The listener could not be opened; the message says which address and why. */

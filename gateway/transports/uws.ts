@@ -20,10 +20,11 @@ import type {
   StreamEnd,
 } from '../exchange.js'
 import { announcesBody, HeadCheck } from '../guard.js'
-import { relayTo } from '../relay.js'
+import { inPieces, relayTo, UNREAD_MS_MAX } from '../relay.js'
 import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import { KnownBody } from './uws-body.js'
 
 const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
@@ -33,7 +34,14 @@ const STATUS_LINES = new Map(
 const HEAD_WAIT_MS = 20
 
 type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>
-type Shared = { draining: boolean; readonly open: OpenExchanges; readonly peers: PeerNames }
+type Shared = {
+  draining: boolean
+  readonly open: OpenExchanges
+  readonly peers: PeerNames
+  readonly unreadMs: number
+}
+/** A body that is being written. */
+type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
 
 class UwsExchange implements Exchange {
   readonly method: string
@@ -56,7 +64,7 @@ class UwsExchange implements Exchange {
   /** The answer is given once the rest of the body was read. */
   private isHeld = false
   /** While a body is being relayed: who is to be told when the client leaves. */
-  private relayed: { gone: boolean; wake: (() => void) | null; body: ByteStream } | null = null
+  private relayed: Relayed | null = null
 
   constructor(res: HttpResponse, shared: Shared, { method, path, query, headers, fault }: Head) {
     this.res = res
@@ -95,14 +103,17 @@ class UwsExchange implements Exchange {
     return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
   }
 
-  async relay({ status, block, headers, body, filler }: StreamedAnswer): Promise<StreamEnd> {
+  async relay(answer: StreamedAnswer): Promise<StreamEnd> {
+    const { status, block, headers, body, bodyBytes, filler } = answer
     if (this.done) {
       body.cancel('the client left')
       return 'left'
     }
     this.done = true
+    const bodiless = this.method === 'HEAD' || status === 204 || status === 304
+    if (bodyBytes !== undefined && !bodiless) return this.relayKnown(answer, bodyBytes)
     const { res } = this
-    const relayed = { gone: false, wake: null as (() => void) | null, body }
+    const relayed: Relayed = { gone: false, wake: null, body }
     this.relayed = relayed
     const wake = () => {
       relayed.wake?.()
@@ -112,7 +123,6 @@ class UwsExchange implements Exchange {
       wake()
       return true
     })
-    const bodiless = this.method === 'HEAD' || status === 204 || status === 304
     // The native side finishes a head with the first chunk. Sent before, half a head would be all
     // that a client gets of a body that breaks off, and some take that for an empty answer.
     let unsent = true
@@ -172,16 +182,69 @@ class UwsExchange implements Exchange {
         },
       },
       body,
+      { unreadMs: this.shared.unreadMs },
     )
     clearTimeout(waiting)
-    this.relayed = null
-    if (typeof end === 'object') {
-      this.done = false
-      return end
+    return this.relayEnded(end)
+  }
+
+  /** The same with a content-length. */
+  private async relayKnown(answer: StreamedAnswer, totalBytes: number): Promise<StreamEnd> {
+    const { status, block, headers, body } = answer
+    const { res, closes } = this
+    const known = this.known(body, totalBytes, () => {
+      if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
+      writeHeaders(res, block, headers)
+      if (closes) res.writeHeader('connection', 'close')
+    })
+    if (closes) {
+      // A turn later, and nothing more is read: see `relay`.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (!known.gone) res.pause()
+    } else this.inbox?.discard()
+    return this.writeKnown(known, totalBytes)
+  }
+
+  private known(body: ByteStream, totalBytes: number, head: (() => void) | null): KnownBody {
+    const onComplete = () => {
+      this.gone = true
     }
+    const known = new KnownBody({ res: this.res, body, totalBytes, head, onComplete })
+    this.relayed = known
+    return known
+  }
+
+  private async writeKnown(known: KnownBody, bodyBytes: number): Promise<StreamEnd> {
+    const { unreadMs } = this.shared
+    return this.relayEnded(await relayTo(known, known.body, { bodyBytes, unreadMs }))
+  }
+
+  private relayEnded(end: StreamEnd): StreamEnd {
+    this.relayed = null
     // Closing tells `onAborted`, which has counted it by then.
     if (end === 'complete') this.shared.open.finish()
+    else if (typeof end === 'object') this.done = false
     return end
+  }
+
+  /** Within a cork, behind the head: the connection goes on once the client has read the answer. */
+  private endAtPace(body: string | Uint8Array | null): void {
+    const { res } = this
+    if (body === null || body.length === 0) {
+      res.end('')
+      this.shared.open.finish()
+      return
+    }
+    const totalBytes = Buffer.byteLength(body)
+    const [, isComplete] = res.tryEnd(body, totalBytes)
+    if (isComplete) {
+      this.shared.open.finish()
+      return
+    }
+    this.gone = false
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const rest = bytes.subarray(res.getWriteOffset())
+    void this.writeKnown(this.known(inPieces(rest), totalBytes, null), rest.byteLength)
   }
 
   private endBody(bodiless: boolean, head: () => void): void {
@@ -280,9 +343,10 @@ class UwsExchange implements Exchange {
         // be cut at its next request, and without one stay open for ever.
         res.writeHeader('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
         res.endWithoutBody()
-      } else res.end(body ?? '', close)
+      } else if (close) res.end(body ?? '', true)
+      else return this.endAtPace(body)
+      this.shared.open.finish()
     })
-    this.shared.open.finish()
   }
 
   private leave(): void {
@@ -321,9 +385,15 @@ type ListenOnHost = (
   listening: (token: us_listen_socket | false) => void,
 ) => void
 
-export async function openUws(uws: Uws, { host, port, handler }: ListenOptions): Promise<Listener> {
+export async function openUws(uws: Uws, options: ListenOptions): Promise<Listener> {
+  const { host, port, handler, unreadMs = UNREAD_MS_MAX } = options
   const app = uws.App()
-  const shared: Shared = { draining: false, open: new OpenExchanges(), peers: new PeerNames() }
+  const shared: Shared = {
+    draining: false,
+    open: new OpenExchanges(),
+    peers: new PeerNames(),
+    unreadMs,
+  }
 
   app.any('/*', (res: HttpResponse, req: HttpRequest) => {
     const check = new HeadCheck()

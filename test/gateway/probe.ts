@@ -48,7 +48,7 @@ export type ProbeProtocol = {
   remove: Ask<{ id: string }, { tag: 'removed' } | { tag: 'unknown' }>
 }
 
-const probe = address<ProbeProtocol>('probe')
+export const probe = address<ProbeProtocol>('probe')
 
 export const probeActor = defineActor<ProbeProtocol, { notes: ProbeNotes }>({
   address: probe,
