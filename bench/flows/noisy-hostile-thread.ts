@@ -121,14 +121,17 @@ const letter: Attempt = async (signal) => {
   return status
 }
 
-/** People who do not exist cost as much as those who do. */
+/** People who do not exist cost as much as those who do. They come from an address of their own. */
 const signIn: Attempt = async (_, worker, turn) => {
   const browser = openBrowser({ baseUrl })
   const query = new URLSearchParams({ tenant_slug: tenant.slug })
-  const page = await browser.get(`/auth/login?${query.toString()}`)
+  const headers = { 'x-forwarded-for': '192.0.2.7' }
+  const page = await browser.get(`/auth/login?${query.toString()}`, headers)
   const email = turn % 8 === 7 ? tenant.email : `none-${worker}-${turn}@bench.test`
   const fields = { email, password: tenant.password }
-  const { status } = page.status === 200 ? await browser.submit(page, fields) : page
+  const [form] = page.forms
+  const filled = { ...form?.fields, ...fields }
+  const { status } = form === undefined ? page : await browser.post(form.action, filled, headers)
   await browser.close()
   return status
 }

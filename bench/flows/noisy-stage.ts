@@ -92,7 +92,8 @@ async function serve(folder: string, places: Places, caPath: string) {
       SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
       SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
       SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
-      // All sign-ins come from one address.
+      SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1',
+      // All sign-ins of a tenant come from one address.
       SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000000',
       SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
