@@ -153,12 +153,15 @@ function toRow(contender: Contender, rounds: readonly Round[], baseline?: readon
 
 /** Prints the report, and writes it where `--json` and `--markdown` say. */
 export async function publish(report: Report): Promise<void> {
+  await publishTable(toMarkdown(report), report)
+}
+
+/** The same for a bench whose table is of another form. `json` is what `--json` writes. */
+export async function publishTable(table: string, json: unknown): Promise<void> {
   const { values } = options()
-  const table = toMarkdown(report)
   console.log(table)
   if (values.markdown !== undefined) await appendFile(values.markdown, `${table}\n`)
-  if (values.json !== undefined)
-    await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
+  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(json, null, 2)}\n`)
 }
 
 /** The report as a Markdown section with one table. */
@@ -253,7 +256,8 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
 }
 
-function machine(): string {
+/** Processors, platform and Node, in one line. */
+export function machine(): string {
   const model = cpus()[0]?.model.trim() ?? process.arch
   return `${availableParallelism()} x ${model}, ${process.platform}, Node ${process.versions.node}`
 }

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const here = dirname(fileURLToPath(import.meta.url))
 /** Benches are the modules that publish a report when they are loaded; these are not. */
 const NOT_A_BENCH =
-  /(^|\/)(harness|run|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
+  /(^|\/)(harness|run|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
 
 const names = readdirSync(here, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.js') && !NOT_A_BENCH.test(path))

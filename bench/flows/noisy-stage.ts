@@ -1,0 +1,200 @@
+/** What `noisy-neighbour` stands on: the whole service in a process of its own, and two tenants in it. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { httpClient } from '../../runtime/client/http.js'
+import { freePort } from '../foreign-program.js'
+import { bootstrap, type Workspace } from '../whole-service.js'
+import type { Places } from './noisy-places-thread.js'
+
+const MAIN = new URL('../../runtime/main.js', import.meta.url).pathname
+const METRICS_TOKEN = 'metrics-token-of-a-bench'
+const START_WITHIN_MS = 120_000
+/** A credential names so many hosts at most. */
+const HOSTS_MAX = 64
+const HONEST_NAMES = 6 * HOSTS_MAX
+export const MAIL_QUEUE_MAX = 100
+/** One letter but one, of a period that its own beginning repeats. */
+const PERIODIC = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
+
+/** Making a credential is one. */
+export const EVENT = 'vault.credential.created'
+
+/** What a credential is made of. */
+export const draftOf = (hosts: readonly string[], more: object = {}) => ({
+  provider: 'upstream',
+  credential_type: 'api_key',
+  label: 'Bench',
+  auth_scheme: 'bearer',
+  allowed_hosts: hosts,
+  secret: 'a secret of the bench',
+  ...more,
+})
+
+/** A credential, and the origins that it is for. */
+export type Reach = { readonly credentialId: string; readonly origins: readonly string[] }
+
+export type Tenant = Workspace & {
+  /** By what it is used for. */
+  readonly reaches: Readonly<Record<'plain' | 'periodic' | 'names', readonly Reach[]>>
+}
+
+export interface Stage {
+  readonly baseUrl: string
+  readonly upstream: string
+  readonly hostile: Tenant
+  readonly honest: Tenant
+  /** Posts `Arrival`s. What it holds, it lets go when it is sent anything. */
+  readonly places: Worker
+  /** `svc_share_refused_total` so far, by resource. */
+  refusals(): Promise<Map<string, number>>
+  end(): Promise<void>
+}
+
+async function certificate(folder: string): Promise<{ cert: string; key: string; path: string }> {
+  const [path, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  const args = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2'
+  const names = 'subjectAltName=DNS:localhost,DNS:*.honest.test'
+  execFileSync(
+    'openssl',
+    [...args.split(' '), '-subj', '/CN=bench', '-addext', names, '-keyout', keyPath, '-out', path],
+    { stdio: 'ignore' },
+  )
+  return { cert: await readFile(path, 'utf8'), key: await readFile(keyPath, 'utf8'), path }
+}
+
+/** The service as `svc serve` starts it, on an embedded PostgreSQL in the folder. Of its quotas none is on. */
+async function serve(folder: string, places: Places, caPath: string) {
+  const port = await freePort()
+  const baseUrl = `http://localhost:${port}`
+  const config = join(folder, 'svc.toml')
+  await writeFile(
+    config,
+    `[vault]\negress_dns_servers = ["127.0.0.1:${places.dns}"]\n` +
+      '[vault.egress_dns_overrides]\n"localhost" = "127.0.0.1"\n',
+  )
+  const child = spawn(process.execPath, [MAIN, 'serve', '--log-level', 'error'], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      SVC_CONFIG_FILE: config,
+      SVC_DATA_DIR: join(folder, 'data'),
+      SVC_SERVER__PORT: String(port),
+      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+      SVC_OIDC__ISSUER_URL: baseUrl,
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+      SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
+      SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
+      SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
+      SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1',
+      // All sign-ins of a tenant come from one address.
+      SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000000',
+      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_VAULT__EGRESS_CA_PEM_PATH: caPath,
+      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_WEBHOOKS__CA_PEM_PATH: caPath,
+      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_INVITATIONS__ENABLED: 'true',
+      SVC_EMAIL__PROVIDER: 'smtp',
+      SVC_EMAIL__SMTP_CATCHER: 'true',
+      SVC_EMAIL__SMTP_HOST: 'localhost',
+      SVC_EMAIL__SMTP_PORT: String(places.smtp),
+      SVC_EMAIL__SMTP_STARTTLS: 'false',
+      SVC_EMAIL__FROM: 'svc <no-reply@mail.svc-bench.net>',
+      SVC_EMAIL__QUEUE_MAX_PER_TENANT: String(MAIL_QUEUE_MAX),
+      SVC_EMAIL__PER_TENANT_PER_DAY_MAX: '1000000',
+      SVC_EMAIL__PER_SANDBOX_PER_DAY_MAX: '1000000',
+    },
+  })
+  const closed = once(child, 'close')
+  // Also where the bench breaks off.
+  process.once('exit', () => child.kill('SIGTERM'))
+  const endMs = performance.now() + START_WITHIN_MS
+  for (;;) {
+    const answer = await fetch(`${baseUrl}/health/ready`).catch(() => undefined)
+    await answer?.body?.cancel()
+    if (answer?.status === 200) break
+    if (child.exitCode !== null || performance.now() > endMs) throw new Error('it does not start')
+    await sleep(100)
+  }
+  return {
+    baseUrl,
+    async end() {
+      child.kill('SIGTERM')
+      await closed
+    },
+  }
+}
+
+async function tenantIn(baseUrl: string, httpsPort: number, names: readonly string[]) {
+  const client = httpClient(baseUrl)
+  const send = async (method: 'GET' | 'POST', path: string, json?: unknown, token?: string) => {
+    const { status, body } = await client.request({ method, path, json, token })
+    if (status >= 400) throw new Error(`${path}: ${JSON.stringify(body)}`)
+    return body as Record<string, unknown>
+  }
+  const metadata = await send('GET', '/api/v1/agents/workspace/bootstrap')
+  const workspace = await bootstrap((path, json) => send('POST', path, json), {
+    issuer: String(metadata['issuer']),
+    tenantId: String(metadata['control_plane_tenant_id']),
+  })
+  const { token, agentId } = workspace
+  async function reach(hosts: readonly string[], more: object = {}): Promise<Reach> {
+    const credentials = '/api/v1/vault/credentials'
+    const { id } = await send('POST', credentials, draftOf(hosts, more), token)
+    const grant = { grantee_type: 'agent', grantee_id: agentId }
+    await send('POST', `${credentials}/${String(id)}/grants`, grant, token)
+    const origins = hosts.map((host) => `https://${host}:${httpsPort}`)
+    return { credentialId: String(id), origins }
+  }
+  const groups = Array.from({ length: Math.ceil(names.length / HOSTS_MAX) }, (_, at) =>
+    names.slice(at * HOSTS_MAX, (at + 1) * HOSTS_MAX),
+  )
+  const reaches = {
+    plain: [await reach(['localhost'])],
+    periodic: [await reach(['localhost'], { auth_scheme: 'header:x-k', secret: PERIODIC })],
+    names: await Promise.all(groups.map((group) => reach(group))),
+  }
+  await client.close()
+  return { ...workspace, reaches }
+}
+
+/** The service, its two tenants, and everything that it connects to. */
+export async function openNoisyStage(): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
+  const { cert, key, path } = await certificate(folder)
+  const places = new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
+    workerData: { cert, key },
+  })
+  const [ports] = (await once(places, 'message')) as [Places]
+  const service = await serve(folder, ports, path)
+  const { baseUrl } = service
+  const nameOf = (below: string) => (_: unknown, at: number) => `n${at}.${below}.test`
+  const slow = Array.from({ length: HOSTS_MAX }, nameOf('slow'))
+  const answered = Array.from({ length: HONEST_NAMES }, nameOf('honest'))
+  return {
+    baseUrl,
+    upstream: `https://localhost:${ports.https}`,
+    hostile: await tenantIn(baseUrl, ports.https, slow),
+    honest: await tenantIn(baseUrl, ports.https, answered),
+    places,
+    async refusals() {
+      const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+      const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
+      const lines = text.matchAll(/^svc_share_refused_total\{[^}]*resource="(\w+)"[^}]*\} (\d+)/gm)
+      return new Map(Array.from(lines, ([, resource, count]) => [resource!, Number(count)]))
+    },
+    async end() {
+      await service.end()
+      await places.terminate()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
