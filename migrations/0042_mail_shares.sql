@@ -1,7 +1,7 @@
 -- Old processes may keep running: only adds tables. What they send is not counted.
 
 -- Invitations by address, over all tenants: so many a day, and so long between two of them. Global: the
--- address is a SHA-256 of its lower case, so that the rows alone name nobody.
+-- address is a SHA-256 of its lower case, so that the rows alone name no person.
 create table mail_address_shares (
   address_sha256 bytea primary key check (length(address_sha256) = 32),
   day date not null,

@@ -23,7 +23,7 @@ export interface Queryable {
 /** Beside the sources, both of `migrations/` and of `dist/storage/` where this runs. */
 export const MIGRATIONS_FOLDER = new URL('../../migrations/', import.meta.url)
 
-/** More missing migrations than these are told by their number, the first and the last. */
+/** Of more missing migrations than this, a message names the number, the first and the last. */
 const LISTED_MAX = 3
 
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/

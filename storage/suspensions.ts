@@ -32,7 +32,7 @@ export async function switchOrganization(
 
 /**
  * Suspends or reactivates a tenant itself. One whose organization is suspended stays suspended, whatever is
- * said of the tenant. The control plane cannot be suspended: nobody could lift it.
+ * said of the tenant. The control plane cannot be suspended: no operator could lift it.
  */
 export async function switchTenant(
   tx: Transaction,

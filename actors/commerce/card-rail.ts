@@ -191,7 +191,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     if ((await keep(row, { checkoutId: id, paymentId: null })) !== undefined) {
       return judgePage(order, answer.object, false, signal)
     }
-    // Another page is kept, or none is wanted any more: nobody was sent to this one.
+    // Another page is kept, or none is wanted any more. No buyer was sent to this one.
     await client.call({
       tenantId,
       method: 'POST',
@@ -314,7 +314,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     return conclude({ ...order, abandoned: false }, signal)
   }
 
-  /** @param then what is done with a payment that nobody has confirmed. */
+  /** @param then what is done with a payment that is not confirmed. */
   async function judgePayment(
     order: OrderName,
     row: CardPaymentRow,

@@ -1,7 +1,7 @@
 /**
  * The event catalogue: every type that may be written to the outbox (interface.md, Event types). The types of
- * wallets, of chains and of step-up by risk are not here: this build does not have those features, and nobody
- * can subscribe to what never comes.
+ * wallets, of chains and of step-up by risk are not here: this build does not have those features, so a
+ * subscription to them is refused.
  */
 import type { AuditParty } from './audit.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'

@@ -14,7 +14,7 @@ export type EgressSettings = Pick<
   | 'egress_dns_overrides'
 > &
   Partial<Pick<VaultSettings, 'egress_dns_servers' | 'lookups_per_tenant_max'>> & {
-    /** Hosts this service answers on, which nobody's call may come back to. */
+    /** Hosts that this service answers on. Calls must not come back to them. */
     readonly own_names: readonly string[]
   }
 

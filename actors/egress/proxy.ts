@@ -262,7 +262,7 @@ async function answerOf(
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  // Nobody else reads the body: a client that leaves ends the call here.
+  // The body has no other reader: a client that leaves ends the call here.
   const unfollow = turn.onAbandoned(() => body.cancel('client_closed'))
   const collected = await collect(body, share.held).finally(unfollow)
   if (collected === 'no_room') return BUSY

@@ -27,7 +27,7 @@ export const LETTER_RULES: Readonly<Record<Occasion['kind'], LetterRule>> = {
 export type MailDestination =
   /** A mail server that delivers. */
   | 'delivered'
-  /** The log, which nobody but the operator reads. */
+  /** The log, which only the operator reads. */
   | 'logged'
   /** A mail server that keeps every letter and forwards none. */
   | 'caught'

@@ -1,4 +1,4 @@
-/** Domains that belong to nobody: fixture users live there, and no mail server delivers there. */
+/** Reserved domains: fixture users have addresses there, and no mail server delivers there. */
 
 /** RFC 6761 section 6: test, localhost, example; RFC 2606 section 3: the second level. */
 const RESERVED = /(?:^|\.)(?:test|localhost|example|example\.(?:com|net|org))$/

@@ -150,7 +150,7 @@ class Shift {
   #begin(mail: ClaimedMail): void {
     const { tenantId, id } = mail
     const place = this.#places.tryAcquire([tenantId])
-    // The claim kept to the bounds, and nobody else takes places.
+    // The claim kept to the bounds, and no other code takes places.
     if (isRefused(place)) throw new Error('a letter was claimed beyond the share of its tenant')
     const done = this.#send(mail)
       // The lease runs out.

@@ -195,7 +195,7 @@ async function sign(
     // OpenID Connect Core section 12.2: without the nonce of the first one.
     const of = personGrant(row, breadth, {
       grantId: row.familyId,
-      // A sign-out ends access tokens also of an offline grant, which then goes on by itself.
+      // A sign-out also ends access tokens of an offline grant. The grant itself goes on.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,

@@ -1,5 +1,5 @@
 /**
- * The hostile tenant of `noisy-neighbour`, on a thread of its own: holds one resource at its limit until it is told to stop.
+ * The hostile tenant of `noisy-neighbour`, on a thread of its own: holds one resource at its limit until it gets `stop`.
  * Its calls side by side are bounded, and what is refused is tried again after a pause.
  */
 import { setMaxListeners } from 'node:events'

@@ -1,7 +1,7 @@
 /**
  * What a tenant notices while another one sits at its limit of something shared: p99 of its calls, first alone, then
  * beside the hostile tenant, resource by resource. An open loop: calls start at a fixed rate, whatever becomes of them.
- * Everything stays on loopback, and stops by itself after some minutes.
+ * Everything stays on loopback and ends after some minutes.
  */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -55,7 +55,7 @@ async function migrate(): Promise<number> {
   }
 }
 
-/** The migrations connect by themselves: an error of the socket is told as that of a pool would be. */
+/** Migrations open a connection of their own. Its errors read like those of a pool. */
 function unreached(url: string, error: unknown): unknown {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   return isConnectionLoss(cause) ? new DatabaseUnreachable(url, cause) : error

@@ -98,7 +98,7 @@ function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Serv
   return `\n${lines.join('\n')}\n\n`
 }
 
-/** The command finds the default address by itself, and any other from what is named. */
+/** The tour command, with the address unless it is the default one. */
 function tourCommandFor(baseUrl: string): string {
   return baseUrl === DEFAULT_BASE_URL ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
 }

@@ -1,6 +1,6 @@
 /**
- * Background loops of an actor: work that nobody asks for, in rounds. A round that fails is tried again, and
- * nobody waits for its answer, so that a loop can fail for hours unseen. Each loop reports its rounds here:
+ * Background loops of an actor: work in rounds, without a message that asks for it. A round that fails is tried again, and
+ * no caller waits for its answer, so a loop can fail for hours unseen. Each loop reports its rounds here:
  * one that has only failed for a minute makes its actor, and so the process, not ready.
  */
 import type { Clock } from './clock.js'
