@@ -144,7 +144,10 @@ async function judged(
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(request, begun, turn, share, needs.bufferedLimits.hopTimeoutMs)
+  return answerOf(request, begun, turn, share, {
+    handoverMs: needs.bufferedLimits.hopTimeoutMs,
+    bytesMax: needs.bufferedBytesMax,
+  })
 }
 
 /** What goes out, before the secret is put in. */
@@ -256,15 +259,16 @@ async function answerOf(
   begun: Begun,
   turn: Turn,
   share: Share,
-  handoverMs: number,
+  { handoverMs, bytesMax }: { readonly handoverMs: number; readonly bytesMax: number },
 ): Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
-  const { status, headers, body } = start
+  const { status, headers, body, announcedBytes } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
   // The body has no other reader: a client that leaves ends the call here.
   const unfollow = turn.onAbandoned(() => body.cancel('client_closed'))
-  const collected = await collect(body, share.held).finally(unfollow)
+  const expected = Math.min(announcedBytes, bytesMax)
+  const collected = await collect(body, share.held, expected).finally(unfollow)
   if (collected === 'no_room') return BUSY
   if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
@@ -279,23 +283,39 @@ async function answerOf(
 
 type Collected = { readonly chunks: readonly Uint8Array[]; readonly bytes: number }
 
-/** The whole body; null where it breaks off. */
-async function collect(body: ByteStream, held: HeldBytes): Promise<Collected | null | 'no_room'> {
+/**
+ * The whole body; null where it breaks off. What the upstream announced is held before the body is read, so
+ * an answer that finds no room costs its head alone.
+ * @param expectedBytes 0 where nothing was announced.
+ */
+async function collect(
+  body: ByteStream,
+  held: HeldBytes,
+  expectedBytes: number,
+): Promise<Collected | null | 'no_room'> {
   let bytes = 0
+  let heldBytes = 0
+  const hold = (needed: number): boolean => {
+    if (needed <= heldBytes) return true
+    if (!held.take(needed - heldBytes)) return false
+    heldBytes = needed
+    return true
+  }
   const chunks: Uint8Array[] = []
   try {
-    for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
-      if (!held.take(chunk.byteLength)) {
-        body.cancel('no_room')
-        return 'no_room'
-      }
+    let hasRoom = hold(expectedBytes)
+    while (hasRoom) {
+      const chunk = await body.read()
+      if (chunk === undefined) return { chunks, bytes }
       chunks.push(chunk)
       bytes += chunk.byteLength
+      hasRoom = hold(bytes)
     }
+    body.cancel('no_room')
+    return 'no_room'
   } catch {
     return null
   }
-  return { chunks, bytes }
 }
 
 /** Why no answer came, in the words of the caller. */

@@ -58,6 +58,8 @@ export type RelayStart =
       readonly headers: readonly HeaderPair[]
       /** Bytes when all of it came together with the header. */
       readonly body: ByteStream | Uint8Array
+      /** What the upstream announced (`content-length`); 0 where it announced nothing. */
+      readonly announcedBytes: number
     }
   | { readonly tag: 'failed'; readonly report: RelayReport }
 
@@ -254,17 +256,21 @@ class RunningRelay implements Relay {
       if (error instanceof NoRoom) return this.#faulted('room')
       throw error
     }
+    const announcedBytes = this.#announcedBytes
     // What came in the same read as the header is there when this turn of undici ends.
-    queueMicrotask(() => this.#begin(outlet, status, headers))
+    queueMicrotask(() => this.#begin(outlet, { status, headers, announcedBytes }))
   }
 
-  #begin(outlet: Outlet, status: number, headers: readonly HeaderPair[]): void {
+  #begin(
+    outlet: Outlet,
+    head: { status: number; headers: readonly HeaderPair[]; announcedBytes: number },
+  ): void {
     const whole = outlet.whole()
     // From here on the client is the reader of the body.
     this.#unfollow?.()
     if (whole === null) this.#delivery?.streams()
     const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
-    this.#events.onStart({ tag: 'relaying', status, headers, body })
+    this.#events.onStart({ tag: 'relaying', ...head, body })
   }
 
   #isBodiless(status: number): boolean {
