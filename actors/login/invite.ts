@@ -32,6 +32,7 @@ import { isEmail } from '../domain/email.js'
 import { eventData } from '../domain/events.js'
 import { isUuid } from '../domain/ids.js'
 import { shownName } from '../domain/shown-names.js'
+import { MailShareUsed } from '../notify/mail-room.js'
 import { isReserved, isUndeliverable } from '../notify/reserved.js'
 import type { ByMailTools } from './by-mail.js'
 import { faceOf } from './face.js'
@@ -160,11 +161,18 @@ export function inviteSteps(tools: ByMailTools) {
       tenantId,
       to: email,
       known: true,
+      invitesOwner: true,
       occasion: { kind: 'invitation', link, until: expiresAt },
       head: { tenant, color, locale, languages: message.languages },
       expiresAt,
     })
-    await database.tenant(tenantId, (tx) => mail.queue(tx, sealed), turn)
+    try {
+      // The share of an address counts over all tenants.
+      await database.system((tx) => mail.queue(tx, sealed), turn)
+    } catch (error) {
+      if (!(error instanceof MailShareUsed)) throw error
+      return { tag: 'locked', retryAfterSecs: error.retryAfterSecs }
+    }
     return { tag: 'sent', email, organizationName: place.organizationName }
   }
 

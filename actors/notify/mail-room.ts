@@ -44,6 +44,8 @@ export type MailRoomNeeds = {
 }
 
 export type Writing = {
+  /** The tenant invites this address as its owner, which a sandbox may, too. */
+  readonly invitesOwner?: boolean | undefined
   readonly tenantId: string
   readonly to: string
   /** False: nobody has this address. The work is the same. */
@@ -111,13 +113,14 @@ export function openMailRoom({
   }
 
   return {
-    async seal({ tenantId, to, known, occasion, head, expiresAt }) {
+    async seal({ tenantId, to, known, occasion, head, expiresAt, invitesOwner = false }) {
       const id = random.uuid()
       const { kind } = occasion
       const standing = await database.system((tx) =>
         findMailStanding(tx, tenantId, lookedUp(to), domainOf(to)),
       )
-      const refusal = judgeAddress(to, standing, destination)
+      const judged = judgeAddress(to, standing, destination)
+      const refusal = invitesOwner && judged === 'sandbox_address' ? null : judged
       const isSandbox = standing?.environment === 'sandbox'
       const counted = isSandbox || LETTER_RULES[kind].countsIn === 'every_tenant'
       const letter = compose(to, occasion, head)

@@ -4,6 +4,8 @@ import { BodyUnreadable, type BodyFailure } from '../exchange.js'
 
 /** A body that stands still this long is given up. decisions.md 23: at most 15 s. */
 const STALL_MS_MAX = 12_000
+/** A sender whose body is dropped and that sends nothing for this long waits for its answer. */
+const QUIET_MS = 1_000
 /** After the first seconds a body must have come at least this fast on average. */
 const BYTES_PER_SEC_MIN = 4_096
 const RATE_CHECK_MS = 1_000
@@ -52,6 +54,7 @@ export class BodyInbox {
     if (this.dropping !== null) {
       this.dropping.bytesLeft -= chunk.byteLength
       if (this.dropping.bytesLeft < 0) this.dropped()
+      else if (this.dropping.bytesLeft < Number.POSITIVE_INFINITY) this.expectMore()
       return
     }
     if (this.failure !== null || this.ended) return
@@ -105,7 +108,13 @@ export class BodyInbox {
   drop(maxBytes: number, done: () => void): void {
     this.dropping = { bytesLeft: maxBytes, done }
     this.discard()
-    this.timer = setTimeout(() => this.dropped(), STALL_MS_MAX)
+    this.expectMore()
+  }
+
+  /** A sender that waits for its answer before it goes on gets it after a second. */
+  private expectMore(): void {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.dropped(), QUIET_MS)
   }
 
   private dropped(): void {

@@ -27,6 +27,11 @@ export type Offered<Item> =
   | 'full'
   | { readonly tag: 'displaced'; readonly item: Item }
 
+/** Three quarters of the places, the empty share excepted. */
+export function runningPerShare(inflightMax: number): number {
+  return Math.max(1, inflightMax - Math.ceil(inflightMax / 4))
+}
+
 export class Mailbox<Item extends MailboxItem> {
   readonly #capacity: number
   readonly #inflightMax: number
@@ -34,6 +39,9 @@ export class Mailbox<Item extends MailboxItem> {
   readonly #lanes = new Map<string, FifoQueue | null>()
   /** First of their lane, and messages without one, waiting only for a free place. */
   readonly #ready = new FairQueue<Item>({ capacity: Number.POSITIVE_INFINITY })
+  /** Messages of one share that may run side by side: what is left is for the others. */
+  readonly #runningPerShareMax: number
+  readonly #runningOf = new Map<string, number>()
   /** Everything that waits, by share, in order of arrival. */
   readonly #shares = new Map<string, Set<Item>>()
   #waiting = 0
@@ -43,6 +51,7 @@ export class Mailbox<Item extends MailboxItem> {
   constructor({ capacity, inflightMax }: MailboxBounds) {
     this.#capacity = capacity
     this.#inflightMax = inflightMax
+    this.#runningPerShareMax = runningPerShare(inflightMax)
   }
 
   get waiting(): number {
@@ -74,9 +83,9 @@ export class Mailbox<Item extends MailboxItem> {
   offer(item: Item): Offered<Item> {
     const { lane } = item
     const held = lane === undefined ? undefined : this.#lanes.get(lane)
-    if (held === undefined && this.#hasRoom() && this.#ready.size === 0) {
+    if (held === undefined && this.#mayRun(item.share) && this.#isPassedOver()) {
       if (lane !== undefined) this.#lanes.set(lane, null)
-      this.#running += 1
+      this.#begin(item)
       return 'start'
     }
     let displaced: Item | undefined
@@ -132,17 +141,41 @@ export class Mailbox<Item extends MailboxItem> {
 
   /** The next message to start, if there is one and there is room for it. */
   next(): Item | undefined {
-    if (!this.#hasRoom()) return undefined
-    const item = this.#ready.shift()
-    if (item === undefined) return undefined
+    if (!this.#canRun()) return undefined
+    const item = this.#ready.shift()!
     this.#left(item)
-    this.#running += 1
+    this.#begin(item)
     return item
+  }
+
+  /** Turns to the next share that has something ready and a place for it; false where there is none. */
+  #canRun(): boolean {
+    const ready = this.#ready
+    for (let passed = 0; passed < ready.keys && this.#hasRoom(); passed += 1) {
+      if (this.#mayRun(ready.peek()!.share)) return true
+      ready.skip()
+    }
+    return false
+  }
+
+  /** What is ready, if anything, waits for a place of its own share: others may go past it. */
+  #isPassedOver(): boolean {
+    return this.#ready.size === 0 || !this.#canRun()
+  }
+
+  #begin({ share }: Item): void {
+    this.#running += 1
+    if (share !== '') this.#runningOf.set(share, (this.#runningOf.get(share) ?? 0) + 1)
   }
 
   /** A message that was started has come to its end, well or badly. */
   finish(item: Item): void {
     this.#running -= 1
+    if (item.share !== '') {
+      const left = this.#runningOf.get(item.share)! - 1
+      if (left === 0) this.#runningOf.delete(item.share)
+      else this.#runningOf.set(item.share, left)
+    }
     this.#passTurn(item.lane)
   }
 
@@ -158,6 +191,11 @@ export class Mailbox<Item extends MailboxItem> {
       if (queue.empty && lane !== undefined) this.#lanes.set(lane, null)
     }
     return true
+  }
+
+  #mayRun(share: string): boolean {
+    if (!this.#hasRoom()) return false
+    return share === '' || (this.#runningOf.get(share) ?? 0) < this.#runningPerShareMax
   }
 
   #hasRoom(): boolean {

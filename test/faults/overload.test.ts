@@ -6,6 +6,7 @@ import { Client } from 'pg'
 import { agents } from '../../actors/agents/protocol.js'
 import { agentsActor } from '../../actors/agents/actor.js'
 import { openBrowser } from '../support/browser.js'
+import { runningPerShare } from '../../runtime/kernel/mailbox.js'
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../support/journey.js'
 import { bootstrapped } from '../support/person.js'
 import { authorized, callbackOf, journey, pathOf, relyingParty } from '../support/relying-party.js'
@@ -36,7 +37,7 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   const ref = running.service.ref(agents)
   // The share of the requests below: for one that waits with less, a full mailbox makes room.
   const share = '127.0.0.1'
-  const stuck = Array.from({ length: capacity + inflightMax }, () => {
+  const stuck = Array.from({ length: capacity + runningPerShare(inflightMax) }, () => {
     const message = { challengeId: randomUUID(), nonce: '1' }
     return ref.ask('completeRegistration', message, { signal, share }).catch(() => undefined)
   })

@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
+import { runningPerShare } from '../../runtime/kernel/mailbox.js'
 import { applicationsActor } from '../../actors/applications/actor.js'
 import { type Answer, type Api, apiOf } from '../support/api.js'
 import { openBrowser } from '../support/browser.js'
@@ -172,24 +173,16 @@ test.serial(
     t.is((await api.post('/api/v1/tenant-users', honest.token, user)).status, 201, tenantId)
     t.is((await api.get('/api/v1/tenant-users', honest.token)).status, 200)
 
-    // A place in the full mailbox: the newest message of the crowd makes way for it.
-    const refused = crowd.refused
-    const read = api.get('/api/v1/applications', honest.token).then((answer) => ({
-      answer,
-      servedBefore: crowd.served,
-    }))
-    await until('a message of the crowd makes way', WITHIN_MS, () => crowd.refused > refused)
+    // Its mailbox is full, and yet there is a place: a tenant runs in three quarters of them.
+    t.is((await api.get('/api/v1/applications', honest.token)).status, 200)
     t.is(crowd.served, 0)
     t.is(await sample(running, 'svc_actor_waiting', 'actor="applications"'), capacity)
 
     await superuser.query('commit')
-    const { answer, servedBefore } = await read
-    t.is(answer.status, 200)
-    t.true(servedBefore < capacity / 2, `${servedBefore} of the crowd were served before`)
     await crowd.over
     t.is(
       crowd.served,
-      capacity + inflightMax - 1,
+      capacity + runningPerShare(inflightMax),
       'every call that had a place was served in the end',
     )
   },

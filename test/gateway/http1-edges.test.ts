@@ -108,7 +108,7 @@ for (const [target, host, status] of [
   ['http://id.test/hello', 'id.test', 200],
   ['HTTP://ID.test/hello?x=1', 'id.test', 200],
   ['https://id.test/hello', 'id.test', 200],
-  ['http://id.test', 'id.test', 404],
+  ['http://id.test', 'id.test', 200],
   // The target names the host, whatever the field says (RFC 9112 section 3.2.2).
   ['http://id.test/hello', 'elsewhere.test', 200],
   ['http://elsewhere.test/hello', 'id.test', 421],
