@@ -104,6 +104,19 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('password-done')
   await to(scene.operators.inviteUrl)
   await see('invite')
+  const owner = `eve.${unique}@harbour.works`
+  await page.fill('#name', 'Eve Stone')
+  await page.fill('#email', owner)
+  await page.fill('#password', PASSWORD)
+  await page.press('#password', 'Enter')
+  await page.waitForSelector('[data-page="invite-sent"]')
+  await see('invite-sent')
+  const letters = '/auth/invites/letters/'
+  await to(pathIn(await mail.letterTo(owner, /\/auth\/invites\/letters\//), letters))
+  await see('invite-letter')
+  // Not from a page of ours: it asks before it leads to the provider.
+  await to(`/auth/sso/start?tenant_id=${workspace.tenantId}&provider=oidc`)
+  await see('sso-confirm')
 
   await throughProvider(scene, window, see, login)
 
