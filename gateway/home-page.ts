@@ -39,7 +39,6 @@ export function homePageRoute({ issuer, docsPath, paths }: HomePageOptions): Rou
     exposure: 'internal',
     security: { scheme: 'anonymous' },
     headers: Headers,
-    errors: 'page',
     responses: page.docs,
     answer: ({ headers }) =>
       page.render((headers as z.infer<typeof Headers>)['accept-language'], NO_CONTEXT),

@@ -24,7 +24,7 @@ import {
 
 /** Of the application that came with the workspace; nothing listens there, the code is read off. */
 export const TOUR_CALLBACK = 'http://127.0.0.1:3000/callback'
-const SCOPE = 'openid profile email offline_access'
+const SCOPE = 'openid profile email'
 const SECRET_BYTES = 32
 
 const random = systemRandom(systemClock)

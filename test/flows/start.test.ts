@@ -248,6 +248,7 @@ test('a SIGTERM to npm reaches what npm started', async (t) => {
   }
   mkdirSync(join(folder, 'runtime'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts }))
+  writeFileSync(join(folder, 'runtime', 'thread-pool.cjs'), '')
   // In place of the launcher: it says that it is there, and how it ended.
   writeFileSync(
     join(folder, 'runtime', 'launch.mjs'),

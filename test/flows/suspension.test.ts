@@ -74,7 +74,8 @@ async function town(t: ExecutionContext) {
   )
   const secret = `${String(made['client_id'])}:${String(made['client_secret'])}`
   const basic = { authorization: `Basic ${Buffer.from(secret).toString('base64')}` }
-  const machine = (at: Api) => at.form('/oauth/token', { grant_type: 'client_credentials' }, basic)
+  const machine = (at: Api) =>
+    at.form('/oauth/token', { grant_type: 'client_credentials', scope: 'vault:list' }, basic)
   const machineToken = String((await expected(200, machine(first)))['access_token'])
 
   const human = await newFixture(first, workspace)

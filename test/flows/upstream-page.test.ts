@@ -1,6 +1,6 @@
 /** docs/upstream-sign-in.md promises that its commands run as they stand. */
 import { bootstrap, callerOf } from '../support/journey.js'
-import { openBrowser } from '../support/browser.js'
+import { dataIn, openBrowser } from '../support/browser.js'
 import { docsPage, testCommands } from '../support/docs-page.js'
 import { ownPathOf, throughHome, upstreamHouse } from '../support/upstream.js'
 
@@ -33,6 +33,10 @@ testCommands('the commands of docs/upstream-sign-in.md set a provider up', async
 
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
-  const away = await browser.get(ownPathOf(url))
-  t.is((await throughHome(house, browser, away.location!, person)).status, 200)
+  // A link of another site: a page asks first.
+  const asks = await browser.get(ownPathOf(url))
+  t.is(asks.status, 200)
+  const away = await browser.submit(asks, {}, '/auth/sso/start')
+  const onward = dataIn(away.html, 'onward')[0]!
+  t.is((await throughHome(house, browser, onward, person)).status, 200)
 })
