@@ -10,13 +10,13 @@ export type RawReply = {
 }
 
 /**
- * Sends the parts in turn, `gapMs` apart, and reads until the server closes or `withinMs` have
- * passed without it.
+ * Sends the parts in turn, `gapMs` apart, and reads until the server closes, so many `answers` have begun
+ * and their heads have come, or `withinMs` have passed.
  */
 export function sendRaw(
   port: number,
   parts: string | readonly string[],
-  { withinMs = 1_000, gapMs = 30 } = {},
+  { withinMs = 1_000, gapMs = 30, answers = Number.POSITIVE_INFINITY } = {},
 ): Promise<RawReply> {
   const started = Date.now()
   return new Promise((resolve) => {
@@ -31,7 +31,11 @@ export function sendRaw(
       resolve({ text, closed, afterMs: Date.now() - started })
     }
     const timer = setTimeout(() => finish(false), withinMs)
-    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+      const heads = text.match(/HTTP\/1\.1 \d{3} [^]*?\r\n\r\n/g)?.length ?? 0
+      if (heads >= answers) finish(false)
+    })
     socket.on('error', () => finish(true))
     socket.on('close', () => finish(true))
     socket.on('end', () => finish(true))
