@@ -2,7 +2,7 @@
 import { createAgentKey } from '../runtime/client/agent.js'
 import { solve } from '../runtime/client/solver.js'
 import { silentLogger } from '../runtime/kernel/log.js'
-import { beginYoung } from '../runtime/kernel/young-heap.js'
+import { beginYoung } from '../runtime/kernel/v8-flags.js'
 import { startService } from '../runtime/startup.js'
 import { freePort } from './foreign-program.js'
 

@@ -1,8 +1,8 @@
 /** GET /api/v1/capabilities: what the routes of this deployment make true. decisions.md 14. */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { INTERFACE_VERSION } from './interface-version.js'
-import { NO_CONTEXT } from './replies.js'
+import { INTERFACE_VERSION } from './request/interface-version.js'
+import { NO_CONTEXT } from './response/replies.js'
 import { bytes, ownRoute, type Route } from './route.js'
 
 const MAX_AGE_SECS = 60

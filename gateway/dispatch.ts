@@ -10,26 +10,32 @@ import {
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
-import type { Answers } from './answers.js'
-import { type Authenticator, refuseAuthority, scopesOf } from './authenticate.js'
-import type { ClientAddresses } from './client-address.js'
+import type { Answers } from './response/respond.js'
+import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
+import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
-import type { CompiledRoute } from './compile.js'
+import type { CompiledRoute } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
 import { type BodyFailure, BodyUnreadable, type Exchange } from './exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
-import type { HostPolicy } from './hosts.js'
-import { clientIdOf, type InputReader, restIsDropped } from './input.js'
-import { FOREIGN_CALL, type PageDoor } from './page-door.js'
-import type { Problem } from './problems.js'
-import type { Quotas, QuotaVerdict } from './quotas.js'
-import type { ReplyContext } from './replies.js'
+import type { HostPolicy } from './request/hosts.js'
+import { clientIdOf, type InputReader, restIsDropped } from './request/input.js'
+import { FOREIGN_CALL, type PageDoor } from './request/browser-session-guard.js'
+import type { Problem } from './response/problems.js'
+import type { Quotas, QuotaVerdict } from './request/quotas.js'
+import type { ReplyContext } from './response/replies.js'
 import type { AnyRouteRequest, Security, StreamedBody } from './route.js'
-import { RequestIds } from './request-ids.js'
-import type { RequestOrigin } from './request-origin.js'
+import { RequestIds } from './request/request-ids.js'
+import type { RequestOrigin } from './request/request-origin.js'
 import type { Resource, Router } from './router.js'
-import { clientAddressOf, credentialsOf, NO_PARTS, RequestView, Visit } from './visit.js'
+import {
+  clientAddressOf,
+  credentialsOf,
+  NO_PARTS,
+  RequestView,
+  Visit,
+} from './request/request-context.js'
 
 export type PipelineNeeds = {
   readonly router: Router<CompiledRoute>

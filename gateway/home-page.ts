@@ -1,7 +1,7 @@
 /** GET /: what this address is and where to go from here, for people who open it in a browser. */
 import { z } from 'zod'
-import { renderPage } from './pages/render.js'
-import { NO_CONTEXT } from './replies.js'
+import { renderPage } from './pages/platform/render.js'
+import { NO_CONTEXT } from './response/replies.js'
 import { html, ownRoute, type Route } from './route.js'
 
 const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })

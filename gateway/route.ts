@@ -4,14 +4,14 @@
  */
 import { z } from 'zod'
 import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
-import type { BrowserSession } from '../actors/browser-sessions/protocol.js'
+import type { BrowserSession } from '../actors/identity/sessions/protocol.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
-import type { PolicyName } from '../actors/throttle/protocol.js'
+import type { PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
 import type { ByteStream } from '../runtime/kernel/stream.js'
-import type { Browser } from './browser.js'
-import type { ProblemName } from './problems.js'
-import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './replies.js'
+import type { Browser } from './request/browser.js'
+import type { ProblemName } from './response/problems.js'
+import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './response/replies.js'
 
 export {
   bytes,
@@ -26,7 +26,7 @@ export {
   reply,
   seeOther,
   written,
-} from './replies.js'
+} from './response/replies.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

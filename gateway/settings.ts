@@ -47,7 +47,7 @@ export const serverSettings = section(
       .enum(['uwebsockets', 'node'])
       .default('uwebsockets')
       .describe(
-        'What reads plain_http: uwebsockets is the faster, node reads all of RFC 9112 (docs/gateway.md).',
+        'What reads plain_http: uwebsockets is the faster, node reads all of RFC 9112 (docs/concepts/gateway.md).',
       ),
     tls: z
       .object({

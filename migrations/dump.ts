@@ -7,7 +7,7 @@ import type { Client } from 'pg'
 /** Everything in the schema public, in an order that does not depend on when it was made. */
 export async function dumpSchema(client: Client): Promise<string> {
   const parts = [
-    '-- What the migrations come to. Written by `node dist/test/support/write-schema.js`.',
+    '-- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.',
     await functions(client),
     await tables(client),
     await triggers(client),

@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
-import { tlsOptions } from '../storage/pool-plan.js'
+import { tlsOptions } from '../storage/platform/pool-plan.js'
 import {
   judgeSchema,
   type MigrationFile,
@@ -16,8 +16,8 @@ import {
   readAppliedMigrations,
   readMigrationFiles,
   SchemaMismatch,
-} from '../storage/schema-version.js'
-import { DatabaseUnavailable } from '../storage/unavailable.js'
+} from '../storage/platform/schema-version.js'
+import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 
 /** 'svc' and a number of ours: any constant will do, as long as it stays. */
 const ADVISORY_LOCK = 0x737663_0001

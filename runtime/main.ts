@@ -1,6 +1,6 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
-import { INTERFACE_VERSION } from '../gateway/interface-version.js'
+import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
@@ -11,11 +11,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   keys: async () => (await import('./cli/keys.js')).keysCommand,
   audit: async () => (await import('./cli/audit.js')).auditCommand,
   operator: async () => (await import('./cli/operator.js')).operatorCommand,
-  webhooks: async () => (await import('./cli/webhooks.js')).webhooksCommand,
-  agent: async () => (await import('./cli/agent.js')).agentCommand,
+  webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
+  agent: async () => (await import('./cli/agent/agent.js')).agentCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
-  tour: async () => (await import('./cli/tour.js')).tourCommand,
+  tour: async () => (await import('./cli/tour/tour.js')).tourCommand,
 }
 
 const program = new Command('svc')

@@ -4,7 +4,7 @@
  * else, so that an operator sees all failures in one round.
  */
 import type { SectionRule } from './kernel/config/section.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './configuration/settings.js'
 
 /** OWASP and RFC 9106 section 4, second recommended option. interface.md: 64 MiB, one lane. */
 const ARGON2_MEMORY_MIN_KIB = 65_536

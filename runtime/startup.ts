@@ -4,29 +4,29 @@
  * later step fails is taken back in reverse.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { health } from '../actors/health/protocol.js'
-import { keys } from '../actors/keys/protocol.js'
-import { tenants } from '../actors/tenants/protocol.js'
-import { policiesWith } from '../actors/throttle/protocol.js'
-import { tokens } from '../actors/tokens/protocol.js'
+import { health } from '../actors/operations/health/protocol.js'
+import { keys } from '../actors/oauth/signing-keys/protocol.js'
+import { tenants } from '../actors/identity/tenants/protocol.js'
+import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
+import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
-import { isSwitchedOn } from './switched.js'
+import { isSwitchedOn } from './configuration/feature-switches.js'
 import { routes } from '../gateway/route-table.js'
-import { withEgressSizes } from '../gateway/routes/egress.js'
-import { createSealer } from '../storage/seal.js'
-import type { Plane } from './deployment.js'
-import { eventTypesOf, featureDetails } from './feature-details.js'
-import { furnishings } from './furnish.js'
+import { withEgressSizes } from '../gateway/routes/vault/egress.js'
+import { createSealer } from '../storage/platform/sealing/seal.js'
+import type { Plane } from './configuration/deployment.js'
+import { eventTypesOf, featureDetails } from './configuration/feature-details.js'
+import { furnishings } from './wiring/actors.js'
 import type { ActorRef } from './kernel/actor.js'
 import { systemClock } from './kernel/clock.js'
-import { createMetrics } from './kernel/metrics.js'
+import { createMetrics } from './kernel/metrics/metrics.js'
 import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
-import type { ThreadOptions } from './kernel/thread.js'
-import { type LoadedSettings, loadSettings } from './load-settings.js'
-import { settingsWithoutEffect } from './unavailable.js'
-import { explainedBy } from './which-database.js'
+import type { ThreadOptions } from './kernel/threads/thread.js'
+import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
+import { settingsWithoutEffect } from './configuration/unavailable-features.js'
+import { explainedBy } from './process/which-database.js'
 import { isServed, planesOf, seatsWith } from './planes.js'
 import {
   openBackend,
@@ -34,17 +34,23 @@ import {
   openPools,
   provideDatabase,
   requireSchema,
-} from './open-storage.js'
-import { type Site, StartRefused, type StartOptions, type Step, type Undo } from './site.js'
-import { followChanges } from './subscriptions.js'
+} from './process/open-storage.js'
+import {
+  type Site,
+  StartRefused,
+  type StartOptions,
+  type Step,
+  type Undo,
+} from './process/start-context.js'
+import { followChanges } from './wiring/announcements.js'
 
-import type { EgressThreadData } from './egress-thread.js'
-import { requireFreePort } from './free-port.js'
-import type { ThreadAccess } from './thread-access.js'
-import type { ThreadData } from './thread.js'
-import { egressSettingsOf, senderSettingsOf } from './outward.js'
+import type { EgressThreadData } from './threads/egress-thread.js'
+import { requireFreePort } from './process/free-port.js'
+import type { ThreadAccess } from './wiring/thread-access.js'
+import type { ThreadData } from './threads/delivery-thread.js'
+import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
 
-export { type StartOptions, StartRefused } from './site.js'
+export { type StartOptions, StartRefused } from './process/start-context.js'
 
 export interface Service {
   readonly plane: Plane
@@ -179,9 +185,12 @@ async function seatActors(site: Site): Promise<Undo> {
   const threads: Readonly<
     Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'resourceLimits'>>
   > = {
-    webhooks: { entry: new URL('./thread.js', import.meta.url), startData: webhooks },
+    webhooks: {
+      entry: new URL('./threads/delivery-thread.js', import.meta.url),
+      startData: webhooks,
+    },
     egress: {
-      entry: new URL('./egress-thread.js', import.meta.url),
+      entry: new URL('./threads/egress-thread.js', import.meta.url),
       startData: egress,
       // Bodies lie outside of the heap and die young. Collected seldom, they pile up until V8 takes
       // them for pressure and marks all of the heap, over and over: half of what a large body costs.

@@ -10,7 +10,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { startTestPostgres } from './support/postgres.js'
+import { startTestPostgres } from './support/storage/postgres.js'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
@@ -20,12 +20,12 @@ const wanted = (flag: string) => flags.includes(flag)
 
 /** What speaks HTTP to the whole service, whichever the transport. */
 const FLOWS = [
-  'agents',
-  'oauth',
-  'control-plane',
-  'roster',
-  'openid-client',
-  'openid-client-people',
+  'agents/agents',
+  'oauth/tokens/oauth',
+  'identity/organizations/control-plane',
+  'agents/agent-management',
+  'oauth/authorization/openid-client',
+  'oauth/authorization/openid-client-people',
 ].map((name) => `dist/test/flows/${name}.test.js`)
 
 type Verdict = { passed: number; failed: string[]; skipped: string[] }

@@ -4,6 +4,7 @@ import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
 
 const FILE_LINES_MAX = 600
+const FOLDER_FILES_MAX = 25
 const FOLDERS = ['runtime', 'actors', 'gateway', 'storage', 'migrations', 'bench', 'test']
 const DRAWERS = /(^|\/)(utils?|helpers?|common|misc|shared|lib|manager)(\/|\.ts$)/
 
@@ -55,24 +56,41 @@ test('no file or folder is a drawer', (t) => {
   )
 })
 
-test('an actor knows another actor only by its protocol', (t) => {
-  const folder = (path: string) => path.split('/').slice(0, 2).join('/')
+/** The seven areas; platform and domain are for all of them. */
+const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
+const areaOf = (path: string) => /^actors\/([^/]+)\//.exec(path)?.[1] ?? ''
+const isProtocol = (path: string) => /^actors\/[^/]+\/[^/]+\/protocol\.ts$/.test(path)
+
+test('an area knows another area only by its protocols', (t) => {
   const trespasses = imports
-    .filter(([from, to]) => from.startsWith('actors/') && to.startsWith('actors/'))
-    .filter(([from, to]) => folder(from) !== folder(to) && folder(to) !== 'actors/domain')
-    .filter(([, to]) => /\/(actor|client)\.ts$/.test(to))
+    .filter(([from, to]) => from.startsWith('actors/') && AREAS.includes(areaOf(to)))
+    .filter(([from, to]) => areaOf(from) !== areaOf(to) && /\/(actor|client)\.ts$/.test(to))
   t.deepEqual(trespasses, [])
+})
+
+test('actors lie in the areas, in platform or in domain', (t) => {
+  const elsewhere = sources
+    .filter(({ path }) => path.startsWith('actors/'))
+    .filter(({ path }) => ![...AREAS, 'platform', 'domain'].includes(areaOf(path)))
+  t.deepEqual(elsewhere, [])
 })
 
 test('a protocol knows the kernel, the domain and other protocols, nothing else', (t) => {
   const trespasses = imports
-    .filter(([from]) => /^actors\/[^/]+\/protocol\.ts$/.test(from))
+    .filter(([from]) => isProtocol(from))
     .filter(
       ([, to]) =>
-        !/^(runtime\/kernel\/|actors\/domain\/|storage\/sealer)/.test(to) &&
-        !/^actors\/[^/]+\/protocol\.ts$/.test(to),
+        !/^(runtime\/kernel\/|actors\/domain\/|storage\/platform\/sealing\/sealer)/.test(to) &&
+        !isProtocol(to),
     )
   t.deepEqual(trespasses, [])
+})
+
+test('a folder holds at most 25 files', (t) => {
+  const count = new Map<string, number>()
+  for (const { path } of sources) count.set(dirname(path), (count.get(dirname(path)) ?? 0) + 1)
+  const full = [...count].filter(([, files]) => files > FOLDER_FILES_MAX)
+  t.deepEqual(full, [])
 })
 
 test('no module imports itself by way of others', (t) => {

@@ -1,6 +1,6 @@
 /**
  * E-mail addresses, as far as it matters: one at sign, a domain with a dot, nothing that confuses: neither
- * control characters nor the two letters of which lower case makes ASCII (storage/email-keys.ts).
+ * control characters nor the two letters of which lower case makes ASCII (storage/identity/email-keys.ts).
  */
 const ADDRESS =
   /^[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]{1,64}@[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]+\.[^\s@".(),:;<>[\\\]\p{C}\u0130\u212a]+$/u

@@ -3,7 +3,7 @@
  * secret and body are those that make searches by comparison quadratic.
  */
 import { randomBytes } from 'node:crypto'
-import { createRedactor, Needles } from '../../actors/egress/redaction.js'
+import { createRedactor, Needles } from '../../actors/vault/egress/redact/redaction.js'
 import { compare, type Contender, type Measured, publish } from '../harness.js'
 
 const CHUNK_BYTES = 64 * 1024

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hash } from '@node-rs/argon2'
-import { passwordPool, passwordsActor } from '../../actors/passwords/actor.js'
+import { passwordPool, passwordsActor } from '../../actors/identity/passwords/actor.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
-import { openPool } from '../../runtime/kernel/pool.js'
+import { openPool } from '../../runtime/kernel/threads/pool.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { compare, pace, percentiles, publish, saturate } from '../harness.js'
 
@@ -20,7 +20,7 @@ const settings = {
   argon2_waiting_per_tenant_max: 32,
 }
 const random = systemRandom(systemClock)
-const pool = openPool<typeof import('../../actors/passwords/compute.js')>(
+const pool = openPool<typeof import('../../actors/identity/passwords/compute.js')>(
   passwordPool(settings, CONCURRENT),
 )
 const { ref, stop } = spawnInline(passwordsActor, {

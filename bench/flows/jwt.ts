@@ -2,7 +2,7 @@
 import { sign, verify } from 'node:crypto'
 import * as jose from 'jose'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
-import { type SigningKey, signJwt, verifyJwt } from '../../actors/tokens/jwt.js'
+import { type SigningKey, signJwt, verifyJwt } from '../../actors/platform/jose/jwt.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const NOW = 1_900_000_000

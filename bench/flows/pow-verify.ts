@@ -1,10 +1,10 @@
 /** Target 19: proofs of work through the pow actor and its pool, beside bare hashing. */
 import { createHash, randomBytes } from 'node:crypto'
-import { powActor, powPool } from '../../actors/pow/actor.js'
-import * as computeModule from '../../actors/pow/compute.js'
+import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
+import * as computeModule from '../../actors/agents/proof-of-work/compute.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
-import { inlineCompute, openPool } from '../../runtime/kernel/pool.js'
+import { inlineCompute, openPool } from '../../runtime/kernel/threads/pool.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const INFLIGHT = 1024
@@ -13,7 +13,7 @@ const challengeToken = randomBytes(32).toString('base64url')
 let nonce = 0
 const proof = () => ({ challengeToken, nonce: String(nonce++), difficultyBits: 20 })
 
-const pool = openPool<typeof import('../../actors/pow/compute.js')>(powPool(2))
+const pool = openPool<typeof import('../../actors/agents/proof-of-work/compute.js')>(powPool(2))
 const pooled = spawnInline(powActor, { compute: pool })
 const inline = spawnInline(powActor, { compute: inlineCompute(computeModule) })
 

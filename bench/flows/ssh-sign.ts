@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sshcaPool } from '../../actors/sshca/actor.js'
-import * as compute from '../../actors/sshca/compute.js'
-import { openPool } from '../../runtime/kernel/pool.js'
+import { sshcaPool } from '../../actors/vault/ssh-certificates/actor.js'
+import * as compute from '../../actors/vault/ssh-certificates/compute.js'
+import { openPool } from '../../runtime/kernel/threads/pool.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-ssh-'))

@@ -5,10 +5,10 @@
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { memoryKms } from '../../storage/kms/memory.js'
-import { createSealer } from '../../storage/seal.js'
-import type { Rows, Statement, Transaction } from '../../storage/sql.js'
-import { credentialSecretContext } from '../../storage/vault-credentials.js'
+import { memoryKms } from '../../storage/platform/kms/memory.js'
+import { createSealer } from '../../storage/platform/sealing/seal.js'
+import type { Rows, Statement, Transaction } from '../../storage/platform/sql.js'
+import { credentialSecretContext } from '../../storage/vault/vault-credentials.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const BYTES = 1024

@@ -6,7 +6,7 @@
 import { setMaxListeners } from 'node:events'
 import { Pool } from 'undici'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
-import { appendEvents } from '../../storage/outbox.js'
+import { appendEvents } from '../../storage/platform/outbox.js'
 import { compare, publish, saturate } from '../harness.js'
 import { LOCALHOST_CERT } from './loopback-tls.js'
 import { openWebhookStage } from './webhook-stage.js'

@@ -1,8 +1,8 @@
 /** Target 16: webhook MACs through the signer, beside a bare HMAC with a key at hand. */
 import { createHmac, randomBytes } from 'node:crypto'
-import { deliveriesActor } from '../../actors/deliveries/actor.js'
-import { deriveKey, suiteMac } from '../../actors/deliveries/canonical.js'
-import { createSigner } from '../../actors/deliveries/signer.js'
+import { deliveriesActor } from '../../actors/webhooks/delivery/actor.js'
+import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
+import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 

@@ -1,7 +1,7 @@
 /** The same work behind a bare port, behind Comlink, and behind Piscina: the peers of the bench. */
 import { parentPort } from 'node:worker_threads'
 import { expose } from 'comlink'
-import { endpointOf } from '../../runtime/kernel/thread-control.js'
+import { endpointOf } from '../../runtime/kernel/threads/thread-control.js'
 import { type Claim, verify } from './verifier.js'
 
 /** What Piscina calls. */

@@ -1,12 +1,12 @@
 /** The parts of a request, checked against what the route declares. */
 import { asId } from '../../actors/domain/ids.js'
-import { detached } from '../../runtime/kernel/detached.js'
-import { findLost } from '../../runtime/kernel/lost.js'
+import { detached } from '../../runtime/kernel/text/flat-string.js'
+import { findLost } from '../../runtime/kernel/text/json-lossiness.js'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Exchange } from '../exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
-import type { PointedError, Problem } from '../problems.js'
+import type { PointedError, Problem } from '../response/problems.js'
 import type { BodyRule, FormFields } from '../route.js'
 import { unknownMembers } from './unknown-members.js'
 

@@ -1,7 +1,11 @@
 /** RateLimit, RateLimit-Policy and the 429 problem. draft-ietf-httpapi-ratelimit-headers. */
-import type { Policies, PolicyName, WindowState } from '../../actors/throttle/protocol.js'
+import type {
+  Policies,
+  PolicyName,
+  WindowState,
+} from '../../actors/operations/rate-limits/protocol.js'
 import type { HeaderPair } from '../exchange.js'
-import type { Problem } from '../problems.js'
+import type { Problem } from '../response/problems.js'
 
 /** `"default";q=600;w=60` for each window of the policies. */
 export function policyHeader(names: readonly PolicyName[], policies: Policies): HeaderPair {

@@ -1,6 +1,6 @@
 /** Where a request for a page comes from, as signing in wants to know it. */
-import type { Visitor } from '../../actors/login/protocol.js'
-import type { Browser } from '../browser.js'
+import type { Visitor } from '../../actors/identity/sign-in/protocol.js'
+import type { Browser } from '../request/browser.js'
 
 export const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
   token: request.browser.sessionToken,

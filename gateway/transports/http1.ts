@@ -17,9 +17,15 @@ import type {
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { announcesBody, HEAD_BYTES_MAX, HeadCheck, TARGET_BYTES_MAX, targetOf } from '../guard.js'
+import {
+  announcesBody,
+  HEAD_BYTES_MAX,
+  HeadCheck,
+  TARGET_BYTES_MAX,
+  targetOf,
+} from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../relay.js'
+import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'

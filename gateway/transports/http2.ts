@@ -28,10 +28,10 @@ import type {
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../guard.js'
+import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
-import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../relay.js'
+import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { streamSink } from './node-sink.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 

@@ -1,6 +1,6 @@
 /** The writing side of a stream of Node: node:http and node:http2. */
 import type { Writable } from 'node:stream'
-import type { Sink } from '../relay.js'
+import type { Sink } from '../response/relay.js'
 
 /** @param onBreak ends the stream so that its reader knows that something is missing. */
 export function streamSink(stream: Writable, onBreak: () => void): Sink {

@@ -6,7 +6,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type { Answer, Exchange, HeaderFields, HeadFault, StreamEnd } from '../exchange.js'
-import { HeadCheck } from '../guard.js'
+import { HeadCheck } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 
 export type RefusedOptions = {

@@ -5,7 +5,7 @@
  */
 import type { HttpResponse } from 'uWebSockets.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
-import type { Sink } from '../relay.js'
+import type { Sink } from '../response/relay.js'
 
 export type KnownBodyOptions = {
   readonly res: HttpResponse

@@ -19,8 +19,8 @@ import type {
   StreamedAnswer,
   StreamEnd,
 } from '../exchange.js'
-import { announcesBody, HeadCheck } from '../guard.js'
-import { inPieces, relayTo, UNREAD_MS_MAX } from '../relay.js'
+import { announcesBody, HeadCheck } from '../request/request-smuggling-guard.js'
+import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
-import { type AuditRecord, ChainCheck } from '../../storage/audit-chain.js'
+import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
 
 /** What the command needs of the process. */
 export interface AuditCommandHost {

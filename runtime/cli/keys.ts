@@ -1,18 +1,24 @@
 /** `svc keys`: lists and rotates signing keys, brings data keys under the newest master key. */
 import type { Command } from 'commander'
-import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../actors/keys/protocol.js'
-import { carryOut } from '../../actors/keys/rotation.js'
-import { planRotation } from '../../actors/keys/rules.js'
-import { tellAudit } from '../../actors/keys/told.js'
-import { countRotations } from '../../storage/data-key-rotations.js'
-import { countDataKeysByMaster, listDataKeyOwners } from '../../storage/data-keys.js'
-import { resealAll } from '../../storage/reseal.js'
-import { SYSTEM_TENANT_ID } from '../../storage/seal.js'
-import { listSigningKeys } from '../../storage/signing-keys.js'
+import {
+  SIGNING_ALGORITHMS,
+  type SigningAlgorithm,
+} from '../../actors/oauth/signing-keys/protocol.js'
+import { carryOut } from '../../actors/oauth/signing-keys/rotation.js'
+import { planRotation } from '../../actors/oauth/signing-keys/rules.js'
+import { tellAudit } from '../../actors/oauth/signing-keys/audit.js'
+import { countRotations } from '../../storage/platform/sealing/data-key-rotations.js'
+import {
+  countDataKeysByMaster,
+  listDataKeyOwners,
+} from '../../storage/platform/sealing/data-keys.js'
+import { resealAll } from '../../storage/platform/sealing/reseal.js'
+import { SYSTEM_TENANT_ID } from '../../storage/platform/sealing/seal.js'
+import { listSigningKeys } from '../../storage/oauth/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
-import { withReason } from '../with-reason.js'
-import { type KeyHouse, openKeyHouse } from './key-house.js'
+import { withReason } from '../process/error-text.js'
+import { type KeyHouse, openKeyHouse } from './key-tools.js'
 
 /** What the command needs of the process. */
 export interface KeysCommandHost {

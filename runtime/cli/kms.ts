@@ -1,4 +1,4 @@
-/** `svc kms`: the key management process, its keys, and their rotation. docs/keys.md. */
+/** `svc kms`: the key management process, its keys, and their rotation. docs/guides/oauth/signing-keys.md. */
 import type { Command } from 'commander'
 import { systemClock } from '../kernel/clock.js'
 import { createLogger, type LogLevel } from '../kernel/log.js'
@@ -7,9 +7,9 @@ import {
   generateKeyDirectory,
   readKeyDirectory,
   rotateMasterKey,
-} from '../../storage/kms/key-directory.js'
-import { keyPaths } from '../../storage/kms/key-files.js'
-import { serveKms } from '../../storage/kms/server.js'
+} from '../../storage/platform/kms/key-directory.js'
+import { keyPaths } from '../../storage/platform/kms/key-files.js'
+import { serveKms } from '../../storage/platform/kms/server.js'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 

@@ -1,13 +1,13 @@
 /** `svc migrate`: the separate initialization step of a database of one's own. */
 import type { Command } from 'commander'
 import { runMigrations } from '../../migrations/main.js'
-import { databaseUrls } from '../../storage/settings.js'
-import { DatabaseUnreachable, isConnectionLoss } from '../../storage/unavailable.js'
+import { databaseUrls } from '../../storage/platform/settings.js'
+import { DatabaseUnreachable, isConnectionLoss } from '../../storage/platform/unavailable.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger } from '../kernel/log.js'
-import { EXIT_CONFIGURATION, loadSettings } from '../load-settings.js'
-import { explainedBy } from '../which-database.js'
+import { EXIT_CONFIGURATION, loadSettings } from '../configuration/load-settings.js'
+import { explainedBy } from '../process/which-database.js'
 
 const EXIT_FAILED = 1
 

@@ -1,10 +1,10 @@
 /** `svc operator app`: applications of the control plane, such as the collector of metrics. */
 import type { Command } from 'commander'
-import { createOperatorApplication } from '../../actors/applications/operator-application.js'
+import { createOperatorApplication } from '../../actors/oauth/clients/operator-application.js'
 import { OPERATOR_APPLICATION_SCOPES, parseScope } from '../../actors/domain/scopes.js'
 import { systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'
-import type { DatabaseHouse } from './key-house.js'
+import type { DatabaseHouse } from './key-tools.js'
 
 type Wishes = { name: string; scope: readonly string[]; json?: boolean }
 

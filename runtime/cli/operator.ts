@@ -3,15 +3,15 @@
  * look after the deployment itself.
  */
 import { type Command, Option } from 'commander'
-import { createFirstOperator } from '../../actors/organizations/first-operator.js'
+import { createFirstOperator } from '../../actors/identity/organizations/first-operator.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenancy.js'
-import { type Appointment, appoint } from '../../actors/roster/appointment.js'
+import { type Appointment, appoint } from '../../actors/agents/management/appointment.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
-import { withReason } from '../with-reason.js'
-import { type DatabaseHouse, openDatabaseHouse } from './key-house.js'
+import { withReason } from '../process/error-text.js'
+import { type DatabaseHouse, openDatabaseHouse } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 
 const NAME = /^\P{Cc}{1,120}$/u

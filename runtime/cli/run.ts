@@ -14,13 +14,13 @@ import { tokenFrom } from '../client/token-source.js'
 import { systemClock } from '../kernel/clock.js'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
-import { createAuthority } from '../shim/authority.js'
-import { type ChildEnd, codeOfSignal, runChild } from '../shim/child.js'
-import { childEnvironment } from '../shim/child-environment.js'
-import { chooseCredentials, parseNamed } from '../shim/credential-choice.js'
-import { startProgramProxy } from '../shim/program-proxy.js'
-import { createRunFolder } from '../shim/run-folder.js'
-import { serviceCalls } from '../shim/service-calls.js'
+import { createAuthority } from '../svc-run/authority.js'
+import { type ChildEnd, codeOfSignal, runChild } from '../svc-run/child.js'
+import { childEnvironment } from '../svc-run/child-environment.js'
+import { chooseCredentials, parseNamed } from '../svc-run/credential-choice.js'
+import { startProgramProxy } from '../svc-run/program-proxy.js'
+import { createRunFolder } from '../svc-run/run-folder.js'
+import { serviceCalls } from '../svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
 const EXIT_REFUSED = 1
@@ -95,7 +95,7 @@ async function run(
         environment: childEnvironment(environment, {
           proxyUrl: proxy.url,
           bundlePath: folder.bundlePath,
-          preloadUrl: new URL('../shim/node-preload.js', import.meta.url).href,
+          preloadUrl: new URL('../svc-run/node-preload.js', import.meta.url).href,
           tokenEnv: options.tokenEnv,
         }),
         isInteractive: process.stdin.isTTY === true,

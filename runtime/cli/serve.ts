@@ -3,8 +3,8 @@ import { type Command, Option } from 'commander'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, type LogLevel } from '../kernel/log.js'
-import { beginYoung } from '../kernel/young-heap.js'
-import { EXIT_CONFIGURATION } from '../load-settings.js'
+import { beginYoung } from '../kernel/v8-flags.js'
+import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
 const EXIT_START = 1

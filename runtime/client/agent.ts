@@ -7,10 +7,15 @@ import {
   sign,
 } from 'node:crypto'
 import { ownershipString } from '../../actors/domain/signed-strings.js'
-import { toBase64Url } from '../../actors/pow/encoding.js'
+import { toBase64Url } from '../../actors/agents/proof-of-work/encoding.js'
 import { freshPrivateKey } from '../kernel/key-pair.js'
-import { didKey, fingerprint, publicJwk, rawFromJwk } from '../../actors/pow/keys.js'
-import type { KeyAlgorithm, PublicJwk } from '../../actors/pow/protocol.js'
+import {
+  didKey,
+  fingerprint,
+  publicJwk,
+  rawFromJwk,
+} from '../../actors/agents/proof-of-work/keys.js'
+import type { KeyAlgorithm, PublicJwk } from '../../actors/agents/proof-of-work/protocol.js'
 
 export type OwnershipProofFor = {
   /** Exactly as the bootstrap metadata or discovery returned it. */

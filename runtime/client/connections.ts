@@ -1,6 +1,6 @@
 /** Connections to a service, over HTTP/2 where it is spoken. */
 import { Agent, type Client } from 'undici'
-import { conductHttp2 } from '../../actors/egress/http2-conduct.js'
+import { conductHttp2 } from '../../actors/platform/outbound-http/undici-http2-fixes.js'
 
 /** Answers come to their ends also where the service closes the connection: when it stops, it does. */
 export function serviceAgent(options: Omit<Agent.Options, 'allowH2'>): Agent {

@@ -6,11 +6,11 @@ import {
   type Handlers,
   type Life,
 } from './actor.js'
-import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './cell.js'
+import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './actor-endpoint.js'
 import { DependencyUnavailable } from './dependency.js'
 import type { Job } from './job.js'
 import { Loops } from './loops.js'
-import type { ActorStats } from './metrics.js'
+import type { ActorStats } from './metrics/metrics.js'
 import type { Protocol } from './protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
 

@@ -7,7 +7,7 @@
  * full mailbox makes room for a share that waits less (fair-queue.ts), so a tenant with much to do
  * delays only itself. Nothing here knows time, promises or handlers.
  */
-import { FairQueue, FifoQueue, QueueItem } from './fair-queue.js'
+import { FairQueue, FifoQueue, QueueItem } from './fairness/fair-queue.js'
 
 /** What can wait in a mailbox. */
 export class MailboxItem extends QueueItem {

@@ -5,13 +5,13 @@
 import type { ActorRef } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
-import { type Furnishing, furnishingOf, type Site } from './furnishing.js'
+import { type Furnishing, furnishingOf, type Site } from './wiring.js'
 import type { Spawned } from './inline.js'
 import { type Logger, silentLogger } from './log.js'
-import { type ActorStats, type KernelMetrics, unreadyOf } from './metrics.js'
+import { type ActorStats, type KernelMetrics, unreadyOf } from './metrics/metrics.js'
 import { askCycles, inOrderOfAsks, type Seat, seatsOf, strandedAsks } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
-import { type SpawnedThread, spawnThread, type ThreadOptions } from './thread.js'
+import { type SpawnedThread, spawnThread, type ThreadOptions } from './threads/thread.js'
 
 export interface SystemOptions<Plane extends string> {
   readonly seats: readonly Seat<Plane>[]

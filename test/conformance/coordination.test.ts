@@ -2,13 +2,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { silentLogger } from '../../runtime/kernel/log.js'
-import { memcachedCoordination } from '../../storage/coordination/memcached.js'
-import { type Coordination, CoordinationUnavailable } from '../../storage/coordination/port.js'
-import { postgresCoordination, sweepCoordination } from '../../storage/coordination/postgres.js'
-import { redisCoordination } from '../../storage/coordination/redis.js'
-import { type FreshDatabase, freshDatabase } from '../support/database.js'
-import { program } from '../support/programs.js'
-import { type Server, startMemcached, startRedis } from '../support/servers.js'
+import { memcachedCoordination } from '../../storage/platform/coordination/memcached.js'
+import {
+  type Coordination,
+  CoordinationUnavailable,
+} from '../../storage/platform/coordination/port.js'
+import {
+  postgresCoordination,
+  sweepCoordination,
+} from '../../storage/platform/coordination/postgres.js'
+import { redisCoordination } from '../../storage/platform/coordination/redis.js'
+import { type FreshDatabase, freshDatabase } from '../support/storage/database.js'
+import { program } from '../support/service/programs.js'
+import { type Server, startMemcached, startRedis } from '../support/service/servers.js'
 
 interface Driver {
   readonly name: string

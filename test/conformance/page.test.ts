@@ -1,10 +1,10 @@
-/** docs/conformance.md and docs/threat-model.md name tests; every one of them is there. */
+/** docs/reference/conformance.md and docs/concepts/threat-model.md name tests; every one of them is there. */
 import { existsSync, readFileSync } from 'node:fs'
 import test from 'ava'
 
 for (const [name, rowsMin] of [
-  ['conformance', 70],
-  ['threat-model', 30],
+  ['reference/conformance', 70],
+  ['concepts/threat-model', 30],
 ] as const) {
   test(`every test that docs/${name}.md names is there`, (t) => {
     const page = readFileSync(`docs/${name}.md`, 'utf8')

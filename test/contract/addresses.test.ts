@@ -8,17 +8,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import test from 'ava'
-import { anchors } from '../../actors/agents/anchors.js'
-import { createSender } from '../../actors/deliveries/sender.js'
-import { createBoundedFetch, type FetchFailed } from '../../actors/egress/bounded-fetch.js'
-import { createDialer, type Resolver } from '../../actors/egress/dialer.js'
-import { createDocuments } from '../../actors/egress/documents.js'
-import { proxyErrorOf } from '../../actors/egress/failures.js'
-import { judgeTarget } from '../../actors/egress/targets.js'
-import { createUpstreams } from '../../actors/egress/upstreams.js'
-import { openBreaches } from '../../actors/passwords/breaches.js'
-import { openCaptcha } from '../../actors/risk/captcha.js'
-import { createTokenEndpoint } from '../../actors/vault/token-endpoint.js'
+import { anchors } from '../../actors/agents/agents/anchors.js'
+import { createSender } from '../../actors/webhooks/delivery/sender.js'
+import {
+  createBoundedFetch,
+  type FetchFailed,
+} from '../../actors/platform/outbound-http/bounded-fetch.js'
+import { createDialer, type Resolver } from '../../actors/platform/outbound-http/dialer.js'
+import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
+import { proxyErrorOf } from '../../actors/platform/outbound-http/failures.js'
+import { judgeTarget } from '../../actors/platform/outbound-http/targets.js'
+import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
+import { openBreaches } from '../../actors/identity/passwords/breaches.js'
+import { openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'
+import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import {
@@ -27,7 +30,7 @@ import {
   OWN_URLS,
   REFUSED_ADDRESSES,
   REFUSED_URLS,
-} from '../actors/egress/corpus.js'
+} from '../actors/platform/outbound-http/address-corpus.js'
 
 /** What a feature says when it did not connect, in its own words; null: it would have connected. */
 type Refusal = string | null
@@ -300,18 +303,18 @@ test('did:web anchors: a host or port of the table is refused before its name is
 
 /** Where connections are made, and the rows of the table that stand for them. */
 const MADE_IN: Readonly<Record<string, string>> = {
-  'actors/egress/actor.ts': 'egress',
-  'actors/egress/outbound.ts': 'the settings of all of them',
-  'actors/egress/documents.ts': 'documents (key sets, sector files, metadata)',
-  'actors/egress/bounded-fetch.ts': 'sign-in with other providers',
-  'actors/deliveries/sender.ts': 'webhooks',
-  'actors/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
-  'actors/risk/captcha.ts': 'captcha',
-  'actors/passwords/breaches.ts': 'breached passwords',
+  'actors/vault/egress/actor.ts': 'egress',
+  'actors/platform/outbound-http/outbound.ts': 'the settings of all of them',
+  'actors/platform/outbound-http/documents.ts': 'documents (key sets, sector files, metadata)',
+  'actors/platform/outbound-http/bounded-fetch.ts': 'sign-in with other providers',
+  'actors/webhooks/delivery/sender.ts': 'webhooks',
+  'actors/vault/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
+  'actors/identity/abuse-protection/captcha.ts': 'captcha',
+  'actors/identity/passwords/breaches.ts': 'breached passwords',
   // Addresses of the operator, who may name peers inside.
-  'actors/x402/facilitator.ts': 'the facilitator of the deployment',
-  'runtime/payment-chains.ts': 'the chains of the deployment',
-  'runtime/rails.ts': 'the card provider of the deployment',
+  'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
+  'runtime/wiring/payment-chains.ts': 'the chains of the deployment',
+  'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
 
 test('whatever connects to addresses of others has a row, and does it by the dialer', (t) => {
@@ -329,5 +332,5 @@ test('whatever connects to addresses of others has a row, and does it by the dia
     /(?:await|return|=) fetch\(|import \{[^}]*\b(?:connect|request|get)\b[^}]*\} from 'node:(?:https?|http2|net|tls)'/
   const outside = making(bypassing).filter((name) => name.startsWith('actors/'))
   // To the mail server of the deployment.
-  t.deepEqual(outside, ['actors/notify/client.ts'])
+  t.deepEqual(outside, ['actors/operations/mail/client.ts'])
 })

@@ -19,14 +19,14 @@ import {
   type Lent,
   type Person,
   present,
-} from '../support/delegation.js'
-import { sql } from '../support/identity.js'
-import { type Answer, BOOTSTRAP, callerOf, REGISTER, start } from '../support/journey.js'
-import { proofFor } from '../support/proof.js'
-import { type ExpectedHeaders, isProblem } from '../support/refusals.js'
-import { relyingParty } from '../support/relying-party.js'
+} from '../support/agents/delegation.js'
+import { sql } from '../support/identity/identity.js'
+import { type Answer, BOOTSTRAP, callerOf, REGISTER, start } from '../support/agents/journey.js'
+import { proofFor } from '../support/identity/proof.js'
+import { type ExpectedHeaders, isProblem } from '../support/service/refusals.js'
+import { relyingParty } from '../support/oauth/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
-import { COMMERCE, PUBLIC } from '../support/shop.js'
+import { COMMERCE, PUBLIC } from '../support/commerce/shop.js'
 
 const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 

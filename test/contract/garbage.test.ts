@@ -7,9 +7,9 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { request } from 'undici'
-import { bootstrap, callerOf, clientToken, type Json, login } from '../support/journey.js'
+import { bootstrap, callerOf, clientToken, type Json, login } from '../support/agents/journey.js'
 import { testService } from '../support/service.js'
-import { isReady, metric, METRICS_TOKEN } from '../support/watch.js'
+import { isReady, metric, METRICS_TOKEN } from '../support/service/watch.js'
 
 const RUNS = process.env['TEST_LONG'] ? 8_000 : 800
 

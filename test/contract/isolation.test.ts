@@ -6,12 +6,12 @@
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
 import type { Answer, Json } from '../support/api.js'
-import { dataDigest } from '../support/data-digest.js'
-import { ask as askDelegation } from '../support/delegation.js'
-import { type Estate, estate } from '../support/estate.js'
-import { estateHouse } from '../support/estate-house.js'
-import { sampler, type Schema } from '../support/schema-sample.js'
-import { PUBLIC } from '../support/shop.js'
+import { dataDigest } from '../support/storage/data-digest.js'
+import { ask as askDelegation } from '../support/agents/delegation.js'
+import { type Estate, estate } from '../support/service/populated-service.js'
+import { estateHouse } from '../support/service/populated-service-parts.js'
+import { sampler, type Schema } from '../support/storage/schema-sample.js'
+import { PUBLIC } from '../support/commerce/shop.js'
 
 const house = await estateHouse()
 const { api, receiver, running } = house
@@ -148,7 +148,7 @@ test('there is an object for every operation that names one, and an operation fo
   t.deepEqual(
     [...named].filter((place) => !(place in theirs.objects)),
     [],
-    'a new operation needs an object in test/support/estate.ts, or a reason in NOT_AN_OBJECT',
+    'a new operation needs an object in test/support/service/populated-service.ts, or a reason in NOT_AN_OBJECT',
   )
   t.deepEqual(
     Object.keys(theirs.objects).filter((place) => !named.has(place)),

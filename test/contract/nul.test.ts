@@ -5,10 +5,10 @@
  */
 import test from 'ava'
 import type { Json } from '../support/api.js'
-import { estate } from '../support/estate.js'
-import { estateHouse } from '../support/estate-house.js'
-import { CALLBACK, relyingParty } from '../support/relying-party.js'
-import { sampler, type Schema } from '../support/schema-sample.js'
+import { estate } from '../support/service/populated-service.js'
+import { estateHouse } from '../support/service/populated-service-parts.js'
+import { CALLBACK, relyingParty } from '../support/oauth/relying-party.js'
+import { sampler, type Schema } from '../support/storage/schema-sample.js'
 
 const NUL = 'a\0b'
 const FORM = 'application/x-www-form-urlencoded'

@@ -4,7 +4,7 @@
  */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
-import { CIBA_GRANT } from '../support/ciba.js'
+import { CIBA_GRANT } from '../support/oauth/ciba.js'
 import {
   fixtureOf,
   type Human,
@@ -12,11 +12,11 @@ import {
   ownToken,
   type Person,
   present,
-} from '../support/delegation.js'
-import { sql } from '../support/identity.js'
-import { type Answer, callerOf } from '../support/journey.js'
-import { proofFor } from '../support/proof.js'
-import { isOAuthError, isProblem, type Refusal } from '../support/refusals.js'
+} from '../support/agents/delegation.js'
+import { sql } from '../support/identity/identity.js'
+import { type Answer, callerOf } from '../support/agents/journey.js'
+import { proofFor } from '../support/identity/proof.js'
+import { isOAuthError, isProblem, type Refusal } from '../support/service/refusals.js'
 import {
   authorized,
   CALLBACK,
@@ -24,7 +24,7 @@ import {
   journey,
   type RelyingParty,
   relyingParty,
-} from '../support/relying-party.js'
+} from '../support/oauth/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'

@@ -4,9 +4,9 @@
  */
 import test from 'ava'
 import { routes } from '../../gateway/route-table.js'
-import { openapiDocument } from '../../gateway/openapi.js'
+import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { answersSeen, contractFault } from '../support/contract.js'
-import { BOOTSTRAP, callerOf, demand } from '../support/journey.js'
+import { BOOTSTRAP, callerOf, demand } from '../support/agents/journey.js'
 import { testService } from '../support/service.js'
 
 type Operations = Record<string, { responses: Record<string, unknown>; security?: object[] }>

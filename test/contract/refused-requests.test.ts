@@ -4,10 +4,10 @@
  */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
-import { type Answer, callerOf } from '../support/journey.js'
-import { isOAuthError, isProblem } from '../support/refusals.js'
-import { REGISTRATION } from '../support/registering.js'
-import { CALLBACK, type RelyingParty, relyingParty } from '../support/relying-party.js'
+import { type Answer, callerOf } from '../support/agents/journey.js'
+import { isOAuthError, isProblem } from '../support/service/refusals.js'
+import { REGISTRATION } from '../support/identity/registering.js'
+import { CALLBACK, type RelyingParty, relyingParty } from '../support/oauth/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 
 const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'

@@ -8,16 +8,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { apiOf, claimsOf, type Json } from '../support/api.js'
-import { fixtureOf } from '../support/delegation.js'
-import { openBrowser } from '../support/browser.js'
-import { callerOf } from '../support/journey.js'
+import { fixtureOf } from '../support/agents/delegation.js'
+import { openBrowser } from '../support/pages/browser.js'
+import { callerOf } from '../support/agents/journey.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
   journey,
   relyingParty,
-} from '../support/relying-party.js'
+} from '../support/oauth/relying-party.js'
 import { testService } from '../support/service.js'
 
 type Row = readonly [

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { PROBLEM_TYPES } from '../../gateway/problems.js'
+import { PROBLEM_TYPES } from '../../gateway/response/problems.js'
 import { onEachTransport } from './stage.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

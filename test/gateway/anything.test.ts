@@ -1,7 +1,7 @@
 /** Whatever bytes come, the answer is one that the description names. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { openapiDocument } from '../../gateway/openapi.js'
+import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { sendRaw, statuses } from './raw.js'
 import { onEachTransport, openStage } from './stage.js'
 

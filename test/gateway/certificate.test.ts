@@ -11,7 +11,7 @@ import { headerBlock } from '../../gateway/exchange.js'
 import { openHttp2 } from '../../gateway/transports/http2.js'
 import { ListenFailed } from '../../gateway/transports/open.js'
 import { createLogger } from '../../runtime/kernel/log.js'
-import { type Certificate, makeCertificate } from '../support/certificates.js'
+import { type Certificate, makeCertificate } from '../support/service/certificates.js'
 
 const [own, other] = [makeCertificate(), makeCertificate()]
 const folder = mkdtempSync(join(tmpdir(), 'svc-certificate-'))

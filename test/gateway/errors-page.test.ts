@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import test from 'ava'
-import { problemCode, PROBLEM_TYPES } from '../../gateway/problems.js'
+import { problemCode, PROBLEM_TYPES } from '../../gateway/response/problems.js'
 
-const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8')
 
-test('docs/errors.md has one row per problem type, as the catalogue says', (t) => {
+test('docs/reference/errors.md has one row per problem type, as the catalogue says', (t) => {
   const rows = page.split('\n').filter((line) => /^\| \d{3} \|/.test(line))
   const expected = Object.entries(PROBLEM_TYPES).map(
     ([name, { status, title, meaning }]) =>

@@ -1,7 +1,7 @@
 /**
  * HTTP/1.1 requests that few clients send and RFC 9112 allows: chunk extensions, trailers, pipelining,
  * absolute-form and `*` targets, CONNECT. node:http reads all of them; what uWebSockets reads of them
- * is tested beside it, docs/gateway.md names the rest.
+ * is tested beside it, docs/concepts/gateway.md names the rest.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ async function open(t: ExecutionContext, transport: Transport, more?: Partial<St
 
 /** In a process of its own: how long a head may be is read from the environment as the library loads. */
 async function ofItsOwn(t: ExecutionContext): Promise<{ readonly port: number }> {
-  const child = fork(fileURLToPath(new URL('uws-process.js', import.meta.url)))
+  const child = fork(fileURLToPath(new URL('./uws-process.js', import.meta.url)))
   t.teardown(() => child.kill())
   const [message] = (await once(child, 'message')) as [{ port: number }]
   return message

@@ -1,6 +1,6 @@
 import test from 'ava'
-import { POLICIES, type ThrottleProtocol } from '../../actors/throttle/protocol.js'
-import { LocalWindow } from '../../gateway/quotas.js'
+import { POLICIES, type ThrottleProtocol } from '../../actors/operations/rate-limits/protocol.js'
+import { LocalWindow } from '../../gateway/request/quotas.js'
 import { type ActorRef, ActorUnavailable } from '../../runtime/kernel/actor.js'
 import { heldClock, systemClock } from '../../runtime/kernel/clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'

@@ -1,6 +1,6 @@
 /** A caller's request id is kept where it is harmless in logs and header fields. */
 import test from 'ava'
-import { RequestIds } from '../../gateway/request-ids.js'
+import { RequestIds } from '../../gateway/request/request-ids.js'
 import { heldClock } from '../../runtime/kernel/clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 

@@ -1,8 +1,8 @@
 /** Which origin a DPoP proof is compared with. RFC 9449 section 4.3. */
 import test from 'ava'
-import { clientAddresses } from '../../gateway/client-address.js'
-import { HeadCheck } from '../../gateway/guard.js'
-import { requestOrigin } from '../../gateway/request-origin.js'
+import { clientAddresses } from '../../gateway/request/client-address.js'
+import { HeadCheck } from '../../gateway/request/request-smuggling-guard.js'
+import { requestOrigin } from '../../gateway/request/request-origin.js'
 
 type More = {
   readonly allowedHosts?: readonly string[]

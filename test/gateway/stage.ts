@@ -4,17 +4,21 @@ import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import type { TestFn } from 'ava'
 import { z } from 'zod'
 import type { Principal } from '../../actors/domain/principal.js'
-import { throttle } from '../../actors/throttle/protocol.js'
-import { type Authenticate, tokens, type TokensProtocol } from '../../actors/tokens/protocol.js'
+import { throttle } from '../../actors/operations/rate-limits/protocol.js'
+import {
+  type Authenticate,
+  tokens,
+  type TokensProtocol,
+} from '../../actors/oauth/tokens/protocol.js'
 import { type GatewayOptions, openGateway, type Gateway } from '../../gateway/gateway.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { defineActor, type ActorRef } from '../../runtime/kernel/actor.js'
 import { type Clock, systemClock } from '../../runtime/kernel/clock.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
-import { createMetrics } from '../../runtime/kernel/metrics.js'
+import { createMetrics } from '../../runtime/kernel/metrics/metrics.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { type Certificate, makeCertificate } from '../support/certificates.js'
+import { type Certificate, makeCertificate } from '../support/service/certificates.js'
 import { probeActor, type ProbeNotes, probeRoutes } from './probe.js'
 
 export type Transport = 'uws' | 'http1' | 'http2'

@@ -14,8 +14,8 @@ import {
   requireMigratedSchema,
   rowSecurityBinds,
   SchemaMismatch,
-} from '../../storage/schema-version.js'
-import { emptyDatabase, freshDatabase } from '../support/database.js'
+} from '../../storage/platform/schema-version.js'
+import { emptyDatabase, freshDatabase } from '../support/storage/database.js'
 
 /** A folder of migrations of the test's own. */
 async function folderOf(t: ExecutionContext, files: Record<string, string>): Promise<URL> {
@@ -200,5 +200,5 @@ test('schema.sql is what the migrations come to', async (t) => {
   const { superuserUrl } = await freshDatabase(t)
   const dumped = await dumpSchema(await connect(t, superuserUrl))
   const written = await readFile(new URL('schema.sql', MIGRATIONS_FOLDER), 'utf8')
-  t.is(dumped, written, 'run node dist/test/support/write-schema.js')
+  t.is(dumped, written, 'run node dist/test/support/storage/write-schema.js')
 })

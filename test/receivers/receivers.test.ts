@@ -1,16 +1,16 @@
-/** The receivers of docs/webhook-receivers.md, run over the shared table in the languages that are here. */
+/** The receivers of docs/guides/webhooks/webhook-receivers.md, run over the shared table in the languages that are here. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import test, { type ExecutionContext } from 'ava'
-import { freshDatabase } from '../support/database.js'
-import { program } from '../support/programs.js'
+import { freshDatabase } from '../support/storage/database.js'
+import { program } from '../support/service/programs.js'
 import { body, type Case, CASES, good, webhook } from '../vectors/webhook-cases.js'
 import { verify } from './receiver.js'
 
-const PAGE = readFileSync('docs/webhook-receivers.md', 'utf8')
+const PAGE = readFileSync('docs/guides/webhooks/webhook-receivers.md', 'utf8')
 const NAMES = [
   'x-svc-signature-suite',
   'x-svc-signature-256',
@@ -60,7 +60,7 @@ const RECEIVERS = [
 ]
 
 for (const file of RECEIVERS) {
-  test(`docs/webhook-receivers.md shows ${file} as it is tested`, (t) => {
+  test(`docs/guides/webhooks/webhook-receivers.md shows ${file} as it is tested`, (t) => {
     t.true(PAGE.includes(readFileSync(join('test', 'receivers', file), 'utf8').trim()))
   })
 }
@@ -72,7 +72,7 @@ test('the receiver in TypeScript agrees with the table', (t) => {
   }
 })
 
-test('the statements of docs/webhook-receivers.md let one of many of the same id through', async (t) => {
+test('the statements of docs/guides/webhooks/webhook-receivers.md let one of many of the same id through', async (t) => {
   const [create, keep] = [...PAGE.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, text]) => text!)
   const fresh = await freshDatabase(t)
   const clients = Array.from({ length: 8 }, () => new Client(fresh.superuserUrl))

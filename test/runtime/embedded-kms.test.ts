@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
-import { type LocalKms, startLocalKms } from '../../runtime/embedded-kms.js'
+import { type LocalKms, startLocalKms } from '../../runtime/process/embedded-kms.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
-import { openKms } from '../../storage/kms/client.js'
-import { KmsUnavailable } from '../../storage/kms/kms.js'
+import { openKms } from '../../storage/platform/kms/client.js'
+import { KmsUnavailable } from '../../storage/platform/kms/kms.js'
 
 const log = silentLogger
 const secret = new Uint8Array(32).fill(5)
@@ -79,7 +79,7 @@ test('stopping while it is being started again leaves nothing running', async (t
 test('a kms whose service is killed ends by itself, and the next start gets the same keys', async (t) => {
   const dataDir = await folder(t)
   const script = `
-    import { startLocalKms } from ${JSON.stringify(join(dist, 'runtime/embedded-kms.js'))}
+    import { startLocalKms } from ${JSON.stringify(join(dist, 'runtime/process/embedded-kms.js'))}
     import { silentLogger } from ${JSON.stringify(join(dist, 'runtime/kernel/log.js'))}
     const local = await startLocalKms({ dataDir: ${JSON.stringify(dataDir)}, log: silentLogger })
     process.stdout.write(String(local.pid()))
@@ -135,7 +135,7 @@ test('a data directory with a path too long for a socket works', async (t) => {
 
 /** `svc kms`, as an operator calls it. */
 function svcKms(...words: string[]): ChildProcess {
-  return spawn(process.execPath, [join(dist, 'runtime/kms-process.js'), 'kms', ...words], {
+  return spawn(process.execPath, [join(dist, 'runtime/process/kms-process.js'), 'kms', ...words], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
-import { environmentNames, loadSettings } from '../../runtime/load-settings.js'
+import { environmentNames, loadSettings } from '../../runtime/configuration/load-settings.js'
 
 type Environment = Record<string, string>
 

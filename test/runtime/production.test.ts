@@ -1,5 +1,5 @@
 import test from 'ava'
-import { loadSettings, productionFailures } from '../../runtime/load-settings.js'
+import { loadSettings, productionFailures } from '../../runtime/configuration/load-settings.js'
 import { requirements } from '../../runtime/production.js'
 
 /** A configuration that production accepts. */

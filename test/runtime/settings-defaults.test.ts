@@ -1,6 +1,6 @@
 import test from 'ava'
-import { loadSettings } from '../../runtime/load-settings.js'
-import type { Settings } from '../../runtime/settings.js'
+import { loadSettings } from '../../runtime/configuration/load-settings.js'
+import type { Settings } from '../../runtime/configuration/settings.js'
 
 function settingsWithoutAnything(): Settings {
   const result = loadSettings({ environment: {}, cwd: '/nowhere' })

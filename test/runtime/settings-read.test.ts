@@ -5,14 +5,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
-import { assembly } from '../../runtime/assembly.js'
+import { assembly } from '../../runtime/configuration/assembly.js'
 import { leaves, treeOf } from '../../runtime/kernel/config/tree.js'
-import { loadSettings } from '../../runtime/load-settings.js'
-import { hasEffect, settingsWithoutEffect } from '../../runtime/unavailable.js'
+import { loadSettings } from '../../runtime/configuration/load-settings.js'
+import {
+  hasEffect,
+  settingsWithoutEffect,
+} from '../../runtime/configuration/unavailable-features.js'
 
 const FOLDERS = ['actors', 'gateway', 'runtime', 'storage', 'migrations']
 /** Files that declare settings. What production demands is an effect, so `production.ts` counts. */
-const DECLARES = /^runtime\/(?:deployment|unavailable|assembly)\.ts$|kernel\/config\//
+const DECLARES =
+  /^runtime\/configuration\/(?:deployment|unavailable-features|assembly)\.ts$|kernel\/config\//
 
 const texts = FOLDERS.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })

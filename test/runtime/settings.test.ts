@@ -4,9 +4,9 @@ import { z } from 'zod'
 import type { Failure } from '../../runtime/kernel/config/outcome.js'
 import { tomlLiteral } from '../../runtime/kernel/config/print.js'
 import { type Leaf, leaves, treeOf } from '../../runtime/kernel/config/tree.js'
-import { loadSettings } from '../../runtime/load-settings.js'
-import { assembly } from '../../runtime/assembly.js'
-import type { Settings } from '../../runtime/settings.js'
+import { loadSettings } from '../../runtime/configuration/load-settings.js'
+import { assembly } from '../../runtime/configuration/assembly.js'
+import type { Settings } from '../../runtime/configuration/settings.js'
 
 const tree = treeOf(assembly)
 const every = [...leaves(tree)].map(({ path, leaf }) => ({ key: path.join('.'), leaf }))

@@ -5,11 +5,11 @@
  */
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
-import { Answers } from '../../gateway/answers.js'
-import { wantsPage } from '../../gateway/browser.js'
+import { Answers } from '../../gateway/response/respond.js'
+import { wantsPage } from '../../gateway/request/browser.js'
 import type { Exchange } from '../../gateway/exchange.js'
-import { openapiDocument } from '../../gateway/openapi.js'
-import { PROBLEM_MEDIA_TYPE } from '../../gateway/problems.js'
+import { openapiDocument } from '../../gateway/openapi/openapi.js'
+import { PROBLEM_MEDIA_TYPE } from '../../gateway/response/problems.js'
 import type { Route } from '../../gateway/route.js'
 
 const require = createRequire(import.meta.url)

@@ -1,9 +1,15 @@
 import { createHash, createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import test from 'ava'
 import { challengePayload, ownershipString } from '../../actors/domain/signed-strings.js'
-import { didKey, fingerprint, publicJwk, readDidKey, readPublicKey } from '../../actors/pow/keys.js'
-import { judgeOwnership, judgeSignature } from '../../actors/pow/signatures.js'
-import { judgeWork, leadingZeroBits, workDigest } from '../../actors/pow/work.js'
+import {
+  didKey,
+  fingerprint,
+  publicJwk,
+  readDidKey,
+  readPublicKey,
+} from '../../actors/agents/proof-of-work/keys.js'
+import { judgeOwnership, judgeSignature } from '../../actors/agents/proof-of-work/signatures.js'
+import { judgeWork, leadingZeroBits, workDigest } from '../../actors/agents/proof-of-work/work.js'
 import { contract } from './contract.js'
 
 const { key, issuer, tenant_id: tenantId, ownership, challenge, work } = contract

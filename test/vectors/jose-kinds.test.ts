@@ -6,8 +6,8 @@
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import test from 'ava'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
-import { importPublicJwk } from '../../actors/keys/jwk.js'
-import { decodeJwt, type VerificationKey, verifySignature } from '../../actors/tokens/jwt.js'
+import { importPublicJwk } from '../../actors/platform/jose/jwk.js'
+import { decodeJwt, type VerificationKey, verifySignature } from '../../actors/platform/jose/jwt.js'
 
 const b64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64url')
 const ec = () => freshKeyPair('P-256')

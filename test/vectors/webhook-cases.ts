@@ -1,7 +1,7 @@
 /** What a receiver must let through and what not: the table that every receiver agrees with. */
-import { deriveKey, suiteMac } from '../../actors/deliveries/canonical.js'
-import type { ReceivedHeaders, ReceiveFault } from '../../actors/deliveries/receive.js'
-import { createSigner } from '../../actors/deliveries/signer.js'
+import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
+import type { ReceivedHeaders, ReceiveFault } from '../../actors/webhooks/delivery/receive.js'
+import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { contract } from './contract.js'
 
 export const { webhook } = contract

@@ -1,7 +1,7 @@
 import test from 'ava'
-import { deriveKey } from '../../actors/deliveries/canonical.js'
-import { receive } from '../../actors/deliveries/receive.js'
-import { createSigner } from '../../actors/deliveries/signer.js'
+import { deriveKey } from '../../actors/webhooks/delivery/canonical.js'
+import { receive } from '../../actors/webhooks/delivery/receive.js'
+import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { body, CASES, delivery, good, SHORT_SECRET, webhook } from './webhook-cases.js'
 
 test('the published secret derives the published key', (t) => {

@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import test from 'ava'
-import { importPublicJwk } from '../../actors/keys/jwk.js'
-import { isSignedBy } from '../../actors/pow/signatures.js'
-import { verifyBytes } from '../../actors/tokens/jwt.js'
+import { importPublicJwk } from '../../actors/platform/jose/jwk.js'
+import { isSignedBy } from '../../actors/agents/proof-of-work/signatures.js'
+import { verifyBytes } from '../../actors/platform/jose/jwt.js'
 
 type Case = {
   readonly tcId: number

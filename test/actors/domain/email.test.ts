@@ -1,8 +1,8 @@
 /** One rule for e-mail addresses, whoever takes one in: an account, a provider's word, a buyer. */
 import test from 'ava'
-import { buyerFault } from '../../../actors/domain/buyers.js'
+import { buyerFault } from '../../../actors/domain/commerce/buyers.js'
 import { isEmail } from '../../../actors/domain/email.js'
-import { readEmail } from '../../../actors/sso/rules.js'
+import { readEmail } from '../../../actors/identity/federated-login/rules.js'
 
 const ofBuyer = (customerEmail: string) =>
   buyerFault({ customerEmail, buyerCountry: null, buyerRegion: null }) === null

@@ -1,7 +1,7 @@
 /** One rule for names of hosts: what a credential may be stored for, egress may call. */
 import test from 'ava'
 import { normalizeHostname } from '../../../actors/domain/hostnames.js'
-import { judgeTarget } from '../../../actors/egress/targets.js'
+import { judgeTarget } from '../../../actors/platform/outbound-http/targets.js'
 
 const PUBLIC_ONLY = { nonStandardPorts: false, privateNetworks: false }
 

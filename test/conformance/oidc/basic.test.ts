@@ -5,9 +5,9 @@
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
-import { openBrowser, type TestBrowser } from '../../support/browser.js'
-import { sql } from '../../support/identity.js'
-import { bootstrapped, type Workspace } from '../../support/person.js'
+import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
+import { sql } from '../../support/identity/identity.js'
+import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
@@ -17,7 +17,7 @@ import {
   type RelyingParty,
   relyingParty,
   signedIn,
-} from '../../support/relying-party.js'
+} from '../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
 
 let running: TestService

@@ -1,10 +1,15 @@
 /** One kind of token in the place of another, all of them real and fresh. RFC 8725 section 3.11. */
 import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { keys } from '../../../actors/keys/protocol.js'
-import { bootstrap, callerOf } from '../../support/journey.js'
-import { bootstrapped, type Workspace } from '../../support/person.js'
-import { journey, type RelyingParty, relyingParty, signedIn } from '../../support/relying-party.js'
+import { keys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { bootstrap, callerOf } from '../../support/agents/journey.js'
+import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import {
+  journey,
+  type RelyingParty,
+  relyingParty,
+  signedIn,
+} from '../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'

@@ -5,9 +5,9 @@
 import test from 'ava'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
-import { openBrowser, type TestBrowser } from '../../support/browser.js'
-import { callerOf } from '../../support/journey.js'
-import { bootstrapped, type Workspace } from '../../support/person.js'
+import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
+import { callerOf } from '../../support/agents/journey.js'
+import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
@@ -17,7 +17,7 @@ import {
   type RelyingParty,
   relyingParty,
   signedIn,
-} from '../../support/relying-party.js'
+} from '../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
 
 const QUERY = `${CALLBACK}?foo=bar`

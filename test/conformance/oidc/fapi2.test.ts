@@ -1,9 +1,9 @@
 /** Modules of fapi2-security-profile-final-test-plan that fit, under their names. */
 import test from 'ava'
 import * as oidc from 'openid-client'
-import { openBrowser } from '../../support/browser.js'
-import { bootstrapped, type Workspace } from '../../support/person.js'
-import { proofFor } from '../../support/proof.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { proofFor } from '../../support/identity/proof.js'
 import {
   authorized,
   CALLBACK,
@@ -11,7 +11,7 @@ import {
   journey,
   type RelyingParty,
   relyingParty,
-} from '../../support/relying-party.js'
+} from '../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
 
 let running: TestService

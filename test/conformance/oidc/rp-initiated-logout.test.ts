@@ -1,7 +1,7 @@
 /** oidcc-rp-initiated-logout-certification-test-plan, its modules under their names. */
 import test, { type ExecutionContext } from 'ava'
-import { bootstrapped, type Workspace } from '../../support/person.js'
-import { journey, pathOf, relyingParty, signedIn } from '../../support/relying-party.js'
+import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { journey, pathOf, relyingParty, signedIn } from '../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../support/service.js'
 
 const BYE = 'https://app.example/bye'

@@ -1,6 +1,6 @@
 import test from 'ava'
 import { LOCALES } from '../../../actors/domain/locales.js'
-import { CATALOGUES, chooseLanguage } from '../../../gateway/pages/language.js'
+import { CATALOGUES, chooseLanguage } from '../../../gateway/pages/platform/language.js'
 import { en } from '../../../gateway/pages/catalogue/en.js'
 
 const placeholders = (text: string) =>

@@ -1,6 +1,6 @@
 import test from 'ava'
 import { SCOPES } from '../../../actors/domain/scopes.js'
-import { CATALOGUES } from '../../../gateway/pages/language.js'
+import { CATALOGUES } from '../../../gateway/pages/platform/language.js'
 
 for (const [locale, catalogue] of Object.entries(CATALOGUES)) {
   test(`every scope has words of its own for the consent page (${locale})`, (t) => {

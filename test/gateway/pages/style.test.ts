@@ -1,6 +1,6 @@
 import test from 'ava'
 import * as fc from 'fast-check'
-import { brandStyle, contrast } from '../../../gateway/pages/style.js'
+import { brandStyle, contrast } from '../../../gateway/pages/platform/style.js'
 
 /** `--paper` and `--raised` of the stylesheet, light and dark. */
 const PAPERS = [

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { browserName } from '../../../gateway/pages/user-agent.js'
+import { browserName } from '../../../gateway/pages/platform/user-agent.js'
 
 const MOZILLA = 'Mozilla/5.0'
 for (const [userAgent, name] of [

@@ -1,11 +1,16 @@
 /** The agent and workspace routes behind a gateway on a real socket, and how to knock. */
 import type { GatewayOptions } from '../../../gateway/gateway.js'
-import { agentRoutes } from '../../../gateway/routes/agents.js'
-import { inviteRoutes } from '../../../gateway/routes/invites.js'
-import { workspaceRoutes } from '../../../gateway/routes/workspaces.js'
+import { agentRoutes } from '../../../gateway/routes/agents/agents.js'
+import { inviteRoutes } from '../../../gateway/routes/identity/invites.js'
+import { workspaceRoutes } from '../../../gateway/routes/agents/workspaces.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { watchContract } from '../../support/contract.js'
-import { type IdentityOptions, identityHouse, ISSUER, nonceFor } from '../../support/identity.js'
+import {
+  type IdentityOptions,
+  identityHouse,
+  ISSUER,
+  nonceFor,
+} from '../../support/identity/identity.js'
 import { openStage } from '../stage.js'
 
 export const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'

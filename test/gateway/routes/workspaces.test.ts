@@ -1,5 +1,5 @@
 import test from 'ava'
-import { ISSUER, sql } from '../../support/identity.js'
+import { ISSUER, sql } from '../../support/identity/identity.js'
 import { BOOTSTRAP, type Json, openDoors } from './doors.js'
 
 const doors = await openDoors()

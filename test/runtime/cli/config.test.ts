@@ -9,7 +9,7 @@ import {
   configurationExample,
   configurationReference,
 } from '../../../runtime/cli/config.js'
-import { loadSettings } from '../../../runtime/load-settings.js'
+import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 
 function run(args: string[], environment: Record<string, string> = {}) {
   const said = { out: '', err: '', code: 0 }
@@ -110,8 +110,8 @@ test('svc.example.toml is what the schema generates', (t) => {
   t.is(run(['example']).out, configurationExample())
 })
 
-test('the reference in docs/configuration.md is what the schema generates', (t) => {
-  const page = readFileSync(join(root, 'docs', 'configuration.md'), 'utf8')
+test('the reference in docs/reference/configuration.md is what the schema generates', (t) => {
+  const page = readFileSync(join(root, 'docs', 'reference', 'configuration.md'), 'utf8')
   const [, generated] = /<!-- reference:begin -->\n\n([\s\S]*)\n\n<!-- reference:end -->/.exec(
     page,
   )!

@@ -1,7 +1,7 @@
 import test from 'ava'
 import { Client } from 'pg'
-import { svc } from '../../flows/command.js'
-import { emptyDatabase } from '../../support/database.js'
+import { svc } from '../../flows/vault/command.js'
+import { emptyDatabase } from '../../support/storage/database.js'
 
 test('a split deployment is migrated without naming a plane', async (t) => {
   const { url } = await emptyDatabase()

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { runTour } from '../../../runtime/cli/tour.js'
+import { runTour } from '../../../runtime/cli/tour/tour.js'
 import { testService, TRANSPORTS } from '../../support/service.js'
 
 for (const transport of TRANSPORTS) {

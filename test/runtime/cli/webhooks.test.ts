@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { Command } from 'commander'
-import { webhooksCommand } from '../../../runtime/cli/webhooks.js'
+import { webhooksCommand } from '../../../runtime/cli/webhooks/webhooks.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { good, webhook } from '../../vectors/webhook-cases.js'
 

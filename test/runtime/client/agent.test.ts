@@ -1,5 +1,5 @@
 import test from 'ava'
-import { judgeOwnership, judgeSignature } from '../../../actors/pow/signatures.js'
+import { judgeOwnership, judgeSignature } from '../../../actors/agents/proof-of-work/signatures.js'
 import { agentKeyFromJwk, createAgentKey, openAgentKey } from '../../../runtime/client/agent.js'
 import { contract } from '../../vectors/contract.js'
 

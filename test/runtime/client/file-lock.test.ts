@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { holdingIdentity } from '../../../runtime/client/identity-file.js'
 
-const HOLDER = fileURLToPath(new URL('lock-holder.js', import.meta.url))
+const HOLDER = fileURLToPath(new URL('./lock-holder.js', import.meta.url))
 const PROCESSES = 6
 const ROUNDS = 40
 /** The id of a process that has ended. */

@@ -5,7 +5,7 @@ import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } fr
 import type { AddressInfo } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { httpClient } from '../../../runtime/client/http.js'
-import { makeCertificate } from '../../support/certificates.js'
+import { makeCertificate } from '../../support/service/certificates.js'
 
 const certificate = makeCertificate()
 test.after.always(() => certificate.remove())

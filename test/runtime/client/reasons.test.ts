@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'ava'
 import { reasonOf } from '../../../runtime/client/reasons.js'
-import { withReason } from '../../../runtime/with-reason.js'
+import { withReason } from '../../../runtime/process/error-text.js'
 
 test('an attempt at several addresses says what it failed by', async (t) => {
   const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))

@@ -1,4 +1,4 @@
-/** The example of docs/runtime.md runs as printed. */
+/** The example of docs/concepts/actor-runtime.md runs as printed. */
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { ActorUnavailable } from '../../../runtime/kernel/actor.js'
@@ -30,8 +30,8 @@ for (const where of ['pool', 'thread'] as const) {
 }
 
 for (const name of ['words', 'words-compute', 'words-thread', 'words-system']) {
-  test(`docs/runtime.md prints ${name}.ts as it is`, (t) => {
-    const page = readFileSync(new URL('docs/runtime.md', root), 'utf8')
+  test(`docs/concepts/actor-runtime.md prints ${name}.ts as it is`, (t) => {
+    const page = readFileSync(new URL('docs/concepts/actor-runtime.md', root), 'utf8')
     const source = readFileSync(new URL(`test/runtime/kernel/guide/${name}.ts`, root), 'utf8')
     t.true(page.includes(source.replaceAll('../../../../runtime/kernel/', './kernel/')))
   })

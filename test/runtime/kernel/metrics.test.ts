@@ -1,6 +1,10 @@
 import test from 'ava'
 import { Counter } from 'prom-client'
-import { ActorMeter, createMetrics, mergeFamilies } from '../../../runtime/kernel/metrics.js'
+import {
+  ActorMeter,
+  createMetrics,
+  mergeFamilies,
+} from '../../../runtime/kernel/metrics/metrics.js'
 
 test('actors, counters of ones own and other threads make one exposition', async (t) => {
   const metrics = createMetrics()

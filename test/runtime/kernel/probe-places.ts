@@ -3,10 +3,10 @@ import type { ExecutionContext } from 'ava'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { ActorStats, Metrics } from '../../../runtime/kernel/metrics.js'
-import { inlineCompute, openPool } from '../../../runtime/kernel/pool.js'
-import { spawnThread, type ThreadOptions } from '../../../runtime/kernel/thread.js'
-import * as arithmetic from './arithmetic.js'
+import type { ActorStats, Metrics } from '../../../runtime/kernel/metrics/metrics.js'
+import { inlineCompute, openPool } from '../../../runtime/kernel/threads/pool.js'
+import { spawnThread, type ThreadOptions } from '../../../runtime/kernel/threads/thread.js'
+import * as arithmetic from './threads/arithmetic.js'
 import { back, backActor, probe, probeActor, type ProbeProtocol } from './probe.js'
 
 export const PLACES = ['inline', 'thread', 'pool'] as const
@@ -51,7 +51,7 @@ async function seatProbe(place: Place, options: PlaceOptions): Promise<Placed> {
   if (place === 'thread') {
     const thread = await spawnThread({
       name: 'probing',
-      entry: new URL('./probe-thread.js', import.meta.url),
+      entry: new URL('./threads/probe-thread.js', import.meta.url),
       definitions: [probeActor],
       offers: (actor) => (actor === back.name ? backSide.ref : undefined),
       log,
@@ -74,7 +74,7 @@ async function seatProbe(place: Place, options: PlaceOptions): Promise<Placed> {
     place === 'pool'
       ? openPool<typeof arithmetic>({
           name: 'arithmetic',
-          module: new URL('./arithmetic.js', import.meta.url),
+          module: new URL('./threads/arithmetic.js', import.meta.url),
           threadsMax: 2,
         })
       : undefined

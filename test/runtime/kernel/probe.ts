@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
-import type { Compute } from '../../../runtime/kernel/pool.js'
+import type { Compute } from '../../../runtime/kernel/threads/pool.js'
 import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
 import { bytePipe, type ByteStream } from '../../../runtime/kernel/stream.js'
-import type * as arithmetic from './arithmetic.js'
+import type * as arithmetic from './threads/arithmetic.js'
 
 export type ProbeProtocol = {
   echo: Ask<{ value: unknown }, { tag: 'echo'; value: unknown }>

@@ -1,12 +1,12 @@
 import test from 'ava'
 import { ActorUnavailable, defineActor } from '../../../runtime/kernel/actor.js'
-import { furnish } from '../../../runtime/kernel/furnishing.js'
-import { createMetrics } from '../../../runtime/kernel/metrics.js'
+import { furnish } from '../../../runtime/kernel/wiring.js'
+import { createMetrics } from '../../../runtime/kernel/metrics/metrics.js'
 import { inline, pool, seat, thread } from '../../../runtime/kernel/placement.js'
-import { inlineCompute } from '../../../runtime/kernel/pool.js'
+import { inlineCompute } from '../../../runtime/kernel/threads/pool.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import { startSystem } from '../../../runtime/kernel/system.js'
-import * as arithmetic from './arithmetic.js'
+import * as arithmetic from './threads/arithmetic.js'
 import { backActor, probe, probeActor } from './probe.js'
 
 const furnishings = (events: string[] = []) => [
@@ -49,7 +49,7 @@ test('actors on a thread ask actors of the main thread, and are watched like any
     planes: ['auth'],
     furnishings: furnishings(),
     metrics,
-    thread: () => ({ entry: new URL('./probe-thread.js', import.meta.url) }),
+    thread: () => ({ entry: new URL('./threads/probe-thread.js', import.meta.url) }),
   })
   t.teardown(() => system.stop())
   const answer = await system.ref(probe).ask('askBack', { value: 'far' }, { requestId: 'r' })

@@ -1,8 +1,8 @@
 /** Times and texts that are written by hand are what the language writes of them. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { isoTime } from '../../../runtime/kernel/iso-time.js'
-import { quoted } from '../../../runtime/kernel/json-text.js'
+import { isoTime } from '../../../runtime/kernel/text/iso-time.js'
+import { quoted } from '../../../runtime/kernel/text/json-text.js'
 
 const NUM_RUNS = 2_000
 

@@ -3,7 +3,7 @@
 export type Picture = {
   /** The template that is rendered: `data-page` of the page. */
   readonly page: string
-  /** In docs/pages.md. */
+  /** In docs/guides/identity/hosted-pages.md. */
   readonly words: string
 }
 
@@ -76,4 +76,4 @@ export type PictureName = (typeof LIST)[number][0]
 export type See = (name: PictureName) => Promise<void>
 export const PICTURES: ReadonlyMap<string, Picture> = new Map(LIST)
 export const SCHEMES = ['light', 'dark'] as const
-export const PICTURE_FOLDER = 'docs/pages'
+export const PICTURE_FOLDER = 'docs/pictures'

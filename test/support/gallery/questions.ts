@@ -1,9 +1,9 @@
 /** The part of the gallery in which somebody is asked something: an agent, an application, a shop. */
 import * as oidc from 'openid-client'
-import { ask, type Asked } from '../delegation.js'
-import type { Window } from '../chromium.js'
-import { ciba, CIBA_GRANT, INBOX } from '../ciba.js'
-import { journey, type RelyingParty, relyingParty } from '../relying-party.js'
+import { ask, type Asked } from '../agents/delegation.js'
+import type { Window } from '../pages/chromium.js'
+import { ciba, CIBA_GRANT, INBOX } from '../oauth/ciba.js'
+import { journey, type RelyingParty, relyingParty } from '../oauth/relying-party.js'
 import type { See } from './pictures.js'
 import type { Scene } from './stage.js'
 

@@ -1,11 +1,11 @@
 /** What the gallery plays on: a service with everything turned on, another one as provider, a shop. */
 import { type Api, apiOf, type Workspace as ApiWorkspace } from '../api.js'
-import { sql } from '../identity.js'
-import { type MailServer, openMailServer } from '../mail.js'
-import { bootstrapped, type Workspace } from '../person.js'
-import { COMMERCE, openShop, type Shop } from '../shop.js'
+import { sql } from '../identity/identity.js'
+import { type MailServer, openMailServer } from '../operations/mail.js'
+import { bootstrapped, type Workspace } from '../identity/person.js'
+import { COMMERCE, openShop, type Shop } from '../commerce/shop.js'
 import { type TestService } from '../service.js'
-import { type UpstreamHouse, upstreamHouse } from '../upstream.js'
+import { type UpstreamHouse, upstreamHouse } from '../vault/upstream.js'
 
 export interface Stage {
   readonly running: TestService

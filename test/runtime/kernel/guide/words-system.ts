@@ -1,7 +1,7 @@
-import { furnish } from '../../../../runtime/kernel/furnishing.js'
-import { createMetrics } from '../../../../runtime/kernel/metrics.js'
+import { furnish } from '../../../../runtime/kernel/wiring.js'
+import { createMetrics } from '../../../../runtime/kernel/metrics/metrics.js'
 import { pool, seat, thread } from '../../../../runtime/kernel/placement.js'
-import { openPool } from '../../../../runtime/kernel/pool.js'
+import { openPool } from '../../../../runtime/kernel/threads/pool.js'
 import { startSystem } from '../../../../runtime/kernel/system.js'
 import { wordsActor } from './words.js'
 

@@ -1,6 +1,6 @@
-import { furnish } from '../../../../runtime/kernel/furnishing.js'
-import { inlineCompute } from '../../../../runtime/kernel/pool.js'
-import { serveThread } from '../../../../runtime/kernel/thread-serve.js'
+import { furnish } from '../../../../runtime/kernel/wiring.js'
+import { inlineCompute } from '../../../../runtime/kernel/threads/pool.js'
+import { serveThread } from '../../../../runtime/kernel/threads/thread-serve.js'
 import { wordsActor } from './words.js'
 import * as compute from './words-compute.js'
 

@@ -1,5 +1,5 @@
 import { defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Compute } from '../../../../runtime/kernel/pool.js'
+import type { Compute } from '../../../../runtime/kernel/threads/pool.js'
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../../runtime/kernel/stream.js'
 import type * as compute from './words-compute.js'

@@ -1,0 +1,84 @@
+/**
+ * Whether what an agent says it is anchored by names its key: a did:key is made of it, a did:web has
+ * a document that lists it. Judged once, when a registration starts, before any work is asked for.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Documents } from '../../platform/outbound-http/documents.js'
+import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
+import type { AnchorType, StartRefused } from './protocol.js'
+
+/**
+ * Documents waited for at a time. Hosts that never answer hold no more than this of the mailbox, and
+ * those who log in meanwhile do not notice.
+ */
+const FETCHING_MAX = 16
+
+/** Faults that asking again does not mend: the address must not be reached, or it is no document. */
+const LASTING: Readonly<Record<string, string>> = {
+  destination_ip_prohibited: 'whose host is at a prohibited address',
+  content_encoding: 'whose document is sent with a content-encoding',
+  http_response_body_size: 'whose document is larger than 65536 bytes',
+  not_json: 'whose document is not JSON',
+}
+
+export type AnchorNeeds = {
+  readonly clock: Clock
+  readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
+}
+export type Anchor = { readonly type: AnchorType; readonly value: string }
+export type AnchorVerdict =
+  | { readonly tag: 'anchor'; readonly anchor: Anchor }
+  | Extract<StartRefused, { tag: 'invalid_registration' | 'anchor_unavailable' }>
+
+export function anchors({ clock, documents }: AnchorNeeds) {
+  let fetching = 0
+
+  /** @param key whose ownership was proven, and which its did:key was found to name. */
+  async function judge(
+    { type, value }: { readonly type: AnchorType; readonly value: string | undefined },
+    key: SoughtKey,
+  ): Promise<AnchorVerdict> {
+    if (type === 'did_key') return { tag: 'anchor', anchor: { type, value: key.did } }
+    if (value === undefined) return invalid('is required where anchor_type is did_web')
+    const reading = readDidWeb(value)
+    if (reading.tag === 'malformed') return invalid(reading.detail)
+    const fault = documents.faultOf(reading.url)
+    if (fault === 'url_port') return invalid('names a port other than 443')
+    if (fault !== null) return invalid('does not name a host of the public internet')
+    if (fetching >= FETCHING_MAX) return unavailable('too many are being fetched')
+    fetching += 1
+    try {
+      return await judgeDocument(reading.url, value, key)
+    } finally {
+      fetching -= 1
+    }
+  }
+
+  async function judgeDocument(url: string, did: string, key: SoughtKey): Promise<AnchorVerdict> {
+    const remembered = await faultAt(url, did, key, false)
+    // The document may have been mended since: it is asked for again, though not without end.
+    const found =
+      remembered?.tag === 'invalid_registration' ? await faultAt(url, did, key, true) : remembered
+    return found ?? { tag: 'anchor', anchor: { type: 'did_web', value: did } }
+  }
+
+  async function faultAt(url: string, did: string, key: SoughtKey, refresh: boolean) {
+    const fetched = await documents.fetch(url, { refresh })
+    if (fetched.tag === 'failed') {
+      const lasting = LASTING[fetched.fault]
+      return lasting === undefined ? unavailable(fetched.fault) : invalid(`is a did:web ${lasting}`)
+    }
+    const fault = documentFault(fetched.document, did, key, clock.now().getTime())
+    return fault === null ? null : invalid(`is a did:web ${fault}`)
+  }
+
+  return { judge }
+}
+
+function invalid(detail: string): Extract<AnchorVerdict, { tag: 'invalid_registration' }> {
+  return { tag: 'invalid_registration', pointer: '/anchor_value', detail }
+}
+
+function unavailable(detail: string): Extract<AnchorVerdict, { tag: 'anchor_unavailable' }> {
+  return { tag: 'anchor_unavailable', detail }
+}

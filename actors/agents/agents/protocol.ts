@@ -1,0 +1,179 @@
+/** Software principals: registration by proof of work and key ownership, login by signed challenge. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { AgentId, KeyFingerprint, TenantId } from '../../domain/ids.js'
+import type { KeyAlgorithm } from '../../domain/signed-strings.js'
+import type { TenantSelector } from '../../domain/tenancy.js'
+import type { TenantConflict, TenantUnknown } from '../../identity/tenants/protocol.js'
+import type { PresentedProof, ProofRefused } from '../../oauth/tokens/protocol.js'
+
+export type AgentsProtocol = {
+  /** Issues a proof-of-work challenge for a key whose ownership was proven. */
+  startRegistration: Ask<StartRegistration, RegistrationStarted | StartRefused>
+  /** Spends a challenge of kind `agent` and registers its agent. */
+  completeRegistration: Ask<CompleteRegistration, AgentRegistered | CompletionRefused>
+  /** Every check of a completion short of spending the challenge, for what registers more. */
+  checkCompletion: Ask<
+    CompleteRegistration & { kind: ChallengeKind },
+    CompletionChecked | CheckRefused
+  >
+  /** Registers without proof of work, where the tenant trusts its context. */
+  registerDirectly: Ask<RegisterDirectly, AgentRegistered | StartRefused>
+  /** Issues a login challenge to sign. */
+  challenge: Ask<RequestChallenge, AgentChallenged | { tag: 'unknown_agent' }>
+  /** Spends a login challenge and, when everything about it is right, issues tokens. */
+  verify: Ask<VerifyChallenge, AgentVerified | VerifyRefused>
+  read: Ask<{ agentId: string }, { tag: 'found'; agent: AgentRecord } | { tag: 'unknown_agent' }>
+}
+
+/** Which route a challenge was started on; it cannot be completed on the other. */
+export type ChallengeKind = 'agent' | 'workspace'
+export type AnchorType = 'did_key' | 'did_web'
+
+export type Registration = {
+  readonly name: string
+  readonly anchorType: AnchorType
+  readonly anchorValue?: string | undefined
+  readonly publicKey: string
+  readonly keyAlgorithm: KeyAlgorithm
+  /** base64url signature over the ownership string (decisions.md 1.2). */
+  readonly keyOwnershipProof?: string | undefined
+}
+export type StartRegistration = {
+  readonly kind: ChallengeKind
+  readonly registration: Registration
+  readonly tenant: TenantSelector
+}
+export type RegisterDirectly = Omit<StartRegistration, 'kind'>
+
+export type RegistrationStarted = {
+  tag: 'started'
+  challengeId: string
+  challengeToken: string
+  difficultyBits: number
+  minDurationSeconds: number
+  expiresAt: Date
+  expiresInSeconds: number
+}
+export type StartRefused =
+  | { tag: 'invalid_registration'; pointer: string; detail: string }
+  | { tag: 'invalid_ownership_proof'; detail: string }
+  /** The tenant does not admit agents, is suspended, or closed direct registration. */
+  | { tag: 'tenant_refuses'; detail: string }
+  | { tag: 'fingerprint_known' }
+  | { tag: 'anchor_known' }
+  /** The document of the anchor cannot be had just now; the same may be sent again. */
+  | { tag: 'anchor_unavailable'; detail: string }
+  | TenantUnknown
+  | TenantConflict
+
+export type CompleteRegistration = {
+  readonly challengeId: string
+  readonly nonce: string
+  readonly challengeToken?: string | undefined
+}
+export type CompletionRefused =
+  | CheckRefused
+  | { tag: 'fingerprint_known' }
+  | { tag: 'anchor_known' }
+export type CheckRefused =
+  | { tag: 'unknown_challenge' }
+  /** Started on the other route, or another `challenge_token` was sent. */
+  | { tag: 'challenge_mismatch'; detail: string }
+  | { tag: 'challenge_expired' }
+  | { tag: 'challenge_consumed' }
+  | { tag: 'invalid_proof' }
+  | { tag: 'too_early'; waitSeconds: number }
+
+/** A valid proof after the minimum duration: what the challenge was issued for. */
+export type CompletionChecked = {
+  tag: 'checked'
+  tenantId: TenantId
+  name: string
+  anchorType: AnchorType
+  did: string
+  keyAlgorithm: KeyAlgorithm
+  publicKey: Uint8Array
+  fingerprint: KeyFingerprint
+}
+export type AgentRegistered = {
+  tag: 'registered'
+  agent: AgentRecord
+  key: KeyRecord
+  issuer: string
+}
+
+export type RequestChallenge = {
+  /** By its id, its DID or the fingerprint of one of its keys. */
+  readonly agent: { readonly by: 'agent_id' | 'did' | 'key_id'; readonly value: string }
+  readonly tenant: TenantSelector
+}
+export type AgentChallenged = {
+  tag: 'challenged'
+  challengeId: string
+  /** The exact string to sign (decisions.md 1.5). */
+  payload: string
+  nonce: string
+  agentId: AgentId
+  keyId: KeyFingerprint
+  tenantId: TenantId
+  issuer: string
+  algorithm: KeyAlgorithm
+  expiresAt: Date
+  expiresInSeconds: number
+}
+
+export type VerifyChallenge = {
+  readonly challengeId: string
+  readonly signature: string
+  readonly keyId?: string | undefined
+  readonly scope?: string | undefined
+  /** The DPoP header and the request it was sent with (RFC 9449 section 4.3). */
+  readonly dpop: PresentedProof | null
+}
+export type AgentVerified = {
+  tag: 'verified'
+  accessToken: string
+  tokenType: 'Bearer' | 'DPoP'
+  expiresInSeconds: number
+  refreshToken: string
+  scopes: readonly string[]
+  agentId: AgentId
+  tenantId: TenantId
+}
+export type VerifyRefused =
+  /** Never says which check failed. */
+  { tag: 'invalid_grant' } | { tag: 'invalid_scope' } | ProofRefused
+
+/** decisions.md 1.6. */
+export type AgentRecord = {
+  readonly id: AgentId
+  readonly tenantId: TenantId
+  readonly name: string
+  readonly status: 'active' | 'suspended'
+  readonly did: string
+  readonly anchors: readonly AnchorRecord[]
+  readonly keys: readonly KeyRecord[]
+  readonly scopes: readonly string[]
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly lastAuthenticatedAt: Date | null
+}
+export type AnchorRecord = {
+  readonly type: AnchorType
+  readonly value: string
+  readonly status: 'active' | 'revoked'
+  readonly verifiedAt: Date
+}
+export type KeyRecord = {
+  /** RFC 7638 thumbprint. */
+  readonly id: KeyFingerprint
+  readonly algorithm: KeyAlgorithm
+  /** base64url of the raw key: 32 bytes ed25519, 33 bytes es256 (compressed point). */
+  readonly publicKey: string
+  readonly status: 'active' | 'deprecated' | 'revoked'
+  readonly createdAt: Date
+  readonly revokedAt: Date | null
+}
+
+export const agents = address<AgentsProtocol>('agents', ['read'])

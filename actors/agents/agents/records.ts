@@ -1,0 +1,29 @@
+/** Rows to the records of decisions.md 1.6. */
+import type { AgentKeyRow, AgentWithKeys } from '../../../storage/agents/agents.js'
+import { agentScopes } from '../../domain/scopes.js'
+import type { AgentRecord, KeyRecord } from './protocol.js'
+
+/** The record of an agent; its scopes are those it may have at home. */
+export function agentRecord(row: AgentWithKeys): AgentRecord {
+  const { controlPlane, role, keys, anchors, scopes: granted, ...agent } = row
+  const anchor = anchors.find(({ status }) => status === 'active') ?? anchors[0]
+  if (anchor === undefined) throw new Error(`agent ${agent.id} has no anchor`)
+  return {
+    ...agent,
+    did: anchor.value,
+    anchors,
+    keys: keys.map(keyRecord),
+    scopes: agentScopes({ controlPlane, role, granted }),
+  }
+}
+
+export function keyRecord(row: AgentKeyRow): KeyRecord {
+  return {
+    id: row.fingerprint,
+    algorithm: row.algorithm,
+    publicKey: Buffer.from(row.publicKey).toString('base64url'),
+    status: row.status,
+    createdAt: row.createdAt,
+    revokedAt: row.revokedAt,
+  }
+}

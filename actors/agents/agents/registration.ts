@@ -1,0 +1,308 @@
+/**
+ * Registration: a key whose ownership was proven, a proof of work, one row of an agent.
+ *
+ * A challenge goes issued -> consumed once, or issued -> expired by time or by too many wrong proofs.
+ * A valid proof before the minimum duration leaves it as it is (interface.md, Proof-of-work
+ * registration challenge).
+ */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import { invariant } from '../../../runtime/kernel/assert.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { together } from '../../../runtime/kernel/batched-asks.js'
+import {
+  findAgent,
+  fingerprintKnown,
+  type NewAgent,
+  registerAgent,
+} from '../../../storage/agents/agents.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import {
+  countInvalidProof,
+  findPowChallenge,
+  insertPowChallenges,
+  type NewPowChallenge,
+  type PowChallengeRow,
+  redeemPowChallenge,
+} from '../../../storage/agents/pow-challenges.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { agentRegistered } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
+import type { Tenant } from '../../domain/tenancy.js'
+import type { OwnershipVerdict, PowProtocol } from '../proof-of-work/protocol.js'
+import type { ChallengeSettings } from '../proof-of-work/settings.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
+import { closedChallenges } from './closed-challenges.js'
+import { type DifficultySettings, difficulty } from './difficulty.js'
+import type { PowOutcome, PowOutcomes } from './metrics.js'
+import type {
+  AgentRegistered,
+  ChallengeKind,
+  CheckRefused,
+  CompleteRegistration,
+  CompletionChecked,
+  CompletionRefused,
+  RegisterDirectly,
+  RegistrationStarted,
+  StartRefused,
+  StartRegistration,
+} from './protocol.js'
+import { agentRecord } from './records.js'
+import { judgeChallenge, ownershipRefusal, refusal, secondsTooEarly } from './rules.js'
+
+const CHALLENGE_TOKEN_BYTES = 32
+
+export type RegistrationNeeds = AnchorNeeds & {
+  database: Database
+  clock: Clock
+  random: Random
+  tenants: ActorRef<TenantsProtocol>
+  pow: ActorRef<PowProtocol>
+  outcomes: PowOutcomes
+  issuer: string
+  settings: Pick<ChallengeSettings, 'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid'> &
+    DifficultySettings
+}
+
+type ProvenKey = Extract<OwnershipVerdict, { tag: 'valid' }>
+type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey; anchor: Anchor }
+
+export function registration(needs: RegistrationNeeds) {
+  const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
+  const { judge: judgeAnchor } = anchors(needs)
+  const closed = closedChallenges()
+  const cost = difficulty(clock, settings)
+
+  async function admit(
+    { registration, tenant: selector }: RegisterDirectly,
+    way: 'proof_of_work' | 'direct',
+    kind: ChallengeKind,
+    turn: Turn,
+  ): Promise<Admitted | StartRefused> {
+    const { keyOwnershipProof: proof } = registration
+    if (proof === undefined) {
+      return { tag: 'invalid_ownership_proof', detail: 'key_ownership_proof is missing' }
+    }
+    // A workspace starts in the control plane, whatever host it was asked on.
+    const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
+    const resolved =
+      kind === 'workspace' && !named
+        ? await tenants.ask('ensureControlPlane', {}, turn)
+        : await tenants.ask('resolve', selector, turn)
+    if (resolved.tag === 'unknown_tenant' || resolved.tag === 'conflicting_tenant') return resolved
+    const { tenant } = resolved
+    if (kind === 'workspace' && !tenant.controlPlane) {
+      return {
+        tag: 'invalid_registration',
+        pointer: selector.tenantId === undefined ? '/tenant_slug' : '/tenant_id',
+        detail: 'must name the control-plane tenant, or be left out',
+      }
+    }
+    const refused = refusal(tenant, way)
+    if (refused !== undefined) return refused
+    const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
+    const verdict = await pow.ask(
+      'verifyOwnership',
+      { publicKey, keyAlgorithm, anchorType, anchorValue, proof, issuer, tenantId: tenant.id },
+      turn,
+    )
+    if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
+    // Asked for last: only who holds a key makes us connect anywhere.
+    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict)
+    if (judged.tag !== 'anchor') return judged
+    return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
+  }
+
+  // A flood starts hundreds in the time of one commit. Tenants may be flooded together, so one
+  // statement is for all of them; each row says which tenant it is of.
+  const issue = together(async (asked: readonly NewPowChallenge[]) => {
+    const ends = await database.system((tx) => insertPowChallenges(tx, asked))
+    return asked.map(({ id }) => ends.get(id))
+  })
+
+  /** What kept a challenge from being issued. */
+  async function known(
+    { tenantId, fingerprint }: NewPowChallenge,
+    turn: Turn,
+  ): Promise<'fingerprint_known' | 'anchor_known'> {
+    const taken = await database.tenant(
+      tenantId,
+      (tx) => fingerprintKnown(tx, tenantId, fingerprint),
+      turn,
+    )
+    return taken ? 'fingerprint_known' : 'anchor_known'
+  }
+
+  // The id is all the request has: which tenant it belongs to is read from the row.
+  async function find(challengeId: string, turn: Turn): Promise<PowChallengeRow | undefined> {
+    return isUuid(challengeId)
+      ? database.system((tx) => findPowChallenge(tx, challengeId), turn)
+      : undefined
+  }
+
+  /** Checks 2 to 6 of a completion, in their order (decisions.md 1.3). */
+  async function check(
+    message: CompleteRegistration & { kind: ChallengeKind },
+    turn: Turn,
+  ): Promise<CompletionChecked | CheckRefused> {
+    const { challengeId, nonce } = message
+    const challenge = closed.get(challengeId) ?? (await find(challengeId, turn))
+    if (challenge !== undefined) closed.note(challenge)
+    const standing = judgeChallenge(challenge, message)
+    if (standing.tag !== 'open') return counted(outcomes, standing)
+    invariant(challenge !== undefined, 'an open challenge was found')
+    const { challengeToken, difficultyBits } = challenge
+    const work = await pow.ask('verify', { challengeToken, nonce, difficultyBits }, turn)
+    if (work.tag !== 'valid') {
+      await database.tenant(
+        challenge.tenantId,
+        (tx) => countInvalidProof(tx, challengeId, settings.pow_max_invalid),
+        turn,
+      )
+      return counted(outcomes, { tag: 'invalid_proof' })
+    }
+    const waitSeconds = secondsTooEarly(challenge)
+    if (waitSeconds !== null) return counted(outcomes, { tag: 'too_early', waitSeconds })
+    return {
+      tag: 'checked',
+      tenantId: challenge.tenantId,
+      name: challenge.name,
+      anchorType: challenge.anchorType,
+      did: challenge.did,
+      keyAlgorithm: challenge.keyAlgorithm,
+      publicKey: challenge.publicKey,
+      fingerprint: challenge.fingerprint,
+    }
+  }
+
+  return {
+    check,
+
+    async start(
+      { kind, registration, tenant: selector }: StartRegistration,
+      turn: Turn,
+    ): Promise<RegistrationStarted | StartRefused> {
+      const admitted = await admit({ registration, tenant: selector }, 'proof_of_work', kind, turn)
+      if (admitted.tag !== 'admitted') return admitted
+      const { tenant, key, anchor } = admitted
+      const challenge = {
+        id: random.uuid(),
+        tenantId: tenant.id,
+        kind,
+        challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
+        difficultyBits: cost.next(tenant.id),
+        minDurationSecs: settings.pow_min_duration_secs,
+        name: registration.name,
+        anchorType: anchor.type,
+        did: anchor.value,
+        keyAlgorithm: registration.keyAlgorithm,
+        publicKey: key.rawKey,
+        fingerprint: key.fingerprint,
+        ttlSecs: settings.pow_ttl_secs,
+      }
+      const expiresAt = await issue(challenge)
+      if (expiresAt === undefined) return { tag: await known(challenge, turn) }
+      outcomes.count('issued')
+      outcomes.asked(challenge.difficultyBits)
+      return {
+        tag: 'started',
+        challengeId: challenge.id,
+        challengeToken: challenge.challengeToken,
+        difficultyBits: challenge.difficultyBits,
+        minDurationSeconds: challenge.minDurationSecs,
+        expiresAt,
+        expiresInSeconds: settings.pow_ttl_secs,
+      }
+    },
+
+    async complete(
+      message: CompleteRegistration,
+      turn: Turn,
+    ): Promise<AgentRegistered | CompletionRefused> {
+      const checked = await check({ ...message, kind: 'agent' }, turn)
+      if (checked.tag !== 'checked') return checked
+      const agent = newAgent(checked)
+      const redeemed = await database.tenant(
+        checked.tenantId,
+        async (tx) => {
+          const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
+          return redemption === 'registered' ? tell(tx, agent, turn) : redemption
+        },
+        turn,
+      )
+      if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
+      if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
+      outcomes.count('consumed')
+      return redeemed
+    },
+
+    async registerDirectly(
+      message: RegisterDirectly,
+      turn: Turn,
+    ): Promise<AgentRegistered | StartRefused> {
+      const admitted = await admit(message, 'direct', 'agent', turn)
+      if (admitted.tag !== 'admitted') return admitted
+      const { tenant, key, anchor } = admitted
+      const agent = newAgent({
+        tenantId: tenant.id,
+        name: message.registration.name,
+        anchorType: anchor.type,
+        did: anchor.value,
+        keyAlgorithm: message.registration.keyAlgorithm,
+        publicKey: key.rawKey,
+        fingerprint: key.fingerprint,
+      })
+      return database.tenant(
+        tenant.id,
+        async (tx) => {
+          const registered = await registerAgent(tx, agent)
+          return registered === 'registered' ? tell(tx, agent, turn) : { tag: registered }
+        },
+        turn,
+      )
+    },
+  }
+
+  function newAgent(proven: Omit<CompletionChecked, 'tag'>): NewAgent {
+    const { keyAlgorithm: algorithm, ...agent } = proven
+    return {
+      ...agent,
+      algorithm,
+      id: random.uuid(),
+      scopes: [...REGISTERED_AGENT_SCOPES],
+      createdAt: clock.now(),
+    }
+  }
+
+  /** Reads back what was registered and, last in the transaction, writes its event. */
+  async function tell(tx: Transaction, agent: NewAgent, turn: Turn): Promise<AgentRegistered> {
+    const row = await findAgent(tx, agent.id)
+    invariant(row !== undefined, 'an agent that was just registered is there')
+    const record = agentRecord(row)
+    const key = record.keys.find(({ id }) => id === agent.fingerprint)
+    invariant(key !== undefined, 'an agent has the key it was registered with')
+    appendEvents(tx, [agentRegistered(random.uuid(), agent, turn.requestId)])
+    return { tag: 'registered', agent: record, key, issuer }
+  }
+}
+
+const OUTCOMES: Readonly<Record<CompletionRefused['tag'], PowOutcome>> = {
+  unknown_challenge: 'unknown',
+  challenge_mismatch: 'mismatch',
+  challenge_expired: 'expired',
+  challenge_consumed: 'replayed',
+  invalid_proof: 'invalid_proof',
+  too_early: 'too_early',
+  fingerprint_known: 'fingerprint_known',
+  anchor_known: 'anchor_known',
+}
+
+function counted<Refusal extends CompletionRefused>(
+  outcomes: PowOutcomes,
+  refused: Refusal,
+): Refusal {
+  outcomes.count(OUTCOMES[refused.tag])
+  return refused
+}

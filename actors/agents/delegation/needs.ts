@@ -1,0 +1,20 @@
+/** What the steps of a delegation are given. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
+import type { DelegationMetrics } from './metrics.js'
+import type { DeviceAuthorizationSettings } from './settings.js'
+
+export type DelegationNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly metrics: DelegationMetrics
+  readonly issuer: string
+  readonly settings: DeviceAuthorizationSettings
+}

@@ -1,0 +1,139 @@
+/** The agent's side: it asks, and polls until there is an answer. decisions.md section 3. */
+import { createHash } from 'node:crypto'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findSessionKey } from '../../../storage/agents/agent-status.js'
+import { knownAudiences } from '../../../storage/oauth/applications.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import {
+  insertDelegationRequest,
+  pollDelegationRequest,
+} from '../../../storage/agents/delegation-requests.js'
+import { audited } from '../../domain/audit.js'
+import { newUserCode } from '../../domain/user-code.js'
+import type { DelegationNeeds } from './needs.js'
+import type {
+  DelegationProtocol,
+  PollDelegation,
+  PollOutcome,
+  StartDelegation,
+} from './protocol.js'
+import { askedScopes, judgePoll } from './rules.js'
+
+const DEVICE_CODE_BYTES = 32
+/** RFC 8628 section 3.5: five seconds for every poll that came too fast. */
+const SLOW_DOWN_SECS = 5
+/** With a million requests under way, a code is taken once in 25,000 tries. */
+const CODE_TRIES_MAX = 8
+
+function deviceCodeSha256(code: string): Uint8Array {
+  return createHash('sha256').update(code, 'utf8').digest()
+}
+
+export function asking(needs: DelegationNeeds) {
+  const { database, clock, random, tokens, metrics, issuer, settings } = needs
+
+  async function start(
+    { caller, scope, audience }: StartDelegation,
+    turn: Turn,
+  ): Promise<DelegationProtocol['start']['reply']> {
+    const { tenantId, subject: agentId, sessionId } = caller.principal
+    const asked = askedScopes(scope)
+    if ('unknown' in asked) return { tag: 'invalid_scope', scopes: asked.unknown }
+    const target = audience ?? issuer
+    const deviceCode = random.token(DEVICE_CODE_BYTES)
+    // The agent may be at home in another tenant, where its login began.
+    const outcome = await database.system(
+      async (tx) => {
+        if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
+          return { tag: 'invalid_target' } as const
+        }
+        const keyFingerprint =
+          sessionId === null ? null : ((await findSessionKey(tx, tenantId, sessionId)) ?? null)
+        const now = clock.now()
+        const request = {
+          tenantId,
+          id: random.uuid(),
+          agentId,
+          keyFingerprint,
+          deviceCodeSha256: deviceCodeSha256(deviceCode),
+          scopes: asked.scopes,
+          audience: target,
+          address: caller.address,
+          interval: settings.interval_secs,
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + settings.ttl_secs * 1000),
+        }
+        for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
+          const userCode = newUserCode((count) => random.bytes(count))
+          if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
+          appendAudit(tx, [
+            audited(caller, {
+              id: random.uuid(),
+              tenantId,
+              type: 'admin.delegation.requested',
+              occurredAt: now,
+              resource: { type: 'delegation_request', id: request.id },
+              requestId: turn.requestId,
+              data: { scope: asked.scopes.join(' '), audience: target },
+            }),
+          ])
+          return { tag: 'started', userCode } as const
+        }
+        throw new Error('no user code was free')
+      },
+      { signal: turn.signal },
+    )
+    if (outcome.tag === 'invalid_target') return outcome
+    metrics.took('requested')
+    return {
+      ...outcome,
+      deviceCode,
+      expiresInSecs: settings.ttl_secs,
+      intervalSecs: settings.interval_secs,
+    }
+  }
+
+  async function judged(
+    { principal, deviceCode }: PollDelegation,
+    turn: Turn,
+  ): Promise<PollOutcome> {
+    const { tenantId, subject: agentId, sessionId, jkt } = principal
+    const now = clock.now()
+    const poll = {
+      tenantId,
+      agentId,
+      deviceCodeSha256: deviceCodeSha256(deviceCode),
+      now,
+      penalty: SLOW_DOWN_SECS,
+    }
+    const { signal } = turn
+    const request = await database.tenant(tenantId, (tx) => pollDelegationRequest(tx, poll), {
+      signal,
+    })
+    if (request === undefined) return { tag: 'invalid' }
+    const verdict = judgePoll(request, now)
+    if (verdict.tag !== 'approved') return verdict
+    const outcome = await tokens.ask(
+      'grantDelegated',
+      {
+        tenantId,
+        delegationId: request.id,
+        agentSessionId: sessionId,
+        jkt,
+        lifetimeSecs: settings.delegation_ttl_secs,
+      },
+      turn,
+    )
+    // Another poll was faster, or the person took it back in this very moment.
+    return outcome.tag === 'gone' ? { tag: 'invalid' } : outcome
+  }
+
+  return {
+    start,
+    async poll(message: PollDelegation, turn: Turn): Promise<PollOutcome> {
+      const outcome = await judged(message, turn)
+      metrics.polled(outcome.tag)
+      return outcome
+    },
+  }
+}

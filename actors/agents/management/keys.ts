@@ -1,0 +1,185 @@
+/**
+ * The keys of an agent: active -> deprecated -> revoked, active -> revoked, revoked is final. Changes
+ * of one agent's keys follow one another across all processes: each holds the agent's row.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  deprecateAgentKey,
+  findAgentPlace,
+  findKeyStatuses,
+  holdAgent,
+  insertAgentKey,
+  revokeAgentKey,
+} from '../../../storage/agents/agent-management.js'
+import { endAgentSessions } from '../../../storage/agents/agent-status.js'
+import { findAgent } from '../../../storage/agents/agents.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { endDelegations } from '../../../storage/agents/delegations.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { KeyRecord } from '../agents/protocol.js'
+import { keyRecord } from '../agents/records.js'
+import { ownershipRefusal } from '../agents/rules.js'
+import { actorOf, audited, type AuditOnlyType, type Caller, doneBy } from '../../domain/audit.js'
+import { delegationRevoked } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import type { RosterNeeds } from './needs.js'
+import type { AddKey, KeyChanged, KeyUnchanged, OneKey, RosterProtocol } from './protocol.js'
+import { isItself, judgeDeprecation, judgeRevocation, keyAuthority, scopesBeyond } from './rules.js'
+
+/** Keys that are not revoked, per agent. */
+const KEYS_MAX = 20
+const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
+
+type Outcome<K extends keyof RosterProtocol> = Promise<RosterProtocol[K]['reply']>
+
+/** The agent's home, where the caller may change what the agent proves itself by. */
+export async function authorized(tx: Transaction, caller: Caller, agentId: string) {
+  const { principal } = caller
+  // An agent changes its own keys with a token of whatever tenant it works in.
+  const place = isUuid(agentId) ? await findAgentPlace(tx, principal.tenantId, agentId) : undefined
+  if (place === undefined) return UNKNOWN_AGENT
+  const authority = keyAuthority(principal, place)
+  return authority === 'granted'
+    ? { tag: 'granted' as const, homeTenantId: place.homeTenantId, place }
+    : { tag: authority }
+}
+
+export function agentKeys(needs: RosterNeeds) {
+  const { database, clock, random, pow, tokens, issuer } = needs
+
+  async function tell(
+    tx: Transaction,
+    { caller, agentId }: { caller: Caller; agentId: string },
+    tenantId: string,
+    type: AuditOnlyType,
+    data: Readonly<Record<string, unknown>>,
+    { requestId }: Turn,
+  ): Promise<void> {
+    appendAudit(tx, [
+      audited(caller, {
+        id: random.uuid(),
+        tenantId,
+        type,
+        occurredAt: clock.now(),
+        resource: { type: 'agent', id: agentId },
+        requestId,
+        data,
+      }),
+    ])
+  }
+
+  async function change(
+    message: OneKey,
+    to: 'deprecated' | 'revoked',
+    turn: Turn,
+  ): Promise<KeyChanged | KeyUnchanged | { tag: 'last_active_key' }> {
+    const { caller, agentId, keyId } = message
+    const now = clock.now()
+    // Not cancelled with the request: whoever takes a key back must not be stopped by a lost line.
+    const outcome = await database.system(async (tx) => {
+      const granted = await authorized(tx, caller, agentId)
+      if (granted.tag !== 'granted') return granted
+      if (!(await holdAgent(tx, agentId))) return UNKNOWN_AGENT
+      const keys = await findKeyStatuses(tx, agentId)
+      const status = keys.find(({ fingerprint }) => fingerprint === keyId)?.status
+      if (status === undefined) return { tag: 'unknown_key' as const }
+      const verdict =
+        to === 'deprecated'
+          ? judgeDeprecation(status)
+          : judgeRevocation(keyId, keys, isItself(caller.principal, agentId))
+      if (verdict === 'key_revoked' || verdict === 'last_active_key') return { tag: verdict }
+      if (verdict === 'change') {
+        if (to === 'deprecated') await deprecateAgentKey(tx, agentId, keyId, now)
+        else {
+          await revokeAgentKey(tx, agentId, keyId, now)
+          const ended = { agentId, tenantId: null, fingerprint: keyId }
+          await endAgentSessions(tx, ended, 'key_revoked', now)
+          const borrowed = await endDelegations(tx, ended, 'key_revoked', now)
+          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
+          appendEvents(
+            tx,
+            borrowed.map((one) => delegationRevoked(random.uuid(), one, by)),
+          )
+        }
+        const type = `admin.agent.key.${to}` as const
+        await tell(tx, message, granted.homeTenantId, type, { key_id: keyId }, turn)
+      }
+      return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
+    })
+    tokens.tell('standingChanged', { ids: [agentId] })
+    return outcome
+  }
+
+  return {
+    async addKey(message: AddKey, turn: Turn): Outcome<'addKey'> {
+      const { caller, agentId, publicKey, keyAlgorithm, keyOwnershipProof: proof } = message
+      const { signal } = turn
+      const granted = await database.system((tx) => authorized(tx, caller, agentId), { signal })
+      if (granted.tag !== 'granted') return granted
+      const beyond = scopesBeyond(caller.principal, granted.place)
+      if (beyond.length > 0) return { tag: 'beyond_caller', scopes: beyond }
+      const { homeTenantId: tenantId } = granted
+      const verdict = await pow.ask(
+        'verifyOwnership',
+        { publicKey, keyAlgorithm, anchorType: 'did_key', proof, issuer, tenantId },
+        turn,
+      )
+      if (verdict.tag === 'invalid') {
+        const refused = ownershipRefusal(verdict.reason)
+        if (refused.tag === 'invalid_registration') return refused
+        if (refused.tag === 'invalid_ownership_proof') return refused
+        throw new Error(`an ownership proof was refused as ${refused.tag}`)
+      }
+      const { fingerprint, did, rawKey } = verdict
+      const insert = async (tx: Transaction) => {
+        if (!(await holdAgent(tx, agentId))) return UNKNOWN_AGENT
+        const keys = await findKeyStatuses(tx, agentId)
+        if (keys.filter(({ status }) => status !== 'revoked').length >= KEYS_MAX) {
+          return { tag: 'too_many_keys' as const, most: KEYS_MAX }
+        }
+        const inserted = await insertAgentKey(tx, {
+          tenantId,
+          agentId,
+          fingerprint,
+          algorithm: keyAlgorithm,
+          publicKey: rawKey,
+          did,
+          createdAt: clock.now(),
+        })
+        if (!inserted) return { tag: 'fingerprint_known' as const }
+        const data = { key_id: fingerprint, algorithm: keyAlgorithm, did }
+        await tell(tx, message, tenantId, 'admin.agent.key.added', data, turn)
+        const key = await readKey(tx, agentId, fingerprint)
+        return { tag: 'added' as const, key, replayed: false }
+      }
+      return database.system(
+        (tx) =>
+          idempotently(
+            tx,
+            message.idempotency,
+            () => insert(tx),
+            (outcome) => (outcome.tag === 'added' ? outcome : undefined),
+          ),
+        { signal },
+      )
+    },
+
+    async deprecateKey(message: OneKey, turn: Turn): Outcome<'deprecateKey'> {
+      const outcome = await change(message, 'deprecated', turn)
+      if (outcome.tag === 'last_active_key') throw new Error('a deprecation minds no last key')
+      return outcome
+    },
+
+    revokeKey: (message: OneKey, turn: Turn): Outcome<'revokeKey'> =>
+      change(message, 'revoked', turn),
+  }
+}
+
+async function readKey(tx: Transaction, agentId: string, keyId: string): Promise<KeyRecord> {
+  const agent = await findAgent(tx, agentId)
+  const key = agent?.keys.find(({ fingerprint }) => fingerprint === keyId)
+  if (key === undefined) throw new Error('a key that is held is there')
+  return keyRecord(key)
+}

@@ -1,0 +1,191 @@
+/** Workspace bootstrap: checks by the agents actor, one transaction, then the first tokens. */
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { invariant } from '../../../runtime/kernel/assert.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findOperatorInvite } from '../../../storage/identity/operator-invites.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { type AgentsProtocol, agents } from '../agents/protocol.js'
+import { redirectUriFault } from '../../domain/redirect-uri.js'
+import { agentScopes, REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
+import { type TenantsProtocol, tenants } from '../../identity/tenants/protocol.js'
+import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
+import { type UsersProtocol, users } from '../../identity/users/protocol.js'
+import {
+  type CompleteBootstrap,
+  type WorkspaceProvisioned,
+  type WorkspacesProtocol,
+  workspaces,
+} from './protocol.js'
+import { inviteTokenSha256, type Provisioned, provision } from './provision.js'
+import { envBlock, startSnippet } from './start.js'
+
+export type WorkspacesNeeds = {
+  database: Database
+  clock: Clock
+  random: Random
+  agents: ActorRef<AgentsProtocol>
+  tenants: ActorRef<TenantsProtocol>
+  tokens: ActorRef<TokensProtocol>
+  users: ActorRef<UsersProtocol>
+  issuer: string
+}
+
+export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>({
+  address: workspaces,
+  asks: { agents, tenants, tokens, users },
+  mailbox: { capacity: 512, inflightMax: 32 },
+  // In turn, so that racers for one challenge do not each hash a password to find it spent.
+  lane: {
+    metadata: () => undefined,
+    complete: ({ challengeId }) => challengeId,
+    readInvite: () => undefined,
+  },
+  create: (needs) => {
+    const { database, clock, random, agents, tenants, users, issuer } = needs
+    return {
+      async metadata(_message, turn) {
+        const { tenant } = await tenants.ask('ensureControlPlane', {}, turn)
+        return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id }
+      },
+
+      async complete(message, turn) {
+        for (const [index, uri] of message.redirectUris.entries()) {
+          const detail = redirectUriFault(uri)
+          if (detail !== undefined) return { tag: 'invalid_redirect_uri', index, detail }
+        }
+        const { challengeId, nonce, challengeToken } = message
+        const checked = await agents.ask(
+          'checkCompletion',
+          { challengeId, nonce, challengeToken, kind: 'workspace' },
+          turn,
+        )
+        if (checked.tag !== 'checked') return checked
+        // Hashed before the transaction: it takes longer than everything in it.
+        const fixture = await users.ask('prepareFixture', {}, turn)
+        if (fixture.tag === 'busy') return fixture
+
+        const { keyAlgorithm: algorithm, ...proven } = checked
+        const now = clock.now()
+        const agent = {
+          ...proven,
+          algorithm,
+          id: random.uuid(),
+          scopes: [...REGISTERED_AGENT_SCOPES],
+          createdAt: now,
+        }
+        // The agent is at home in the control plane, the rest in a tenant that comes to be.
+        const made = await database.system(
+          (tx) =>
+            provision(
+              tx,
+              {
+                challengeId,
+                agent,
+                organizationName: message.organizationName,
+                redirectUris: message.redirectUris,
+                fixture,
+                invited: message.issueOperatorInvite,
+                now,
+                requestId: turn.requestId,
+              },
+              random,
+            ),
+          turn,
+        )
+        if (made.tag !== 'provisioned') {
+          return { tag: made.tag === 'closed' ? 'challenge_consumed' : made.tag }
+        }
+        return handOver(needs, message, agent, made, fixture.password, turn)
+      },
+
+      async readInvite({ token }, { signal }) {
+        // The token is all the page has: which tenant it belongs to is read from the row.
+        const invite = await database.system(
+          (tx) => findOperatorInvite(tx, inviteTokenSha256(token)),
+          { signal },
+        )
+        if (invite === undefined) return { tag: 'unknown_invite' }
+        const { organizationName, expiresAt, usedAt } = invite
+        return usedAt !== null || expiresAt <= clock.now()
+          ? { tag: 'spent' }
+          : { tag: 'valid', organizationName, expiresAt }
+      },
+    }
+  },
+})
+
+/**
+ * Everything committed, the agent gets its first tokens. Should that fail, the workspace stands and
+ * the agent logs in by challenge.
+ */
+async function handOver(
+  { agents, tokens, issuer }: WorkspacesNeeds,
+  message: CompleteBootstrap,
+  agent: { id: string; tenantId: string; fingerprint: string },
+  made: Provisioned,
+  password: string,
+  turn: Turn,
+): Promise<WorkspaceProvisioned> {
+  const token = (tenantId: string, controlPlane: boolean) =>
+    tokens.ask(
+      'grantAgent',
+      {
+        tenantId,
+        organizationId: null,
+        agentId: agent.id,
+        scopes: agentScopes({ controlPlane, role: 'owner', granted: [] }),
+        keyFingerprint: agent.fingerprint,
+        jkt: null,
+      },
+      turn,
+    )
+  const [controlPlane, sandbox, read] = await Promise.all([
+    token(agent.tenantId, true),
+    token(made.tenant.id, false),
+    agents.ask('read', { agentId: agent.id }, turn),
+  ])
+  invariant(read.tag === 'found', 'an agent that was just registered is there')
+  const { organization, tenant, application, clientSecret, fixtureUser, invite } = made
+  const given = {
+    issuer,
+    tenant: {
+      id: tenant.id,
+      name: tenant.name,
+      slug: tenant.slug,
+      environment: tenant.environment,
+    },
+    application: {
+      id: application.id,
+      clientId: application.id,
+      clientSecret,
+      audience: application.audience,
+      redirectUris: application.redirectUris,
+      tokenEndpointAuthMethod: application.tokenEndpointAuthMethod,
+    },
+  }
+  return {
+    tag: 'provisioned',
+    ...given,
+    agent: read.agent,
+    organization: { id: organization.id, name: organization.name, slug: organization.slug },
+    fixtureUser: {
+      id: fixtureUser.id,
+      email: fixtureUser.email,
+      password,
+      status: 'active',
+      createdAt: fixtureUser.createdAt,
+    },
+    controlPlaneAccessToken: controlPlane.accessToken,
+    controlPlaneExpiresInSeconds: controlPlane.expiresInSecs,
+    tenantAccessToken: sandbox.accessToken,
+    tenantExpiresInSeconds: sandbox.expiresInSecs,
+    startSnippet: startSnippet(message.framework),
+    envBlock: envBlock(given),
+    operatorInvite:
+      invite === null
+        ? null
+        : { url: `${issuer}/auth/invites/${invite.token}`, expiresAt: invite.expiresAt },
+    discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+  }
+}

@@ -1,0 +1,82 @@
+/** A sandbox workspace for an agent nobody created before it: organization, tenant, application. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { AgentRecord, CompletionRefused, CompleteRegistration } from '../agents/protocol.js'
+import type { ApplicationId, OrganizationId, TenantId } from '../../domain/ids.js'
+import type { Environment } from '../../domain/tenancy.js'
+
+export type WorkspacesProtocol = {
+  /** What the ownership proof of a bootstrap must sign. Creates nothing. */
+  metadata: Ask<Record<never, never>, BootstrapMetadata>
+  /** Spends a challenge of kind `workspace` and provisions everything in one transaction. */
+  complete: Ask<CompleteBootstrap, WorkspaceProvisioned | BootstrapRefused>
+  /** What an operator invite is worth now. */
+  readInvite: Ask<{ token: string }, InviteValid | { tag: 'unknown_invite' } | { tag: 'spent' }>
+}
+
+export type BootstrapMetadata = {
+  tag: 'metadata'
+  issuer: string
+  controlPlaneTenantId: TenantId
+}
+
+export type Framework = (typeof FRAMEWORKS)[number]
+export const FRAMEWORKS = [
+  'nextjs',
+  'express',
+  'fastify',
+  'remix',
+  'sveltekit',
+  'python',
+  'go',
+  'generic',
+] as const
+
+export type CompleteBootstrap = CompleteRegistration & {
+  readonly organizationName: string
+  readonly redirectUris: readonly string[]
+  readonly issueOperatorInvite: boolean
+  /** A value that is not in the list counts as `generic`. */
+  readonly framework: string
+}
+export type BootstrapRefused =
+  | CompletionRefused
+  | { tag: 'invalid_redirect_uri'; index: number; detail: string }
+  /** The password workers are busy; the challenge is untouched. */
+  | { tag: 'busy' }
+
+export type WorkspaceProvisioned = {
+  tag: 'provisioned'
+  agent: AgentRecord
+  organization: { id: OrganizationId; name: string; slug: string }
+  tenant: { id: TenantId; name: string; slug: string; environment: Environment }
+  application: {
+    id: ApplicationId
+    clientId: string
+    /** Shown once; null for a public application. */
+    clientSecret: string | null
+    audience: string
+    redirectUris: readonly string[]
+    tokenEndpointAuthMethod: string
+  }
+  fixtureUser: {
+    id: string
+    email: string
+    /** Shown once. */
+    password: string
+    status: string
+    createdAt: Date
+  }
+  controlPlaneAccessToken: string
+  controlPlaneExpiresInSeconds: number
+  tenantAccessToken: string
+  tenantExpiresInSeconds: number
+  startSnippet: string
+  envBlock: string
+  operatorInvite: { url: string; expiresAt: Date } | null
+  issuer: string
+  discoveryUrl: string
+}
+
+export type InviteValid = { tag: 'valid'; organizationName: string; expiresAt: Date }
+
+export const workspaces = address<WorkspacesProtocol>('workspaces', ['metadata', 'readInvite'])

@@ -1,0 +1,38 @@
+/** Buyers: checkouts, the payment page, and what merchants look up afterwards. decisions.md 10. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { fulfillments } from './fulfillment.js'
+import { cardEvents } from './card-events.js'
+import { checkouts } from './open.js'
+import { payments } from './pay.js'
+import { type CheckoutProtocol, checkout } from './protocol.js'
+import type { CheckoutNeeds } from './needs.js'
+
+const anyOrder = () => undefined
+
+export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
+  address: checkout,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    checkout: anyOrder,
+    subscribe: anyOrder,
+    checkoutLink: anyOrder,
+    show: anyOrder,
+    pay: anyOrder,
+    fulfillment: anyOrder,
+    receiveCardEvent: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const opening = checkouts(needs)
+    const { checkout, subscribe, checkoutLink } = opening
+    return {
+      checkout,
+      subscribe,
+      checkoutLink,
+      ...payments(needs, opening),
+      ...fulfillments(needs),
+      ...cardEvents(needs),
+    }
+  },
+})

@@ -1,0 +1,84 @@
+/**
+ * What a merchant looks up by a webhook secret (interface.md, Public commerce; decisions.md 10 and
+ * 22). The secret says which tenant asks: only a charge of that tenant is shown, and any other is
+ * unknown. Secrets are compared as digests, all of them, in constant time.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import {
+  type HintedWebhook,
+  secretHint,
+  storeHint,
+  webhookSecretContext,
+  webhooksByHint,
+} from '../../../storage/webhooks/webhooks.js'
+import { chargeOf } from '../payments/records.js'
+import { selectedTypes } from '../../domain/event-filters.js'
+import { isUuid } from '../../domain/ids.js'
+import type { CheckoutNeeds } from './needs.js'
+import type {
+  AskFulfillment,
+  ChargeUnknown,
+  FulfillmentFound,
+  FulfillmentRefused,
+} from './protocol.js'
+
+const SECRET_BYTES_MAX = 256
+const PAYMENTS = 'commerce.payment.'
+
+export function fulfillments({ database, sealer }: CheckoutNeeds) {
+  async function secretsOf(webhook: HintedWebhook): Promise<readonly string[]> {
+    const { tenantId, id, secret, previousSecret } = webhook
+    const context = webhookSecretContext(id)
+    const sealed = previousSecret === null ? [secret] : [secret, previousSecret]
+    return Promise.all(
+      sealed.map(async (one) =>
+        Buffer.from(await sealer.open(tenantId, context, one)).toString('utf8'),
+      ),
+    )
+  }
+
+  /** The tenants whose secret it is: none or one, unless two chose the same. */
+  async function tenantsOf(secret: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const hint = secretHint(secret)
+    const found = await database.system((tx) => webhooksByHint(tx, hint), { signal })
+    const asked = digestOf(secret)
+    const tenantIds = new Set<string>()
+    for (const webhook of found) {
+      const secrets = await secretsOf(webhook)
+      if (!webhook.hinted) {
+        await database.system((tx) => storeHint(tx, webhook.id, secretHint(secrets[0]!)))
+      }
+      // Every one is compared, also behind the one that fits.
+      const fits = secrets.map((one) => timingSafeEqual(digestOf(one), asked)).includes(true)
+      const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
+      if (fits && scoped) tenantIds.add(webhook.tenantId)
+    }
+    return tenantIds
+  }
+
+  return {
+    async fulfillment(
+      { chargeId, secret }: AskFulfillment,
+      { signal }: Turn,
+    ): Promise<FulfillmentFound | FulfillmentRefused | ChargeUnknown> {
+      if (secret === null || secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
+        return { tag: 'unauthorized' }
+      }
+      const tenantIds = await tenantsOf(secret, signal)
+      if (tenantIds.size === 0) return { tag: 'unauthorized' }
+      for (const tenantId of isUuid(chargeId) ? tenantIds : []) {
+        const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId), {
+          signal,
+        })
+        if (charge !== undefined) return { tag: 'found', charge: chargeOf(charge) }
+      }
+      return { tag: 'unknown_charge' }
+    },
+  }
+}
+
+function digestOf(secret: string): Buffer {
+  return createHash('sha256').update(secret, 'utf8').digest()
+}

@@ -1,0 +1,316 @@
+/**
+ * The payment page, and the page of a payment link, from which a checkout begins. Paying takes three steps: the session is taken (of many that press the button,
+ * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
+ * charge with a time at which a worker asks the rail what became of it.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { type ChargeRow, findCharge } from '../../../storage/commerce/charges.js'
+import {
+  beginPaying,
+  type CheckoutSessionRow,
+  findCheckoutSession,
+} from '../../../storage/commerce/checkout-sessions.js'
+import type { CheckoutTransferRow } from '../../../storage/commerce/checkout-transfers.js'
+import { findOffer, findOwnPaymentLink } from '../../../storage/commerce/products.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
+import { railDesk } from '../payments/charge.js'
+import type { Rail } from '../payments/payment-provider.js'
+import { isEmail } from '../../domain/email.js'
+import { faceOf } from '../../identity/tenants/branding.js'
+import { type LinkTerms, termsOf } from '../x402/offers.js'
+import { linkPath, sessionPath } from '../x402/sales.js'
+import type { CheckoutNeeds } from './needs.js'
+import { type Checkouts, hashOf } from './open.js'
+import type {
+  LinkShown,
+  LinkUnpayable,
+  Pay,
+  PayAgain,
+  PayEnded,
+  PayFull,
+  PaySent,
+  PayShown,
+  PayState,
+  PayUnknown,
+} from './protocol.js'
+import { transfersIn, x402Shown } from './terms.js'
+import { type WayToPay, waysToPay } from './ways-to-pay.js'
+
+/** After this a worker asks the rail what became of a payment. Longer than any request lives. */
+const ASK_AGAIN_MS = 120_000
+/** A buyer who comes back to our page waits this long for a look-up. */
+const LOOK_UP_MS = 5_000
+const TOKEN = /^[A-Za-z0-9_-]{43}$/
+/** Links have shorter ones. */
+const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
+/** A buyer who comes from the page of a link has said nothing yet. */
+const NOTHING_SAID = {
+  quantity: null,
+  successUrl: null,
+  cancelUrl: null,
+  customerEmail: null,
+  buyerCountry: null,
+  buyerRegion: null,
+  metadata: {},
+  idempotency: null,
+} as const
+
+type Seen = {
+  readonly session: CheckoutSessionRow
+  readonly charge: ChargeRow
+  readonly ways: readonly WayToPay[]
+  readonly page: PayShown
+}
+
+/** Where the buyer has to go on; null where the rail has answered, or has not. */
+type Asked = { readonly sendTo: string | null }
+
+export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
+  const { database, clock, rails, baseUrl } = needs
+  const leadsSomewhere = (rail: string | null) => (rails.get(rail ?? '')?.leadsTo.length ?? 0) > 0
+  const desk = railDesk(needs)
+
+  /** Crosses tenants: a buyer names a page and no tenant. */
+  async function see(token: string, signal: AbortSignal): Promise<Seen | PayEnded | PayUnknown> {
+    if (!TOKEN.test(token)) return UNKNOWN
+    return database.system(async (tx) => found(tx, token), { signal })
+  }
+
+  async function found(tx: Transaction, token: string): Promise<Seen | PayEnded | PayUnknown> {
+    const session = await findCheckoutSession(tx, hashOf(token))
+    if (session === undefined) return UNKNOWN
+    const { tenantId, status, expiresAt } = session
+    if (status === 'expired' || (status === 'open' && expiresAt <= clock.now())) {
+      return { tag: 'ended' }
+    }
+    const charge = await findCharge(tx, tenantId, session.chargeId)
+    const tenant = await findTenantWithSettings(tx, tenantId)
+    const offer = charge?.priceId == null ? undefined : await findOffer(tx, charge.priceId)
+    if (charge === undefined || tenant === undefined || offer === undefined) return UNKNOWN
+    if (tenant.status !== 'active') return UNKNOWN
+    const { interval, intervalCount } = offer
+    const x402 = await linkTerms(tx, tenantId, charge.paymentLinkId)
+    const ways = waysToPay(tenant, { ...charge, x402 }, needs)
+    const transfers = await transfersIn(tx, tenantId, session.id, ways)
+    const page: PayShown = {
+      tag: 'page',
+      token,
+      state: stateOf(session, charge, transfers),
+      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      productName: offer.productName,
+      quantity: charge.quantity,
+      amountMinor: charge.amountMinor,
+      currency: charge.currency,
+      recurring:
+        charge.subscriptionId === null || interval === null || intervalCount === null
+          ? null
+          : { interval, intervalCount },
+      chargeId: charge.id,
+      customerEmail: charge.customerEmail,
+      rails: railsIn(ways).map(({ name }) => name),
+      continues: status === 'paying' && charge.status === 'pending' && leadsSomewhere(charge.rail),
+      leadsTo: railsIn(ways).flatMap(({ leadsTo }) => leadsTo),
+      x402: x402Shown(sessionPath(session.id), ways, transfers),
+      successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
+      cancelUrl: session.cancelUrl,
+    }
+    return { session, charge, ways, page }
+  }
+
+  /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
+  async function begin(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked | 'full'> {
+    const { session, charge } = seen
+    const { tenantId } = session
+    const email = message.customerEmail === '' ? null : message.customerEmail
+    const now = clock.now()
+    const took = await database.tenant(
+      tenantId,
+      async (tx) => {
+        if (!(await desk.canBook(tx, charge, rail))) return 'full'
+        return beginPaying(tx, {
+          tenantId,
+          id: session.id,
+          rail: rail.name,
+          // A subscription is the person's who asked for it.
+          customerEmail: charge.subscriptionId === null ? email : null,
+          now,
+          dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
+        })
+      },
+      { signal: turn.signal },
+    )
+    if (took === 'full') {
+      const { currency } = charge
+      turn.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
+      return 'full'
+    }
+    if (!took) return { sendTo: null }
+    const customerEmail =
+      charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
+    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, turn)
+  }
+
+  /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
+  async function ask({ charge, page }: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked> {
+    const { tenantId } = charge
+    // From here on the answer is wanted whether or not the browser waits for it.
+    const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
+    const answer = await rail
+      .take(
+        {
+          tenantId,
+          chargeId: charge.id,
+          amountMinor: charge.amountMinor,
+          currency: charge.currency,
+          by: {
+            tag: 'buyer',
+            instruction: message.outcome,
+            again: charge.subscriptionId !== null,
+            page: {
+              url: `${baseUrl}/pay/${page.token}`,
+              productName: page.productName,
+              merchantName: page.tenant.name,
+              customerEmail: charge.customerEmail,
+            },
+          },
+        },
+        signal,
+      )
+      .catch((error: unknown) => {
+        turn.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
+        return undefined
+      })
+    if (answer === undefined) return { sendTo: null }
+    await desk.record(charge, rail, answer, { requestId: turn.requestId })
+    return { sendTo: answer.tag === 'pending' ? answer.sendTo : null }
+  }
+
+  /**
+   * Looks a payment up whose buyer has come back from the provider's page, at most once in a while for a
+   * page. Without an answer in time the page is shown as it is.
+   */
+  async function lookUp({ charge, page }: Seen, turn: Turn): Promise<boolean> {
+    const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
+    if (rail?.lookUp === undefined) return false
+    const { tenantId, id: chargeId, amountMinor, currency } = charge
+    const order = { tenantId, chargeId, amountMinor, currency }
+    try {
+      const answer = await rail.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
+      if (answer === undefined) return false
+      await desk.record(charge, rail, answer, { requestId: turn.requestId })
+      return answer.tag !== 'pending'
+    } catch (error) {
+      turn.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
+      return false
+    }
+  }
+
+  async function showLink(token: string, signal: AbortSignal): Promise<LinkShown | PayUnknown> {
+    const offer = await linkOffer(token, signal)
+    if (offer === undefined) return UNKNOWN
+    const { link, tenant } = offer
+    const { productName, currency } = offer.offer
+    const amountMinor = offer.offer.amountMinor * link.quantity
+    const x402 = termsOf(link.x402)
+    const ways = waysToPay(tenant, { amountMinor, currency, x402 }, needs)
+    return {
+      tag: 'link_page',
+      token,
+      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      productName,
+      quantity: link.quantity,
+      amountMinor,
+      currency,
+      payable: ways.length > 0,
+      x402: x402Shown(linkPath(token), ways, []),
+    }
+  }
+
+  async function beginAtLink(
+    token: string,
+    turn: Turn,
+  ): Promise<PaySent | LinkUnpayable | PayUnknown> {
+    const opened = await checkoutLink({ ...NOTHING_SAID, token }, turn)
+    if (opened.tag === 'no_way_to_pay') {
+      const shown = await showLink(token, turn.signal)
+      return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
+    }
+    return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token!}` } : UNKNOWN
+  }
+
+  return {
+    async show(
+      { token }: { readonly token: string },
+      turn: Turn,
+    ): Promise<PayShown | LinkShown | PayEnded | PayUnknown> {
+      const { signal } = turn
+      if (LINK_TOKEN.test(token)) return showLink(token, signal)
+      const seen = await see(token, signal)
+      if ('tag' in seen) return seen
+      if (!(await lookUp(seen, turn))) return seen.page
+      const after = await see(token, signal)
+      return 'tag' in after ? after : after.page
+    },
+
+    async pay(
+      message: Pay,
+      turn: Turn,
+    ): Promise<PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown> {
+      if (LINK_TOKEN.test(message.token)) return beginAtLink(message.token, turn)
+      const seen = await see(message.token, turn.signal)
+      if ('tag' in seen) return seen
+      if (seen.page.state === 'open') {
+        const rail = railsIn(seen.ways).find(({ name }) => name === message.rail)
+        if (rail === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
+        if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
+          return { ...seen.page, tag: 'again', fault: 'email' }
+        }
+        const asked = await begin(seen, rail, message, turn)
+        if (asked === 'full') return { ...seen.page, tag: 'full' }
+        if (asked.sendTo !== null) return { tag: 'sent', location: asked.sendTo }
+      } else if (seen.page.continues && message.rail === seen.charge.rail) {
+        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, turn)
+        if (sendTo !== null) return { tag: 'sent', location: sendTo }
+      }
+      const after = await see(message.token, turn.signal)
+      if ('tag' in after) return after
+      const { state, successUrl } = after.page
+      const done = state === 'succeeded' && successUrl !== null
+      return { tag: 'sent', location: done ? successUrl : `/pay/${message.token}` }
+    },
+  }
+}
+
+const UNKNOWN: PayUnknown = { tag: 'unknown_page' }
+
+function stateOf(
+  { status }: CheckoutSessionRow,
+  charge: ChargeRow,
+  transfers: readonly CheckoutTransferRow[],
+): PayState {
+  if (charge.status !== 'pending') return charge.status
+  const isUnderWay = status === 'paying' || transfers.some(({ state }) => state === 'arrived')
+  return isUnderWay ? 'processing' : 'open'
+}
+
+function railsIn(ways: readonly WayToPay[]): readonly Rail[] {
+  return ways.flatMap((way) => (way.tag === 'rail' ? [way.rail] : []))
+}
+
+/** The terms that the payment link of a charge sets for x402. */
+async function linkTerms(
+  tx: Transaction,
+  tenantId: string,
+  linkId: string | null,
+): Promise<LinkTerms | null> {
+  const link = linkId === null ? undefined : await findOwnPaymentLink(tx, tenantId, linkId)
+  return termsOf(link?.x402 ?? null)
+}
+
+/** So that whoever the buyer comes back to knows what was paid. */
+function withCharge(url: string, chargeId: string): string {
+  const to = new URL(url)
+  to.searchParams.set('charge_id', chargeId)
+  return to.href
+}

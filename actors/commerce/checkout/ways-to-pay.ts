@@ -1,0 +1,57 @@
+/**
+ * The ways in which a tenant can be paid for something. Pure. The page offers them, a checkout
+ * without any is refused, and a payment is only begun by one of them.
+ */
+import type { Rail, Rails } from '../payments/payment-provider.js'
+import type { Environment } from '../../domain/tenancy.js'
+import { type LinkTerms, type Offer, type OfferMeans, offersOf } from '../x402/offers.js'
+import { payeesOf } from '../x402/payees.js'
+
+/** A payment processor that the buyer chooses on the page, or a payment on a chain. */
+export type WayToPay =
+  | { readonly tag: 'rail'; readonly rail: Rail }
+  | { readonly tag: 'x402'; readonly offers: readonly Offer[] }
+
+/** What is paid for. */
+export type Payable = {
+  readonly amountMinor: number
+  readonly currency: string
+  /** Terms of its payment link, where it has one with terms. */
+  readonly x402: LinkTerms | null
+}
+
+/** Who is paid. */
+export type PaidTenant = {
+  readonly environment: Environment
+  readonly controlPlane: boolean
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+/** What the deployment can be paid by. */
+export type PayMeans = {
+  readonly rails: Rails
+  /** Null where `commerce.x402_enabled` is false. */
+  readonly x402: OfferMeans | null
+}
+
+/** Rails first, in the order of their registration; empty where the tenant offers no way to pay. */
+export function waysToPay(
+  tenant: PaidTenant,
+  session: Payable,
+  { rails, x402 }: PayMeans,
+): readonly WayToPay[] {
+  const offers = x402 === null ? [] : offersOf(session.x402, session, payeesOf(tenant), x402)
+  return [
+    ...railsFor(tenant, session, rails).map((rail) => ({ tag: 'rail', rail }) as const),
+    ...(offers.length === 0 ? [] : [{ tag: 'x402', offers } as const]),
+  ]
+}
+
+/** The rails that buyers of a tenant are offered for something. */
+export function railsFor(
+  { environment }: PaidTenant,
+  session: Payable,
+  rails: Rails,
+): readonly Rail[] {
+  return [...rails.values()].filter((rail) => rail.offers(environment, session))
+}

@@ -1,0 +1,65 @@
+/** Merchants: their goods, and what was paid for them. Money itself moves in `charges.ts`. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { findCharge, listCharges } from '../../../storage/commerce/charges.js'
+import { isUuid } from '../../domain/ids.js'
+import { goods } from './catalog.js'
+import { type CommerceProtocol, commerce } from './protocol.js'
+import { chargeOf, listedOf } from './records.js'
+import { refunding } from './refund.js'
+import { subscriptions } from './subscriptions.js'
+import type { CommerceNeeds } from './needs.js'
+
+const anyOrder = () => undefined
+
+export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
+  address: commerce,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    createProduct: anyOrder,
+    listProducts: anyOrder,
+    readProduct: anyOrder,
+    activateProduct: anyOrder,
+    createPrice: anyOrder,
+    listPrices: anyOrder,
+    readPrice: anyOrder,
+    activatePrice: anyOrder,
+    createPaymentLink: anyOrder,
+    listPaymentLinks: anyOrder,
+    readPaymentLink: anyOrder,
+    activatePaymentLink: anyOrder,
+    listCharges: anyOrder,
+    readCharge: anyOrder,
+    refundCharge: ({ chargeId }) => chargeId,
+    listRefunds: anyOrder,
+    listSubscriptions: anyOrder,
+    readSubscription: anyOrder,
+    cancelSubscription: ({ id }) => id,
+    simulateRenewal: ({ id }) => id,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database } = needs
+    return {
+      ...goods(needs),
+      ...refunding(needs),
+      ...subscriptions(needs),
+
+      listCharges: ({ tenantId, limit, after }, { signal }) =>
+        database.tenant(
+          tenantId,
+          async (tx) =>
+            listedOf(await listCharges(tx, tenantId, limit + 1, after), limit, chargeOf),
+          { signal },
+        ),
+
+      async readCharge({ tenantId, id }, { signal }) {
+        if (!isUuid(id)) return { tag: 'unknown' }
+        const row = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, id), {
+          signal,
+        })
+        return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: chargeOf(row) }
+      },
+    }
+  },
+})

@@ -1,0 +1,238 @@
+/** Products, prices and payment links: made, listed, switched on and off. decisions.md 17. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import {
+  activatePaymentLink,
+  activatePrice,
+  activateProduct,
+  findOffer,
+  findOwnPaymentLink,
+  findPrice,
+  findProduct,
+  insertPaymentLink,
+  insertPrice,
+  insertProduct,
+  listPaymentLinks,
+  listPrices,
+  listProducts,
+} from '../../../storage/commerce/products.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
+import { AMOUNT_MINOR_MAX, currencyExponent } from '../../domain/commerce/currencies.js'
+import { payeeFault } from '../../domain/commerce/evm-addresses.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import { isUuid } from '../../domain/ids.js'
+import type { CommerceNeeds } from './needs.js'
+import type {
+  Activate,
+  Changed,
+  CreatePaymentLink,
+  CreatePrice,
+  CreateProduct,
+  Created,
+  Found,
+  IdempotencyRefused,
+  Invalid,
+  Listed,
+  ListOf,
+  Named,
+  Unknown,
+} from './protocol.js'
+import { linkOf, listedOf, priceOf, productOf } from './records.js'
+
+const TOKEN_BYTES = 24
+const METADATA_BYTES_MAX = 8 * 1024
+
+type Kind = 'product' | 'price' | 'payment_link'
+type ListRows<Row> = (
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: ListOf['after'],
+) => Promise<Row[]>
+
+export function goods({ database, clock, random }: CommerceNeeds) {
+  const note = (
+    tx: Transaction,
+    caller: Caller,
+    type: AuditOnlyType,
+    resource: { readonly type: Kind; readonly id: string },
+    { requestId }: Turn,
+    data: Readonly<Record<string, unknown>>,
+  ) =>
+    appendAudit(tx, [
+      audited(caller, {
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        type,
+        occurredAt: clock.now(),
+        resource,
+        requestId,
+        data,
+      }),
+    ])
+
+  /** Writes a row and its audit event once per idempotency key. */
+  function create<Row extends { id: string }, Shown>(
+    {
+      caller,
+      idempotency,
+    }: { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
+    kind: Kind,
+    turn: Turn,
+    insert: (tx: Transaction) => Promise<Row | Invalid>,
+    show: (row: Row) => Shown,
+  ): Promise<Created<Shown> | Invalid | IdempotencyRefused> {
+    return database.tenant(
+      caller.principal.tenantId,
+      (tx) =>
+        idempotently(
+          tx,
+          idempotency,
+          async (): Promise<Created<Shown> | Invalid> => {
+            const row = await insert(tx)
+            if ('tag' in row) return row
+            const resource = { type: kind, id: row.id }
+            await note(tx, caller, `commerce.${kind}.created`, resource, turn, {})
+            return { tag: 'created', row: show(row), replayed: false }
+          },
+          (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+        ),
+      { signal: turn.signal },
+    )
+  }
+
+  function list<Row extends { createdAt: Date; id: string }, Shown>(
+    { tenantId, limit, after }: ListOf,
+    { signal }: Turn,
+    rowsOf: ListRows<Row>,
+    show: (row: Row) => Shown,
+  ): Promise<Listed<Shown>> {
+    return database.tenant(
+      tenantId,
+      async (tx) => listedOf(await rowsOf(tx, tenantId, limit + 1, after), limit, show),
+      { signal },
+    )
+  }
+
+  async function read<Row, Shown>(
+    { tenantId, id }: Named,
+    { signal }: Turn,
+    find: (tx: Transaction, tenantId: string, id: string) => Promise<Row | undefined>,
+    show: (row: Row) => Shown,
+  ): Promise<Found<Shown> | Unknown> {
+    if (!isUuid(id)) return { tag: 'unknown' }
+    const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+    return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
+  }
+
+  async function activate<Row, Shown>(
+    { caller, id, active }: Activate,
+    kind: Kind,
+    turn: Turn,
+    change: (
+      tx: Transaction,
+      tenantId: string,
+      id: string,
+      active: boolean,
+    ) => Promise<Row | undefined>,
+    show: (row: Row) => Shown,
+  ): Promise<Changed<Shown> | Unknown> {
+    const { tenantId } = caller.principal
+    if (!isUuid(id)) return { tag: 'unknown' }
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        const row = await change(tx, tenantId, id, active)
+        if (row === undefined) return { tag: 'unknown' }
+        await note(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, turn, { active })
+        return { tag: 'changed', row: show(row) }
+      },
+      { signal: turn.signal },
+    )
+  }
+
+  return {
+    createProduct: (message: CreateProduct, turn: Turn) => {
+      const { caller, name } = message
+      const { tenantId } = caller.principal
+      const row = { id: random.uuid(), tenantId, name, createdAt: clock.now() }
+      return create(message, 'product', turn, (tx) => insertProduct(tx, row), productOf)
+    },
+    listProducts: (message: ListOf, turn: Turn) => list(message, turn, listProducts, productOf),
+    readProduct: (message: Named, turn: Turn) => read(message, turn, findProduct, productOf),
+    activateProduct: (message: Activate, turn: Turn) =>
+      activate(message, 'product', turn, activateProduct, productOf),
+
+    async createPrice(message: CreatePrice, turn: Turn) {
+      const { caller, productId, amountMinor, currency, recurring } = message
+      if (currencyExponent(currency) === undefined) {
+        return invalid('/currency', 'Not an active currency of ISO 4217.')
+      }
+      if (!isUuid(productId)) return NO_PRODUCT
+      const row = {
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        productId,
+        amountMinor,
+        currency,
+        interval: recurring?.interval ?? null,
+        intervalCount: recurring?.intervalCount ?? null,
+        createdAt: clock.now(),
+      }
+      const insert = async (tx: Transaction) => (await insertPrice(tx, row)) ?? NO_PRODUCT
+      return create(message, 'price', turn, insert, priceOf)
+    },
+    listPrices: (message: ListOf, turn: Turn) => list(message, turn, listPrices, priceOf),
+    readPrice: (message: Named, turn: Turn) => read(message, turn, findPrice, priceOf),
+    activatePrice: (message: Activate, turn: Turn) =>
+      activate(message, 'price', turn, activatePrice, priceOf),
+
+    async createPaymentLink(message: CreatePaymentLink, turn: Turn) {
+      const { caller, priceId, quantity, metadata, x402 } = message
+      const { tenantId } = caller.principal
+      if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
+        return invalid('/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
+      }
+      const fault = x402?.pay_to === undefined ? null : await payeeFault(x402.pay_to)
+      if (fault !== null) return invalid('/x402/pay_to', fault)
+      if (!isUuid(priceId)) return NO_PRICE
+      const row = {
+        id: random.uuid(),
+        tenantId,
+        token: random.token(TOKEN_BYTES),
+        priceId,
+        quantity,
+        metadata: { ...metadata },
+        x402,
+        createdAt: clock.now(),
+      }
+      const insert = async (tx: Transaction) => {
+        // Row-level security shows the prices of this tenant only.
+        const offer = await findOffer(tx, priceId)
+        if (offer === undefined) return NO_PRICE
+        if (offer.interval !== null) {
+          return invalid('/price_id', 'A payment link sells what is paid once.')
+        }
+        return offer.amountMinor * quantity > AMOUNT_MINOR_MAX
+          ? invalid('/quantity', 'The total is beyond what can be charged.')
+          : insertPaymentLink(tx, row)
+      }
+      return create(message, 'payment_link', turn, insert, linkOf)
+    },
+    listPaymentLinks: (message: ListOf, turn: Turn) =>
+      list(message, turn, listPaymentLinks, linkOf),
+    readPaymentLink: (message: Named, turn: Turn) =>
+      read(message, turn, findOwnPaymentLink, linkOf),
+    activatePaymentLink: (message: Activate, turn: Turn) =>
+      activate(message, 'payment_link', turn, activatePaymentLink, linkOf),
+  }
+}
+
+const NO_PRODUCT = invalid('/product_id', 'The tenant has no such product.')
+const NO_PRICE = invalid('/price_id', 'The tenant has no such price.')
+
+function invalid(pointer: string, detail: string): Invalid {
+  return { tag: 'invalid', pointer, detail }
+}

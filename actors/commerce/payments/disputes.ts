@@ -1,0 +1,175 @@
+/** Disputes and settlements: what they do to each other and to the ledger. */
+import type { ChargeRow } from '../../../storage/commerce/charges.js'
+import { findCharge, lockCharge, reverseCharge } from '../../../storage/commerce/charges.js'
+import {
+  closeDispute as closeRow,
+  type DisputeRow,
+  findDispute,
+  insertDispute,
+} from '../../../storage/commerce/disputes.js'
+import { type LedgerAccount, postEntry } from '../../../storage/commerce/ledger.js'
+import type { NewEvent } from '../../../storage/platform/outbox.js'
+import {
+  lockSettlement,
+  moveSettlement,
+  reduceSettlement,
+  type SettlementRow,
+  type SettlementStatus,
+} from '../../../storage/commerce/settlements.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
+import type { Told } from './charges.js'
+import type { ChargeMeans } from './events.js'
+import { disputeEvent, settlementEvent } from './events.js'
+
+/** Where the money of a settlement is. */
+export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
+  created: 'pending',
+  held: 'held',
+  released: 'available',
+}
+
+/**
+ * Opens a dispute over what is left of a paid charge, and holds that.
+ * @param amountMinor what is disputed, where it is less than what is left.
+ * @returns undefined when the charge was disputed before.
+ */
+export async function openDispute(
+  tx: Transaction,
+  means: ChargeMeans,
+  charge: ChargeRow,
+  reason: string,
+  {
+    requestId,
+    amountMinor,
+  }: {
+    readonly requestId?: string | undefined
+    readonly amountMinor?: number | undefined
+  } = {},
+): Promise<Told<DisputeRow> | undefined> {
+  const { clock, random } = means
+  const { tenantId, id: chargeId, currency } = charge
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const left = settlement?.amountMinor ?? charge.amountMinor
+  const row = await insertDispute(tx, {
+    id: random.uuid(),
+    tenantId,
+    chargeId,
+    amountMinor: Math.min(left, amountMinor ?? left),
+    currency,
+    reason,
+    createdAt: clock.now(),
+  })
+  if (row === undefined) return undefined
+  const events = [disputeEvent('commerce.dispute.opened', row, means, requestId)]
+  const held =
+    settlement === undefined
+      ? undefined
+      : await stepSettlement(tx, means, settlement, 'held', 'dispute', null, requestId)
+  return { row, events: held === undefined ? events : [...events, ...held.events] }
+}
+
+/**
+ * Closes a dispute. Won: what was held is released. Lost: the rail takes it back.
+ * @returns undefined when there is no such dispute; `changed` is false when it was closed before.
+ */
+export async function closeDispute(
+  tx: Transaction,
+  means: ChargeMeans,
+  ending: {
+    readonly tenantId: string
+    readonly id: string
+    readonly outcome: 'won' | 'lost'
+    /** Undefined where a rail closes it. */
+    readonly caller?: Caller | undefined
+  },
+  requestId?: string,
+): Promise<(Told<DisputeRow> & { readonly changed: boolean }) | undefined> {
+  const { tenantId, id, outcome, caller } = ending
+  const found = await findDispute(tx, tenantId, id)
+  if (found === undefined) return undefined
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, found.chargeId)
+  const settlement = await lockSettlement(tx, tenantId, found.chargeId)
+  const now = means.clock.now()
+  const row = await closeRow(tx, tenantId, id, outcome, now)
+  if (row === undefined) return { row: found, events: [], changed: false }
+  const events: NewEvent[] = [
+    disputeEvent('commerce.dispute.closed', row, means, requestId, caller),
+  ]
+  if (settlement !== undefined) {
+    const taken = outcome === 'lost' ? await takeBack(tx, means, row, settlement) : 0
+    const left = { ...settlement, amountMinor: settlement.amountMinor - taken }
+    const released = await stepSettlement(tx, means, left, 'released', null, null, requestId)
+    events.push(...(released?.events ?? []))
+  }
+  return { row, events, changed: true }
+}
+
+/**
+ * What is disputed, but no more than is left of the charge without refunds under way. @returns how much.
+ */
+async function takeBack(
+  tx: Transaction,
+  { clock, random }: ChargeMeans,
+  { id: subjectId, chargeId, amountMinor: disputedMinor }: DisputeRow,
+  { tenantId, id, rail, currency, status }: SettlementRow,
+): Promise<number> {
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined) throw new Error('a dispute has a charge')
+  const { refundedAmountMinor, refundingAmountMinor } = charge
+  const leftMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
+  const amountMinor = Math.min(leftMinor, disputedMinor)
+  const now = clock.now()
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'dispute.lost',
+    subjectId,
+    createdAt: now,
+    lines: [
+      { account: ACCOUNT_OF[status], rail, amountMinor },
+      { account: 'clearing', rail, amountMinor: -amountMinor },
+    ],
+  })
+  await reduceSettlement(tx, tenantId, id, amountMinor, now)
+  await reverseCharge(tx, tenantId, chargeId, amountMinor, now)
+  return amountMinor
+}
+
+/**
+ * Moves a settlement on, with its money; `commerce.settlement.held` or `.released`.
+ * @returns undefined when it stands elsewhere by now.
+ */
+export async function stepSettlement(
+  tx: Transaction,
+  means: ChargeMeans,
+  settlement: SettlementRow,
+  to: 'held' | 'released',
+  holdReason: 'clearing' | 'dispute' | null,
+  dueAt: Date | null,
+  requestId?: string,
+): Promise<Told<SettlementRow> | undefined> {
+  const { clock, random } = means
+  const { tenantId, id, status: from, rail, currency, amountMinor } = settlement
+  const now = clock.now()
+  const row = await moveSettlement(tx, { tenantId, id, from, to, holdReason, dueAt, now })
+  if (row === undefined) return undefined
+  if (from !== to) {
+    await postEntry(tx, {
+      tenantId,
+      id: random.uuid(),
+      currency,
+      kind: `settlement.${to}`,
+      subjectId: id,
+      createdAt: now,
+      lines: [
+        { account: ACCOUNT_OF[from], rail, amountMinor },
+        { account: ACCOUNT_OF[to], rail, amountMinor: -amountMinor },
+      ],
+    })
+  }
+  const type = to === 'held' ? 'commerce.settlement.held' : 'commerce.settlement.released'
+  return { row, events: [settlementEvent(type, row, means, requestId)] }
+}

@@ -1,0 +1,147 @@
+/** What commerce tells receivers. interface.md, Event types: fields of payment events. */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { ChargeRow } from '../../../storage/commerce/charges.js'
+import type { NewEvent } from '../../../storage/platform/outbox.js'
+import type { PayoutRow } from '../../../storage/commerce/payouts.js'
+import type { RefundRow } from '../../../storage/commerce/refunds.js'
+import type { DisputeRow } from '../../../storage/commerce/disputes.js'
+import type { SettlementRow } from '../../../storage/commerce/settlements.js'
+import type { StatementRow } from '../../../storage/commerce/merchant-statements.js'
+import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
+import { eventData } from '../../domain/events.js'
+
+export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
+
+/** No person and no agent does what time and rails do. */
+const SYSTEM = { type: 'service', id: 'commerce' } as const
+
+type PaymentType =
+  | 'commerce.payment.pending'
+  | 'commerce.payment.succeeded'
+  | 'commerce.payment.failed'
+  | 'commerce.payment.refunded'
+
+/** What a refund adds to the event of its charge. */
+export function refundFields({
+  id,
+  amountMinor,
+  externalReference,
+}: Pick<RefundRow, 'id' | 'amountMinor' | 'externalReference'>) {
+  return {
+    refund_id: id,
+    refund_amount_minor: amountMinor,
+    ...known('external_reference', externalReference),
+  }
+}
+
+/** Payment events have no actor: `metadata` is what a merchant correlates by. */
+export function paymentEvent(
+  type: PaymentType,
+  charge: ChargeRow,
+  means: ChargeMeans,
+  requestId?: string,
+  caller?: Caller,
+  more: Readonly<Record<string, unknown>> = {},
+): NewEvent {
+  const data = {
+    charge_id: charge.id,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    metadata: charge.metadata,
+    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
+    ...known('product_id', charge.productId),
+    ...known('price_id', charge.priceId),
+    ...known('buyer_id', charge.buyerId),
+    ...known('customer_email', charge.customerEmail),
+    ...known('subscription_id', charge.subscriptionId),
+    ...(type === 'commerce.payment.refunded'
+      ? { refunded_amount_minor: charge.refundedAmountMinor }
+      : {}),
+    ...(type === 'commerce.payment.failed' ? known('failure_code', charge.failureCode) : {}),
+    ...more,
+  }
+  const audit = {
+    ...(caller === undefined ? {} : doneBy(caller)),
+    resource: { type: 'charge', id: charge.id },
+    requestId: requestId ?? null,
+  }
+  return { ...stamped(type, charge.tenantId, means), data, audit }
+}
+
+export const settlementEvent = teller<
+  'commerce.settlement.created' | 'commerce.settlement.held' | 'commerce.settlement.released',
+  SettlementRow
+>('settlement', (row) => ({
+  charge_id: row.chargeId,
+  rail: row.rail,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  status: row.status,
+  ...known('hold_reason', row.holdReason),
+}))
+
+export const disputeEvent = teller<
+  'commerce.dispute.opened' | 'commerce.dispute.closed',
+  DisputeRow
+>('dispute', (row) => ({
+  charge_id: row.chargeId,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  reason: row.reason,
+  status: row.status,
+  ...known('outcome', row.outcome),
+}))
+
+export const payoutEvent = teller<
+  'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
+  PayoutRow
+>('payout', (row) => ({
+  rail: row.rail,
+  amount_minor: row.amountMinor,
+  currency: row.currency,
+  status: row.status,
+  ...known('failure_code', row.failureCode),
+}))
+
+export const statementEvent = teller<'commerce.statement.created', StatementRow>(
+  'statement',
+  (row) => ({
+    currency: row.currency,
+    opening_balance_minor: row.openingBalanceMinor,
+    closing_balance_minor: row.closingBalanceMinor,
+    totals: row.totals,
+    period_start: row.periodStart.toISOString(),
+    period_end: row.periodEnd.toISOString(),
+  }),
+)
+
+/** How a kind of resource is told of: who did it, to what, then its public fields. */
+function teller<
+  Type extends string,
+  Row extends { readonly id: string; readonly tenantId: string },
+>(resourceType: string, fieldsOf: (row: Row) => Readonly<Record<string, unknown>>) {
+  return (
+    type: Type,
+    row: Row,
+    means: ChargeMeans,
+    requestId?: string,
+    caller?: Caller,
+  ): NewEvent => {
+    const actor = caller === undefined ? SYSTEM : actorOf(caller)
+    const resource = { type: resourceType, id: row.id }
+    return {
+      ...stamped(type, row.tenantId, means),
+      data: eventData({ actor, resource, requestId }, fieldsOf(row)),
+      ...(caller === undefined ? {} : { audit: doneBy(caller) }),
+    }
+  }
+}
+
+function stamped(type: string, tenantId: string, { clock, random }: ChargeMeans) {
+  return { id: random.uuid(), tenantId, type, occurredAt: clock.now() }
+}
+
+function known(name: string, value: string | null): Record<string, string> {
+  return value === null ? {} : { [name]: value }
+}

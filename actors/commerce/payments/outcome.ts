@@ -1,0 +1,93 @@
+/**
+ * What follows from a rail's answer to a charge, in one transaction: the charge, its page, its
+ * subscription, its dispute. Whoever comes second with the same answer changes nothing.
+ */
+import { completeCheckout } from '../../../storage/commerce/checkout-sessions.js'
+import type { ChargeRow } from '../../../storage/commerce/charges.js'
+import type { NewEvent } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  beginPeriod,
+  cancelSubscription,
+  fallBehind,
+  lockSubscription,
+  type SubscriptionRow,
+} from '../../../storage/commerce/subscriptions.js'
+import { chargeFailed, chargePaid } from './charges.js'
+import type { ChargeMeans } from './events.js'
+import { openDispute } from './disputes.js'
+import { periodBounds } from './periods.js'
+import type { FinalAnswer } from './payment-provider.js'
+
+const HOUR_MS = 3_600_000
+/** When a refused renewal is tried again, after each refusal; then the subscription ends. */
+export const DUNNING_MS: readonly number[] = [24 * HOUR_MS, 72 * HOUR_MS, 120 * HOUR_MS]
+
+/** @returns what is to be told; undefined when the charge had ended before. */
+export async function applyAnswer(
+  tx: Transaction,
+  means: ChargeMeans,
+  charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
+  rail: string,
+  answer: FinalAnswer,
+  requestId?: string,
+): Promise<readonly NewEvent[] | undefined> {
+  const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
+  const paid = answer.tag === 'taken'
+  // Before its charge, as whoever ends the subscription does (subscription-end.ts).
+  const subscription =
+    subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
+  const told = paid
+    ? await chargePaid(
+        tx,
+        means,
+        {
+          tenantId,
+          chargeId,
+          rail,
+          railReference: answer.reference,
+          buyerId: answer.buyerId,
+          direct: answer.direct === true,
+        },
+        requestId,
+      )
+    : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)
+  if (told === undefined) return undefined
+  await completeCheckout(tx, tenantId, chargeId)
+  if (subscription !== undefined && period !== null) {
+    const mandate = paid ? answer.mandate : null
+    await (paid
+      ? goOn(tx, means, subscription, period, rail, mandate)
+      : fallOff(tx, means, subscription, period))
+  }
+  if (!paid || answer.disputed === null) return told.events
+  const disputed = await openDispute(tx, means, told.row, answer.disputed, { requestId })
+  return [...told.events, ...(disputed?.events ?? [])]
+}
+
+async function goOn(
+  tx: Transaction,
+  { clock }: ChargeMeans,
+  subscription: SubscriptionRow,
+  period: number,
+  rail: string,
+  mandate: string | null,
+): Promise<void> {
+  const { tenantId, id, interval, intervalCount } = subscription
+  const now = clock.now()
+  const anchorAt = subscription.anchorAt ?? now
+  const { start, end } = periodBounds(anchorAt, interval, intervalCount, period)
+  await beginPeriod(tx, { tenantId, id, period, rail, mandate, anchorAt, start, end, now })
+}
+
+async function fallOff(
+  tx: Transaction,
+  { clock }: ChargeMeans,
+  { tenantId, id, attempts }: SubscriptionRow,
+  period: number,
+): Promise<void> {
+  const now = clock.now()
+  const pauseMs = period === 1 ? undefined : DUNNING_MS[attempts]
+  if (pauseMs === undefined) await cancelSubscription(tx, tenantId, id, now)
+  else await fallBehind(tx, tenantId, id, period, new Date(now.getTime() + pauseMs), now)
+}

@@ -1,0 +1,234 @@
+/** What merchants do with their goods and charges. decisions.md 10, 17, 22. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { TenantId } from '../../domain/ids.js'
+
+export type CommerceProtocol = {
+  createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
+  listProducts: Ask<ListOf, Listed<Product>>
+  readProduct: Ask<Named, Found<Product> | Unknown>
+  activateProduct: Ask<Activate, Changed<Product> | Unknown>
+  createPrice: Ask<CreatePrice, Created<Price> | GoodsRefused>
+  listPrices: Ask<ListOf, Listed<Price>>
+  readPrice: Ask<Named, Found<Price> | Unknown>
+  activatePrice: Ask<Activate, Changed<Price> | Unknown>
+  createPaymentLink: Ask<CreatePaymentLink, Created<PaymentLink> | GoodsRefused>
+  listPaymentLinks: Ask<ListOf, Listed<PaymentLink>>
+  readPaymentLink: Ask<Named, Found<PaymentLink> | Unknown>
+  activatePaymentLink: Ask<Activate, Changed<PaymentLink> | Unknown>
+  listCharges: Ask<ListOf, Listed<Charge>>
+  readCharge: Ask<Named, Found<Charge> | Unknown>
+  refundCharge: Ask<RefundCharge, RefundOutcome>
+  listRefunds: Ask<Named, RefundsListed | Unknown>
+  listSubscriptions: Ask<ListOf, Listed<Subscription>>
+  readSubscription: Ask<Named, Found<Subscription> | Unknown>
+  cancelSubscription: Ask<CancelSubscription, Changed<Subscription> | Unknown | NotOpen>
+  simulateRenewal: Ask<SimulateRenewal, Changed<Subscription> | Unknown | NotOpen>
+}
+
+export type BillingInterval = 'day' | 'week' | 'month' | 'year'
+
+export type Product = {
+  readonly id: string
+  readonly name: string
+  readonly active: boolean
+  readonly createdAt: Date
+}
+
+export type Recurring = { readonly interval: BillingInterval; readonly intervalCount: number }
+
+export type Price = {
+  readonly id: string
+  readonly productId: string
+  readonly amountMinor: number
+  readonly currency: string
+  /** Null for a price that is paid once. */
+  readonly recurring: Recurring | null
+  readonly active: boolean
+  readonly createdAt: Date
+}
+
+/** Terms of its own under which a link is payable by x402. */
+export type LinkTerms = {
+  readonly network: string
+  readonly asset?: string | undefined
+  readonly pay_to?: string | undefined
+}
+
+export type PaymentLink = {
+  readonly id: string
+  /** Published by the merchant: no secret. */
+  readonly token: string
+  readonly priceId: string
+  readonly quantity: number
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly x402: LinkTerms | null
+  readonly active: boolean
+  readonly createdAt: Date
+}
+
+export type Charge = {
+  readonly id: string
+  readonly tenantId: string
+  readonly status: 'pending' | 'succeeded' | 'failed' | 'refunded'
+  readonly rail: string | null
+  readonly amountMinor: number
+  readonly currency: string
+  readonly refundedAmountMinor: number
+  readonly failureCode: string | null
+  readonly metadata: Readonly<Record<string, unknown>>
+  /** What a buyer said at a payment link, whole. */
+  readonly buyerMetadata: Readonly<Record<string, unknown>> | null
+  readonly productId: string | null
+  readonly priceId: string | null
+  readonly buyerId: string | null
+  readonly customerEmail: string | null
+  readonly checkoutSessionId: string | null
+  readonly paymentLinkId: string | null
+  readonly subscriptionId: string | null
+  readonly disputeStatus: 'opened' | 'closed' | null
+  readonly paidAt: Date | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** Place in a list ordered by creation, newest first: the last row seen. */
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type ListOf = {
+  readonly tenantId: TenantId
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type Listed<Row> = {
+  readonly tag: 'listed'
+  readonly rows: readonly Row[]
+  readonly next: ListCursor | null
+}
+export type Named = { readonly tenantId: TenantId; readonly id: string }
+export type Found<Row> = { readonly tag: 'found'; readonly row: Row }
+export type Changed<Row> = { readonly tag: 'changed'; readonly row: Row }
+export type Unknown = { readonly tag: 'unknown' }
+export type Created<Row> = {
+  readonly tag: 'created'
+  readonly row: Row
+  readonly replayed: boolean
+}
+export type Invalid = {
+  readonly tag: 'invalid'
+  /** JSON pointer into the body. */
+  readonly pointer: string
+  readonly detail: string
+}
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+export type GoodsRefused = Invalid | IdempotencyRefused
+
+type Creation = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
+export type CreateProduct = Creation & { readonly name: string }
+export type CreatePrice = Creation & {
+  readonly productId: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly recurring: Recurring | null
+}
+export type CreatePaymentLink = Creation & {
+  readonly priceId: string
+  readonly quantity: number
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly x402: LinkTerms | null
+}
+export type Activate = {
+  readonly caller: Caller
+  readonly id: string
+  readonly active: boolean
+}
+
+export type RefundCharge = Creation & {
+  readonly chargeId: string
+  /** Null: all that is left. */
+  readonly amountMinor: number | null
+  readonly reason: string | null
+  /** How the merchant finds the payment back; needed where the rail cannot send it. */
+  readonly externalReference: string | null
+}
+export type Refund = {
+  readonly id: string
+  readonly chargeId: string
+  readonly amountMinor: number
+  readonly status: 'pending' | 'succeeded' | 'failed' | 'recorded'
+  readonly reason: string | null
+  readonly failureCode: string | null
+  readonly externalReference: string | null
+  readonly createdAt: Date
+}
+export type RefundsListed = { readonly tag: 'refunds'; readonly refunds: readonly Refund[] }
+export type RefundOutcome =
+  | {
+      readonly tag: 'refunded'
+      readonly charge: Charge
+      readonly refund: Refund
+      readonly replayed: boolean
+    }
+  | { readonly tag: 'disputed' }
+  | { readonly tag: 'not_paid' }
+  /** What the merchant has at the rail, available and in reserve, does not cover it. */
+  | { readonly tag: 'insufficient_funds' }
+  /** The rail cannot give back what came by it. */
+  | { readonly tag: 'no_refunds' }
+  | { readonly tag: 'refused'; readonly code: string }
+  | Unknown
+  | Invalid
+  | IdempotencyRefused
+
+export type Subscription = {
+  readonly id: string
+  readonly productId: string
+  readonly priceId: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly recurring: Recurring
+  readonly customerEmail: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly status: 'incomplete' | 'active' | 'past_due' | 'canceled'
+  readonly period: number
+  readonly currentPeriodStart: Date | null
+  readonly currentPeriodEnd: Date | null
+  readonly cancelAtPeriodEnd: boolean
+  readonly canceledAt: Date | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type CancelSubscription = {
+  readonly caller: Caller
+  readonly id: string
+  /** False: at once. */
+  readonly atPeriodEnd: boolean
+}
+/** In sandboxes: what the next renewals shall come to, and the next of them now. */
+export type SimulateRenewal = {
+  readonly caller: Caller
+  readonly id: string
+  readonly outcome: 'succeed' | 'decline'
+}
+/** The subscription is not one that could be renewed or canceled. */
+export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
+
+export const commerce = address<CommerceProtocol>('commerce', [
+  'listProducts',
+  'readProduct',
+  'activateProduct',
+  'listPrices',
+  'readPrice',
+  'activatePrice',
+  'listPaymentLinks',
+  'readPaymentLink',
+  'activatePaymentLink',
+  'listCharges',
+  'readCharge',
+  'listRefunds',
+  'listSubscriptions',
+  'readSubscription',
+])

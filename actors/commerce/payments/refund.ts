@@ -1,0 +1,183 @@
+/** A merchant gives money back. decisions.md 17 and 22, refund. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { postEntry } from '../../../storage/commerce/ledger.js'
+import {
+  findRefund,
+  insertRefund,
+  recordRefunded,
+  type RefundRow,
+  refundsOf,
+  reserveRefund,
+} from '../../../storage/commerce/refunds.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { isUuid } from '../../domain/ids.js'
+import type { CommerceNeeds } from './needs.js'
+import { paymentEvent, refundFields } from './events.js'
+import type { Named, RefundCharge, RefundOutcome } from './protocol.js'
+import { chargeOf, refundOf } from './records.js'
+import { applyRefund } from './refunds.js'
+
+/** After this a worker asks the rail again. Longer than any request lives. */
+const ASK_AGAIN_MS = 120_000
+const UNKNOWN = { tag: 'unknown' } as const
+/** Its money goes to the merchant itself: only the merchant can send it back. */
+const DIRECT_RAIL = 'x402'
+const TOO_MUCH = {
+  tag: 'invalid',
+  pointer: '/amount_minor',
+  detail: 'More than is left to give back.',
+} as const
+const NO_REFERENCE = {
+  tag: 'invalid',
+  pointer: '/external_reference',
+  detail: 'The rail cannot send: say by which payment the money was sent back.',
+} as const
+
+type Reserved = { readonly tag: 'reserved'; readonly refundId: string; readonly replayed?: boolean }
+
+export function refunding({ database, clock, random, rails }: CommerceNeeds) {
+  const means = { clock, random }
+
+  async function reserve(
+    tx: Transaction,
+    message: RefundCharge,
+    requestId: string | undefined,
+  ): Promise<Reserved | RefundOutcome> {
+    const { caller, chargeId, amountMinor, reason, externalReference } = message
+    const { tenantId } = caller.principal
+    const charge = await findCharge(tx, tenantId, chargeId)
+    if (charge === undefined) return UNKNOWN
+    if (charge.disputeStatus === 'opened') return { tag: 'disputed' }
+    if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
+    if (charge.rail === DIRECT_RAIL) return record(tx, message, requestId)
+    if (!rails.has(charge.rail ?? '')) return { tag: 'no_refunds' }
+    const now = clock.now()
+    const reserved = await reserveRefund(tx, charge, amountMinor, now)
+    if (reserved === 'funds') return { tag: 'insufficient_funds' }
+    if (reserved === 'left') return TOO_MUCH
+    const refundId = random.uuid()
+    await insertRefund(tx, {
+      id: refundId,
+      tenantId,
+      chargeId,
+      amountMinor: reserved,
+      reason,
+      status: 'pending',
+      externalReference,
+      createdAt: now,
+      dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
+    })
+    return { tag: 'reserved', refundId }
+  }
+
+  /** Writes down what the merchant sent back; the books see it come and go, as they saw the charge. */
+  async function record(
+    tx: Transaction,
+    { caller, chargeId, amountMinor: asked, reason, externalReference }: RefundCharge,
+    requestId: string | undefined,
+  ): Promise<Reserved | RefundOutcome> {
+    const { tenantId } = caller.principal
+    if (externalReference === null) return NO_REFERENCE
+    const now = clock.now()
+    const amountMinor = await recordRefunded(tx, tenantId, chargeId, asked, now)
+    if (amountMinor === undefined) return TOO_MUCH
+    const id = random.uuid()
+    const refund = { id, tenantId, chargeId, amountMinor, reason, externalReference }
+    await insertRefund(tx, { ...refund, status: 'recorded', createdAt: now, dueAt: null })
+    const charge = await findCharge(tx, tenantId, chargeId)
+    if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+    const { rail, currency } = charge
+    const entry = { tenantId, currency, subjectId: id, createdAt: now }
+    for (const [kind, minor] of [
+      ['refund', amountMinor],
+      ['refund.direct', -amountMinor],
+    ] as const) {
+      await postEntry(tx, {
+        ...entry,
+        id: random.uuid(),
+        kind,
+        lines: [
+          { account: 'pending', rail, amountMinor: minor },
+          { account: 'clearing', rail, amountMinor: -minor },
+        ],
+      })
+    }
+    const more = refundFields(refund)
+    appendEvents(tx, [
+      paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more),
+    ])
+    return { tag: 'reserved', refundId: id }
+  }
+
+  /** Asks the rail and writes its answer down; nothing where it gave none. */
+  async function carryOut(message: RefundCharge, refund: RefundRow, turn: Turn): Promise<void> {
+    const { caller } = message
+    const { tenantId, id: refundId, chargeId, amountMinor } = refund
+    const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId))
+    const rail = rails.get(charge?.rail ?? '')
+    if (charge === undefined || rail === undefined) return
+    const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
+    const answer = await rail
+      .refund(order, AbortSignal.timeout(ASK_AGAIN_MS / 2))
+      .catch((error: unknown) => {
+        turn.log.warn({ err: error, refundId }, 'a rail gave no answer')
+        return undefined
+      })
+    if (answer === undefined || answer.tag === 'pending') return
+    await database.tenant(tenantId, async (tx) => {
+      const events = await applyRefund(tx, means, refund, answer, turn.requestId, caller)
+      appendEvents(tx, events ?? [])
+    })
+  }
+
+  return {
+    async refundCharge(message: RefundCharge, turn: Turn): Promise<RefundOutcome> {
+      const { caller, chargeId, idempotency } = message
+      const { tenantId } = caller.principal
+      if (!isUuid(chargeId)) return UNKNOWN
+      const begun = await database.tenant(
+        tenantId,
+        (tx) =>
+          idempotently(
+            tx,
+            idempotency,
+            () => reserve(tx, message, turn.requestId),
+            (outcome) => (outcome.tag === 'reserved' ? outcome : undefined),
+          ),
+        { signal: turn.signal },
+      )
+      if (begun.tag !== 'reserved') return begun
+      const { refundId } = begun
+      const refund = await database.tenant(tenantId, (tx) => findRefund(tx, tenantId, refundId))
+      if (refund?.status === 'pending') await carryOut(message, refund, turn)
+      const [charge, ended] = await database.tenant(tenantId, async (tx) => [
+        await findCharge(tx, tenantId, chargeId),
+        await findRefund(tx, tenantId, refundId),
+      ])
+      if (charge === undefined || ended === undefined) return UNKNOWN
+      if (ended.status === 'failed') return { tag: 'refused', code: ended.failureCode ?? 'refused' }
+      return {
+        tag: 'refunded',
+        charge: chargeOf(charge),
+        refund: refundOf(ended),
+        replayed: begun.replayed === true,
+      }
+    },
+
+    async listRefunds({ tenantId, id }: Named, { signal }: Turn) {
+      if (!isUuid(id)) return UNKNOWN
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          if ((await findCharge(tx, tenantId, id)) === undefined) return UNKNOWN
+          const refunds = await refundsOf(tx, tenantId, id)
+          return { tag: 'refunds', refunds: refunds.map(refundOf) } as const
+        },
+        { signal },
+      )
+    },
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Refunds. What is asked for is reserved on the charge in one statement, so that refunds side by side
+ * never ask for more than is left; then the rail is asked under the refund's id; then its answer is
+ * written down. A worker takes up what a crash left in between.
+ */
+import type { NewEvent } from '../../../storage/platform/outbox.js'
+import { findCharge, lockCharge } from '../../../storage/commerce/charges.js'
+import { postEntry } from '../../../storage/commerce/ledger.js'
+import { finishRefund, revertRefund, type RefundRow } from '../../../storage/commerce/refunds.js'
+import { lockSettlement, reduceSettlement } from '../../../storage/commerce/settlements.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
+import type { ChargeMeans } from './events.js'
+import { ACCOUNT_OF } from './disputes.js'
+import { paymentEvent, refundFields } from './events.js'
+import type { FinalDone } from './payment-provider.js'
+
+/** @returns what is to be told; undefined when the refund had ended before. */
+export async function applyRefund(
+  tx: Transaction,
+  means: ChargeMeans,
+  refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
+  answer: FinalDone,
+  requestId?: string,
+  caller?: Caller,
+): Promise<readonly NewEvent[] | undefined> {
+  const { tenantId, id, chargeId, amountMinor } = refund
+  const { clock, random } = means
+  const now = clock.now()
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, chargeId)
+  const code = answer.tag === 'refused' ? answer.code : null
+  if (!(await finishRefund(tx, tenantId, id, code, now))) return undefined
+  if (code !== null) return []
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const account = ACCOUNT_OF[settlement?.status ?? 'released']
+  const { rail, currency } = charge
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'refund',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account, rail, amountMinor },
+      { account: 'clearing', rail, amountMinor: -amountMinor },
+    ],
+  })
+  if (settlement !== undefined) {
+    await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
+  }
+  const more = refundFields(refund)
+  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more)]
+}
+
+/**
+ * Takes a refund back that had succeeded: the provider could not carry it out. The money is the merchant's
+ * again, and `commerce.payment.refunded` says how much is refunded now.
+ * @returns the events; undefined when the refund does not stand as succeeded.
+ */
+export async function takeRefundBack(
+  tx: Transaction,
+  means: ChargeMeans,
+  { tenantId, id, chargeId, amountMinor }: RefundRow,
+  code: string,
+): Promise<readonly NewEvent[] | undefined> {
+  const { clock, random } = means
+  const now = clock.now()
+  // The charge first, then its settlement: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, chargeId)
+  if (!(await revertRefund(tx, tenantId, id, code, now))) return undefined
+  const charge = await findCharge(tx, tenantId, chargeId)
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  const settlement = await lockSettlement(tx, tenantId, chargeId)
+  const { rail, currency } = charge
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: 'refund.reverted',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account: 'clearing', rail, amountMinor },
+      { account: ACCOUNT_OF[settlement?.status ?? 'released'], rail, amountMinor: -amountMinor },
+    ],
+  })
+  if (settlement !== undefined) {
+    await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
+  }
+  return [paymentEvent('commerce.payment.refunded', charge, means)]
+}

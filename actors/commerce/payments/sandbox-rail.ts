@@ -1,0 +1,130 @@
+/**
+ * The sandbox rail: no money, everything else. It keeps books of its own, as a processor would, and
+ * answers as the buyer of a sandbox says (decisions.md 17, Payments). Never offered in production
+ * tenants, and it refuses them itself.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import {
+  answerOnce,
+  insertMandate,
+  mandateOutcome,
+  type SandboxQuestion,
+} from '../../../storage/commerce/sandbox-provider.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './payment-provider.js'
+
+export const SANDBOX_RAIL = 'sandbox'
+
+/** Refunds and payouts of amounts that end in these two digits are refused, so that one can see it. */
+const REFUSED_ENDING = 13
+const DECLINED = 'card_declined'
+const NEVER_ASKED = 'abandoned'
+/** Of a sandbox that became production since: subscriptions and balances of its days remain. */
+const NOT_HERE = 'sandbox_only'
+
+export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {
+  const { database, clock } = needs
+
+  function ask(
+    tx: Transaction,
+    { tenantId, amountMinor, currency }: Omit<OrderName, 'chargeId'>,
+    question: Pick<SandboxQuestion, 'id' | 'kind' | 'outcome'>,
+  ): Promise<string> {
+    return answerOnce(tx, { tenantId, amountMinor, currency, now: clock.now(), ...question })
+  }
+
+  async function isSandbox(tx: Transaction, tenantId: string): Promise<boolean> {
+    return (await findTenant(tx, tenantId))?.environment === 'sandbox'
+  }
+
+  async function outcomeOf(tx: Transaction, { tenantId, by }: ChargeOrder): Promise<string> {
+    if (!(await isSandbox(tx, tenantId))) return NOT_HERE
+    if (by.tag === 'buyer') return by.instruction ?? 'succeed'
+    return (await mandateOutcome(tx, tenantId, by.mandate)) ?? 'decline'
+  }
+
+  return {
+    name: SANDBOX_RAIL,
+    offers: (environment) => environment === 'sandbox',
+    leadsTo: [],
+    clearingMs: 0,
+
+    take: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx) => {
+          const { tenantId, chargeId, by } = order
+          const outcome = await outcomeOf(tx, order)
+          const answered = await ask(tx, order, { id: chargeId, kind: 'charge', outcome })
+          if (answered !== 'succeed' && answered !== 'dispute') return answerOf(answered, chargeId)
+          if (by.tag === 'buyer' && by.again) {
+            await insertMandate(tx, tenantId, chargeId, clock.now())
+          }
+          const mandate = by.tag === 'mandate' ? by.mandate : by.again ? chargeId : null
+          return { ...answerOf(answered, chargeId), mandate }
+        },
+        { signal },
+      ),
+
+    conclude: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx) => {
+          const { tenantId, chargeId } = order
+          const question = { id: chargeId, kind: 'charge', outcome: NEVER_ASKED } as const
+          const answered = await ask(tx, order, question)
+          const kept = (await mandateOutcome(tx, tenantId, chargeId)) !== undefined
+          return { ...answerOf(answered, chargeId), mandate: kept ? chargeId : null }
+        },
+        { signal },
+      ),
+
+    refund: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx): Promise<DoneAnswer> => {
+          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'refund_refused'
+          return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
+        },
+        { signal },
+      ),
+
+    payOut: (order, signal) =>
+      database.tenant(
+        order.tenantId,
+        async (tx): Promise<DoneAnswer> => {
+          const there = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
+          const outcome = (await isSandbox(tx, order.tenantId)) ? there : NOT_HERE
+          return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
+        },
+        { signal },
+      ),
+  }
+}
+
+function answerOf(outcome: string, chargeId: string): FinalAnswer {
+  switch (outcome) {
+    case 'succeed':
+      return { tag: 'taken', reference: `sandbox_${chargeId}`, mandate: null, disputed: null }
+    case 'dispute':
+      return {
+        tag: 'taken',
+        reference: `sandbox_${chargeId}`,
+        mandate: null,
+        disputed: 'fraudulent',
+      }
+    case 'decline':
+      return { tag: 'refused', code: DECLINED }
+    default:
+      return { tag: 'refused', code: outcome }
+  }
+}
+
+function endsWell(amountMinor: number): boolean {
+  return amountMinor % 100 !== REFUSED_ENDING
+}
+
+function doneOf(outcome: string): DoneAnswer {
+  return outcome === 'succeed' ? { tag: 'done' } : { tag: 'refused', code: outcome }
+}

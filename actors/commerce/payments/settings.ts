@@ -1,0 +1,130 @@
+/** [commerce] and [[chains]]: public buyer commerce and x402. decisions.md sections 10, 11, 15. */
+import { z } from 'zod'
+import {
+  count,
+  flag,
+  list,
+  notes,
+  seconds,
+  secret,
+  text,
+  timerSeconds,
+  url,
+} from '../../../runtime/kernel/config/kinds.js'
+import { section, sectionList, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+
+const RPC_EXAMPLE = 'https://rpc.example.com'
+const CARD_API = 'https://api.stripe.com'
+
+/** A host as it is in a URL, with or without a port. */
+const pageHost = () =>
+  z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?$/)
+    .register(notes, { words: 'a host name in lower case, with or without a port' })
+
+export const commerceSettings = section(
+  'commerce',
+  {
+    enabled: flag(false).describe('Payment links, checkout and subscriptions.'),
+    checkout_ttl_secs: seconds(86_400).describe('Lifetime of a checkout session.'),
+    checkout_retention_days: count(90, 1, 3_650).describe(
+      'How long a checkout that nobody began to pay is kept after it ran out.',
+    ),
+    card: z.object({
+      provider: z
+        .enum(['none', 'stripe_compatible'])
+        .default('none')
+        .describe('Takes cards in production tenants: a provider with the API of Stripe.'),
+      api_base_url: url(['https:', 'http:'], 'an https URL', CARD_API)
+        .default(CARD_API)
+        .describe('Where the API is. Production: https.'),
+      secret_key: secret().optional().describe('API key of the provider account.'),
+      webhook_secret: secret(16)
+        .optional()
+        .describe('Signing secret of the webhook endpoint /api/v1/commerce/card/events.'),
+      checkout_hosts: list(pageHost())
+        .default(['checkout.stripe.com'])
+        .describe("Hosts of the provider's payment pages; buyers are sent to no other."),
+      timeout_secs: timerSeconds(10).describe('A call to the provider is given up after this.'),
+      clearing_days: count(7, 0, 365).describe('How long a card payment is held before release.'),
+    }),
+    redirect_hosts: list(z.string().min(1))
+      .default([])
+      .describe('Hosts a checkout may send the buyer back to.'),
+    x402_enabled: flag(false).describe('x402 payments.'),
+    x402_v1_compat: flag(false).describe('Speak the first protocol version too.'),
+    x402_facilitator_url: url(['https:', 'http:'], 'an https URL', 'https://x402.example.com')
+      .optional()
+      .describe('The facilitator. Production: https.'),
+    x402_max_timeout_secs: seconds(60, 3_600).describe('How long a payment stays payable.'),
+  },
+  {
+    about: 'Public buyer commerce.',
+    rules: [
+      {
+        keys: ['card.secret_key', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.secret_key !== undefined,
+        rule: 'be set when commerce.card.provider is stripe_compatible',
+        fix: 'set SVC_COMMERCE__CARD__SECRET_KEY',
+      },
+      {
+        keys: ['card.webhook_secret', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.webhook_secret !== undefined,
+        rule: 'be set when commerce.card.provider is stripe_compatible',
+        fix: 'set SVC_COMMERCE__CARD__WEBHOOK_SECRET',
+      },
+      {
+        keys: ['card.checkout_hosts', 'card.provider'],
+        holds: ({ card }) => card.provider === 'none' || card.checkout_hosts.length > 0,
+        rule: 'not be empty when commerce.card.provider is stripe_compatible',
+        fix: 'list the hosts of the payment pages in commerce.card.checkout_hosts',
+      },
+      {
+        keys: ['card.provider', 'enabled'],
+        holds: ({ card, enabled }) => card.provider === 'none' || enabled,
+        rule: 'be "none" unless commerce.enabled is true',
+        fix: 'set commerce.enabled = true',
+      },
+    ],
+  },
+)
+
+export const chainsSettings = sectionList(
+  'chains',
+  {
+    id: z
+      .string()
+      .regex(/^eip155:[1-9][0-9]{0,14}$/)
+      .register(notes, { words: 'the CAIP-2 id of an EVM chain', example: 'eip155:84532' })
+      .describe('CAIP-2 id of the chain: x402 payments are on chains of eip155 only.'),
+    rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
+      .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
+      .optional()
+      .describe(
+        'JSON-RPC node; asked what became of a payment. Often carries a key, so not shown.',
+      ),
+    asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
+      'Contract address of the asset.',
+    ),
+    asset_name: text('USDC').describe('EIP-712 name of the asset.'),
+    asset_version: text('2').describe('EIP-712 version of the asset.'),
+    asset_decimals: count(6, 0, 36).describe('Decimals of the asset.'),
+    asset_currency: z
+      .string()
+      .regex(/^[A-Z]{3}$/)
+      .register(notes, { words: 'an ISO 4217 code in upper case' })
+      .default('USD')
+      .describe('Currency of prices that the asset pays, one to one.'),
+    confirmations: count(5, 0, 1_000).describe(
+      'Blocks behind the latest one before a transfer pays a checkout.',
+    ),
+    pay_to: text('0x0000000000000000000000000000000000000001')
+      .optional()
+      .describe('Default payee of the tenant of the operator. Others set x402_pay_to.'),
+  },
+  { about: 'One table per chain; adds to and overrides the chains built in.' },
+)
+
+export type CommerceSettings = SettingsOf<typeof commerceSettings>
+export type ChainsSettings = SettingsOf<typeof chainsSettings>

@@ -1,0 +1,143 @@
+/** Subscriptions as merchants handle them. Renewals are done by the async plane. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import { changeMandate } from '../../../storage/commerce/sandbox-provider.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  cancelAtPeriodEnd,
+  findSubscription,
+  listSubscriptions,
+  renewNow,
+  type SubscriptionRow,
+} from '../../../storage/commerce/subscriptions.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import type { CommerceNeeds } from './needs.js'
+import type {
+  CancelSubscription,
+  Changed,
+  ListOf,
+  Named,
+  NotOpen,
+  SimulateRenewal,
+  Subscription,
+  Unknown,
+} from './protocol.js'
+import { listedOf, subscriptionOf } from './records.js'
+import { SANDBOX_RAIL } from './sandbox-rail.js'
+import { endSubscription } from './subscription-end.js'
+
+const UNKNOWN: Unknown = { tag: 'unknown' }
+const INVOICED_RAIL = 'x402'
+
+/** A change that happened, and what is to be told of it beside the audit record. */
+type Done = { readonly row: SubscriptionRow; readonly events: readonly NewEvent[] }
+
+export function subscriptions({ database, clock, random }: CommerceNeeds) {
+  const means = { clock, random }
+
+  /** Changes a subscription of the caller's tenant, and audits it. */
+  async function change(
+    { caller, id }: { readonly caller: Caller; readonly id: string },
+    type: AuditOnlyType,
+    turn: Turn,
+    work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<Done | NotOpen>,
+    data: Readonly<Record<string, unknown>>,
+  ): Promise<Changed<Subscription> | Unknown | NotOpen> {
+    const { tenantId } = caller.principal
+    if (!isUuid(id)) return UNKNOWN
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        const found = await findSubscription(tx, tenantId, id)
+        if (found === undefined) return UNKNOWN
+        const now = clock.now()
+        const done = await work(tx, found, now)
+        if ('tag' in done) return done
+        const { row, events } = done
+        appendAudit(tx, [
+          audited(caller, {
+            id: random.uuid(),
+            tenantId,
+            type,
+            occurredAt: now,
+            resource: { type: 'subscription', id },
+            requestId: turn.requestId,
+            data,
+          }),
+        ])
+        appendEvents(tx, events)
+        return { tag: 'changed', row: subscriptionOf(row) }
+      },
+      { signal: turn.signal },
+    )
+  }
+
+  return {
+    listSubscriptions: ({ tenantId, limit, after }: ListOf, { signal }: Turn) =>
+      database.tenant(
+        tenantId,
+        async (tx) =>
+          listedOf(await listSubscriptions(tx, tenantId, limit + 1, after), limit, subscriptionOf),
+        { signal },
+      ),
+
+    async readSubscription({ tenantId, id }: Named, { signal }: Turn) {
+      if (!isUuid(id)) return UNKNOWN
+      const row = await database.tenant(tenantId, (tx) => findSubscription(tx, tenantId, id), {
+        signal,
+      })
+      return row === undefined ? UNKNOWN : ({ tag: 'found', row: subscriptionOf(row) } as const)
+    },
+
+    cancelSubscription: (message: CancelSubscription, turn: Turn) =>
+      change(
+        message,
+        'commerce.subscription.canceled',
+        turn,
+        async (tx, { tenantId, id }, now) => {
+          if (message.atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
+          const { row, events } = await endSubscription(tx, means, tenantId, id, turn.requestId)
+          return doneOf(row, events)
+        },
+        { at_period_end: message.atPeriodEnd },
+      ),
+
+    simulateRenewal: (message: SimulateRenewal, turn: Turn) =>
+      change(
+        message,
+        'commerce.subscription.renewal_simulated',
+        turn,
+        async (tx, { tenantId, id, rail, mandate }, now) => {
+          // Its renewals are invoices: the buyer decides what becomes of them.
+          if (
+            rail === INVOICED_RAIL &&
+            (await findTenant(tx, tenantId))?.environment === 'sandbox'
+          ) {
+            return doneOf(await renewNow(tx, tenantId, id, now))
+          }
+          if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
+          await changeMandate(tx, tenantId, mandate, message.outcome)
+          return doneOf(await renewNow(tx, tenantId, id, now))
+        },
+        { outcome: message.outcome },
+      ),
+  }
+}
+
+const ENDED: NotOpen = {
+  tag: 'not_open',
+  detail: 'The subscription has not begun, or has ended.',
+}
+
+/** @param row undefined where the subscription was in no state for it. */
+function doneOf(row: SubscriptionRow | undefined, events: readonly NewEvent[] = []) {
+  return row === undefined ? ENDED : { row, events }
+}
+
+const NO_SANDBOX: NotOpen = {
+  tag: 'not_open',
+  detail: 'Only renewals in a sandbox, by its rail or by invoice, can be simulated.',
+}

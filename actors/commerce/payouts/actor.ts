@@ -1,0 +1,219 @@
+/** Merchants: where the money of their charges is, and its way to them. decisions.md 10. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import { findDispute, listDisputes } from '../../../storage/commerce/disputes.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { listBalances, lockAvailable, postEntry } from '../../../storage/commerce/ledger.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { findPayout, insertPayout, listPayouts } from '../../../storage/commerce/payouts.js'
+import { listSettlements } from '../../../storage/commerce/settlements.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  findStatement,
+  insertStatement,
+  listStatements,
+} from '../../../storage/commerce/merchant-statements.js'
+import { closeDispute } from '../payments/disputes.js'
+import { payoutEvent, statementEvent } from '../payments/events.js'
+import type {
+  Created,
+  Found,
+  Invalid,
+  Listed,
+  ListOf,
+  Named,
+  Unknown,
+} from '../payments/protocol.js'
+import type { Rails } from '../payments/payment-provider.js'
+import { listedOf } from '../payments/records.js'
+import { SANDBOX_RAIL } from '../payments/sandbox-rail.js'
+import { isUuid } from '../../domain/ids.js'
+import { type CreatePayout, type Payout, type SettlementProtocol, settlement } from './protocol.js'
+import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
+
+export type SettlementNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly rails: Rails
+}
+
+const anyOrder = () => undefined
+
+export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
+  address: settlement,
+  asks: {},
+  mailbox: { capacity: 512, inflightMax: 64 },
+  lane: {
+    listSettlements: anyOrder,
+    listDisputes: anyOrder,
+    closeDispute: ({ id }) => id,
+    listPayouts: anyOrder,
+    readPayout: anyOrder,
+    createPayout: anyOrder,
+    listBalances: anyOrder,
+    listStatements: anyOrder,
+    readStatement: anyOrder,
+    createStatement: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, rails }) => {
+    const means = { clock, random }
+
+    type Rows<Row> = (
+      tx: Transaction,
+      tenantId: string,
+      limit: number,
+      after: ListOf['after'],
+    ) => Promise<Row[]>
+    const list =
+      <Row extends { createdAt: Date; id: string }, Shown>(
+        rowsOf: Rows<Row>,
+        show: (row: Row) => Shown,
+      ) =>
+      (
+        { tenantId, limit, after }: ListOf,
+        { signal }: { readonly signal: AbortSignal },
+      ): Promise<Listed<Shown>> =>
+        database.tenant(
+          tenantId,
+          async (tx) => listedOf(await rowsOf(tx, tenantId, limit + 1, after), limit, show),
+          { signal },
+        )
+
+    const read =
+      <Row, Shown>(
+        find: (tx: Transaction, tenantId: string, id: string) => Promise<Row | undefined>,
+        show: (row: Row) => Shown,
+      ) =>
+      async (
+        { tenantId, id }: Named,
+        { signal }: { readonly signal: AbortSignal },
+      ): Promise<Found<Shown> | Unknown> => {
+        if (!isUuid(id)) return { tag: 'unknown' }
+        const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+        return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
+      }
+
+    /** The lock of the book keeps two payouts from sending the same money. */
+    async function submit(
+      tx: Transaction,
+      { caller, rail, currency, amountMinor }: CreatePayout,
+      requestId: string | undefined,
+    ): Promise<Created<Payout> | Invalid> {
+      const { tenantId } = caller.principal
+      const available = await lockAvailable(tx, tenantId, currency, rail)
+      const amount = amountMinor ?? available
+      if (amount <= 0 || amount > available) {
+        return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is available.' }
+      }
+      const now = clock.now()
+      const id = random.uuid()
+      const row = await insertPayout(tx, {
+        id,
+        tenantId,
+        rail,
+        amountMinor: amount,
+        currency,
+        createdAt: now,
+        dueAt: now,
+      })
+      await postEntry(tx, {
+        tenantId,
+        id: random.uuid(),
+        currency,
+        kind: 'payout',
+        subjectId: id,
+        createdAt: now,
+        lines: [
+          { account: 'available', rail, amountMinor: amount },
+          { account: 'in_transit', rail, amountMinor: -amount },
+        ],
+      })
+      const told = payoutEvent('commerce.payout.submitted', row, means, requestId, caller)
+      appendEvents(tx, [told])
+      return { tag: 'created', row: payoutOf(row), replayed: false }
+    }
+
+    return {
+      listSettlements: list(listSettlements, settlementOf),
+      listDisputes: list(listDisputes, disputeOf),
+      listPayouts: list(listPayouts, payoutOf),
+      readPayout: read(findPayout, payoutOf),
+      listStatements: list(listStatements, statementOf),
+      readStatement: read(findStatement, statementOf),
+
+      async listBalances({ tenantId }, { signal }) {
+        const rows = await database.tenant(tenantId, (tx) => listBalances(tx, tenantId), { signal })
+        return { tag: 'balances', balances: balancesOf(rows) }
+      },
+
+      async closeDispute(message, { signal, requestId }) {
+        const { tenantId } = message.caller.principal
+        if (!isUuid(message.id)) return { tag: 'unknown' }
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const found = await findDispute(tx, tenantId, message.id)
+            if (found === undefined) return { tag: 'unknown' }
+            const charge = await findCharge(tx, tenantId, found.chargeId)
+            if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
+            const told = await closeDispute(tx, means, { ...message, tenantId }, requestId)
+            if (told?.changed !== true) return { tag: 'closed' }
+            appendEvents(tx, told.events)
+            return { tag: 'changed', row: disputeOf(told.row) }
+          },
+          { signal },
+        )
+      },
+
+      async createPayout(message, { signal, requestId }) {
+        if (!rails.has(message.rail)) {
+          return { tag: 'invalid', pointer: '/rail', detail: 'There is no such rail.' }
+        }
+        return database.tenant(
+          message.caller.principal.tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              () => submit(tx, message, requestId),
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal },
+        )
+      },
+
+      async createStatement({ caller, currency, idempotency }, { signal, requestId }) {
+        const { tenantId } = caller.principal
+        return database.tenant(
+          tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              idempotency,
+              async () => {
+                const now = clock.now()
+                const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
+                if (row === undefined) return NOTHING_BOOKED
+                appendEvents(tx, [
+                  statementEvent('commerce.statement.created', row, means, requestId, caller),
+                ])
+                return { tag: 'created' as const, row: statementOf(row), replayed: false }
+              },
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal },
+        )
+      },
+    }
+  },
+})
+
+const NOTHING_BOOKED: Invalid = {
+  tag: 'invalid',
+  pointer: '/currency',
+  detail: 'Nothing was booked in this currency since its last statement.',
+}

@@ -1,0 +1,112 @@
+/** What becomes of the money of charges: settlements, disputes, payouts, statements. decisions.md 10. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type {
+  Changed,
+  Created,
+  Found,
+  IdempotencyRefused,
+  Invalid,
+  Listed,
+  ListOf,
+  Named,
+  Unknown,
+} from '../payments/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { TenantId } from '../../domain/ids.js'
+
+export type SettlementProtocol = {
+  listSettlements: Ask<ListOf, Listed<Settlement>>
+  listDisputes: Ask<ListOf, Listed<Dispute>>
+  closeDispute: Ask<CloseDispute, Changed<Dispute> | Unknown | Closed | NotSandbox>
+  listPayouts: Ask<ListOf, Listed<Payout>>
+  readPayout: Ask<Named, Found<Payout> | Unknown>
+  createPayout: Ask<CreatePayout, Created<Payout> | Invalid | IdempotencyRefused>
+  listBalances: Ask<{ readonly tenantId: TenantId }, BalancesListed>
+  listStatements: Ask<ListOf, Listed<Statement>>
+  readStatement: Ask<Named, Found<Statement> | Unknown>
+  createStatement: Ask<CreateStatement, Created<Statement> | Invalid | IdempotencyRefused>
+}
+
+export type Settlement = {
+  readonly id: string
+  readonly chargeId: string
+  readonly rail: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly status: 'created' | 'held' | 'released'
+  readonly holdReason: 'clearing' | 'dispute' | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type Dispute = {
+  readonly id: string
+  readonly chargeId: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly reason: string
+  readonly status: 'opened' | 'closed'
+  readonly outcome: 'won' | 'lost' | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type Payout = {
+  readonly id: string
+  readonly rail: string
+  readonly amountMinor: number
+  readonly currency: string
+  readonly status: 'submitted' | 'paid' | 'failed'
+  readonly failureCode: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type Statement = {
+  readonly id: string
+  readonly currency: string
+  readonly openingBalanceMinor: number
+  readonly closingBalanceMinor: number
+  readonly totals: Readonly<
+    Record<string, { readonly count: number; readonly amount_minor: number }>
+  >
+  readonly periodStart: Date
+  readonly periodEnd: Date
+  readonly createdAt: Date
+}
+/** What is the merchant's, by where it is. All of them and `clearing` add up to nothing. */
+export type Balance = {
+  readonly currency: string
+  readonly rail: string
+  readonly pendingMinor: number
+  readonly heldMinor: number
+  readonly availableMinor: number
+  readonly inTransitMinor: number
+}
+export type BalancesListed = { readonly tag: 'balances'; readonly balances: readonly Balance[] }
+
+/** Disputes of other rails are closed by those rails. */
+export type CloseDispute = {
+  readonly caller: Caller
+  readonly id: string
+  readonly outcome: 'won' | 'lost'
+}
+export type Closed = { readonly tag: 'closed' }
+export type NotSandbox = { readonly tag: 'not_sandbox' }
+
+type Creation = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
+export type CreatePayout = Creation & {
+  readonly rail: string
+  readonly currency: string
+  /** Null: all that is available. */
+  readonly amountMinor: number | null
+}
+export type CreateStatement = Creation & { readonly currency: string }
+
+export const settlement = address<SettlementProtocol>('settlement', [
+  'listSettlements',
+  'listDisputes',
+  'listPayouts',
+  'readPayout',
+  'listBalances',
+  'listStatements',
+  'readStatement',
+])

@@ -1,0 +1,171 @@
+/**
+ * Finds out, by leases, what became of payments whose facilitator gave no answer or whose process
+ * died. The chain is asked first where one is configured; the facilitator is asked again only for
+ * what the chain does not show: an authorization can be spent once, so asking twice pays once.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import {
+  claimDueX402Payments,
+  nextX402PaymentMs,
+  unknownX402Payments,
+  type X402PaymentRow,
+} from '../../../storage/commerce/x402-payments.js'
+import type { Chain } from '../x402/chain.js'
+import { endings, expectedOf, type Held, onChain } from '../x402/endings.js'
+import type { Facilitator, Settlement } from '../x402/facilitator.js'
+import type { ReconciliationMetrics } from '../x402/metrics.js'
+import type { FacilitatorRequest } from '../x402/offers.js'
+import { arrivals, type WatchedChain } from './arrivals.js'
+import { type ReconciliationProtocol, reconciliation } from './protocol.js'
+import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.js'
+
+const LEASE_SECS = 60
+const AT_ONCE_MAX = 16
+/** A payment may become due at any time: its process died. */
+const LOOK_MS_MAX = 1_000
+const MISHAP_MS = 1_000
+/** Between two looks for transfers; blocks come every two seconds or more. */
+const WATCH_MS = 2_000
+const COUNT_EVERY_MS = 15_000
+/** After so many looks an operator should know. */
+const CHECKS_LOUD = 10
+
+export type ReconciliationNeeds = {
+  readonly database: Pick<Database, 'system' | 'tenant'>
+  readonly clock: Clock
+  readonly random: Random
+  /** Null where `commerce.x402_enabled` is false: there is nothing to find out. */
+  readonly facilitator: Facilitator | null
+  /** Chains with an `rpc_url`, by network. */
+  readonly chains: ReadonlyMap<string, Chain>
+  /** Those whose transfers are looked at. */
+  readonly watched: ReadonlyMap<string, WatchedChain>
+  readonly metrics: ReconciliationMetrics
+}
+
+export const reconciliationActor = defineActor<ReconciliationProtocol, ReconciliationNeeds>({
+  address: reconciliation,
+  asks: {},
+  mailbox: { capacity: 16, inflightMax: 1 },
+  lane: { round: () => 'round' },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, facilitator, chains, watched, metrics }, life) => {
+    const ends = endings({ database, clock, random })
+    let countedMs = Number.NEGATIVE_INFINITY
+
+    async function lookInto(row: X402PaymentRow, held: Held): Promise<Finding> {
+      const nowSecs = Math.floor(clock.now().getTime() / 1000)
+      const chain = chains.get(row.network)
+      if (chain !== undefined) {
+        const seen = await chain.look(onChain(held), row.transaction)
+        const finding = afterChain(seen, Number(row.validBefore), nowSecs)
+        if (finding.tag !== 'ask') return finding
+      }
+      const request = row.request as FacilitatorRequest
+      const said: Settlement = await facilitator!.settle(request, expectedOf(held))
+      return afterFacilitator(said, chain !== undefined)
+    }
+
+    /** @returns whether its outcome is known now. */
+    async function see(row: X402PaymentRow, lease: string): Promise<boolean> {
+      const held = { ...row, lease }
+      const { chargeId, checks } = row
+      const finding = await lookInto(row, held)
+      metrics.reconciled.inc({ outcome: finding.tag })
+      const context = { charge_id: chargeId, checks }
+      if (finding.tag === 'settled') {
+        const { transaction } = finding
+        life.log.info({ ...context, transaction }, 'x402: found settled')
+        return ends.settled(held, transaction)
+      }
+      if (finding.tag === 'failed') {
+        life.log.info({ ...context, reason: finding.reason }, 'x402: found not settled')
+        return ends.failed(held, finding.reason)
+      }
+      const level = checks === CHECKS_LOUD ? 'error' : 'debug'
+      life.log[level](
+        { ...context, error: finding.error },
+        'x402: still unknown; an operator may resolve it',
+      )
+      await ends.postponed(held, againSecs(checks), finding.transaction)
+      return false
+    }
+
+    /** Crosses tenants, as one worker looks for all of them. */
+    async function round(): Promise<{ looked: number; ended: number; full: boolean }> {
+      const lease = random.uuid()
+      const rows = await database.system(
+        (tx) => claimDueX402Payments(tx, lease, AT_ONCE_MAX, LEASE_SECS),
+        { pool: 'background' },
+      )
+      const outcomes = await Promise.allSettled(rows.map((row) => see(row, lease)))
+      for (const outcome of outcomes) {
+        if (outcome.status === 'rejected') {
+          // Its lease runs out by itself.
+          life.log.warn({ err: outcome.reason as unknown }, 'x402: a look failed')
+        }
+      }
+      const ended = outcomes.filter((one) => one.status === 'fulfilled' && one.value).length
+      return { looked: rows.length, ended, full: rows.length === AT_ONCE_MAX }
+    }
+
+    async function count(): Promise<void> {
+      if (clock.monotonicMs() - countedMs < COUNT_EVERY_MS) return
+      countedMs = clock.monotonicMs()
+      const { count, oldestSecs } = await database.system(unknownX402Payments, {
+        pool: 'background',
+      })
+      metrics.unknown.set(count)
+      metrics.oldest.set(oldestSecs)
+    }
+
+    const loop = life.loop('rounds')
+
+    async function work(): Promise<void> {
+      while (!life.signal.aborted) {
+        try {
+          const { full } = await round()
+          await count()
+          loop.succeeded()
+          if (full) continue
+          const waitMs = await database.system((tx) => nextX402PaymentMs(tx, LOOK_MS_MAX), {
+            pool: 'background',
+          })
+          await sleep(Math.max(waitMs, 50), undefined, { signal: life.signal, ref: false })
+        } catch (error) {
+          if (life.signal.aborted) return
+          loop.failed()
+          life.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
+          await sleep(MISHAP_MS, undefined, { ref: false })
+        }
+      }
+    }
+    if (facilitator !== null) void work()
+
+    const arriving = arrivals({ database, clock, random, watched }, life.log)
+    async function watch(): Promise<void> {
+      while (!life.signal.aborted) {
+        try {
+          await arriving.round()
+        } catch (error) {
+          if (life.signal.aborted) return
+          life.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
+        }
+        await sleep(WATCH_MS, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+      }
+    }
+    if (watched.size > 0) void watch()
+
+    return {
+      async round() {
+        if (facilitator === null) return { tag: 'done', looked: 0, ended: 0 }
+        const { looked, ended } = await round()
+        return { tag: 'done', looked, ended }
+      },
+    }
+  },
+})

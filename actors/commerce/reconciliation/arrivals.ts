@@ -1,0 +1,155 @@
+/**
+ * Sees transfers that pay checkouts arrive on watched chains. The blocks of each chain are looked
+ * through once, behind a cursor; a transfer of an amount that a checkout awaits is claimed by one
+ * conditional statement, and booked together with the end of its checkout.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Logger } from '../../../runtime/kernel/log.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import {
+  findCheckoutSessionById,
+  lockCheckout,
+} from '../../../storage/commerce/checkout-sessions.js'
+import {
+  arrivedTransfers,
+  awaitedPayees,
+  type CheckoutTransferRow,
+  endTransfer,
+  findChainCursor,
+  moveChainCursor,
+  transferArrived,
+  voidTransfers,
+} from '../../../storage/commerce/checkout-transfers.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { applyAnswer } from '../payments/outcome.js'
+import type { Chain } from '../x402/chain.js'
+
+const RAIL = 'x402'
+/** Nodes give the logs of so many blocks at once. */
+const BLOCKS_EACH = 1_800
+/** Later rounds look at the rest. */
+const PAGES_MAX = 20
+/** Addresses in one question. */
+const PAYEES_EACH = 200
+const BATCH = 32
+
+export type WatchedChain = {
+  readonly chain: Chain
+  /** Blocks behind the latest one before a transfer counts. */
+  readonly confirmations: number
+}
+
+export type ArrivalNeeds = {
+  readonly database: Pick<Database, 'system' | 'tenant'>
+  readonly clock: Clock
+  readonly random: Random
+  /** The chains whose transfers are looked at, by network. */
+  readonly watched: ReadonlyMap<string, WatchedChain>
+}
+
+export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log: Logger) {
+  const means = { clock, random }
+  const background = { pool: 'background' } as const
+
+  /** Looks through the blocks that are new and deep enough. @returns how many transfers arrived. */
+  async function look(network: string, { chain, confirmations }: WatchedChain): Promise<number> {
+    const latest = await chain.latestBlock()
+    if (latest === null) return 0
+    const end = latest - confirmations
+    const [cursor, payees] = await database.system(
+      async (tx) => [await findChainCursor(tx, network), await awaitedPayees(tx, network)],
+      background,
+    )
+    // Who awaits a transfer from now on awaits it in a later block.
+    if (cursor === undefined || payees.length === 0) {
+      if (end >= 0) await move(network, end)
+      return 0
+    }
+    const assets = [...new Set(payees.map(({ asset }) => asset))]
+    const payTo = [...new Set(payees.map((one) => one.payTo))]
+    let arrived = 0
+    for (let page = 0, from = cursor + 1; page < PAGES_MAX && from <= end; page += 1) {
+      const to = Math.min(end, from + BLOCKS_EACH - 1)
+      for (let at = 0; at < payTo.length; at += PAYEES_EACH) {
+        const among = { assets, payTo: payTo.slice(at, at + PAYEES_EACH) }
+        const seen = await chain.transfers(among, from, to)
+        if (seen === null) return arrived
+        for (const transfer of seen) {
+          const claimed = await database.system(
+            (tx) => transferArrived(tx, network, transfer, clock.now()),
+            background,
+          )
+          if (claimed) arrived += 1
+        }
+      }
+      await move(network, to)
+      from = to + 1
+    }
+    return arrived
+  }
+
+  const move = (network: string, block: number) =>
+    database.system((tx) => moveChainCursor(tx, network, block, clock.now()), background)
+
+  /** Ends the checkout that a transfer pays, unless it is being paid in another way just now. */
+  async function book(transfer: CheckoutTransferRow): Promise<void> {
+    const { tenantId, id, checkoutSessionId, chargeId } = transfer
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const events = await paid(tx, transfer)
+        if (events === 'wait') return
+        const state = events === undefined ? 'surplus' : 'booked'
+        if (!(await endTransfer(tx, tenantId, id, state, clock.now()))) {
+          throw new Error('a transfer was ended by another worker')
+        }
+        if (events === undefined) {
+          const { transaction } = transfer
+          const what = { tenantId, chargeId, checkoutSessionId, transaction }
+          log.error(what, 'x402: a transfer came for a checkout that had ended: it is the buyer’s')
+        }
+        appendEvents(tx, events ?? [])
+      },
+      background,
+    )
+  }
+
+  async function paid(tx: Transaction, transfer: CheckoutTransferRow) {
+    const { tenantId, chargeId, checkoutSessionId, network, payer } = transfer
+    await lockCheckout(tx, tenantId, checkoutSessionId)
+    const session = await findCheckoutSessionById(tx, checkoutSessionId)
+    if (session?.status === 'paying') return 'wait'
+    const charge = session?.status === 'open' && (await findCharge(tx, tenantId, chargeId))
+    if (!charge) return undefined
+    const answer = {
+      tag: 'taken',
+      reference: `${transfer.transaction!}:${transfer.logIndex!}`,
+      mandate: null,
+      disputed: null,
+      buyerId: `${network}:${payer!}`,
+      direct: true,
+    } as const
+    return applyAnswer(tx, means, charge, RAIL, answer)
+  }
+
+  return {
+    /** One look at every chain. @returns how many transfers arrived and were taken up. */
+    async round(): Promise<number> {
+      let worked = 0
+      for (const [network, chain] of watched) worked += await look(network, chain)
+      const due = await database.system((tx) => arrivedTransfers(tx, BATCH), background)
+      for (const transfer of due) {
+        try {
+          await book(transfer)
+        } catch (error) {
+          const { tenantId, id } = transfer
+          log.warn({ err: error, tenantId, id }, 'x402: a transfer could not be booked')
+        }
+      }
+      await database.system((tx) => voidTransfers(tx, clock.now(), BATCH), background)
+      return worked
+    },
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Does what becomes due in commerce. Every piece of work is leased by moving its time ahead, is one
+ * conditional transaction, and asks rails under ids that they answer once: two processes, or one that
+ * died and one that goes on, do it once together.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { billingRounds } from './rounds.js'
+import type { BillingNeeds } from './needs.js'
+import { type BillingProtocol, billing } from './protocol.js'
+
+const LOOK_MS = 1_000
+
+export const billingActor = defineActor<
+  BillingProtocol,
+  BillingNeeds & { readonly byTimer: boolean }
+>({
+  address: billing,
+  asks: {},
+  mailbox: { capacity: 8, inflightMax: 4 },
+  lane: { round: () => undefined },
+  supervision: { onFailure: 'resume' },
+  create: (needs, life) => {
+    const { round } = billingRounds(needs, life)
+
+    const loop = life.loop('rounds')
+
+    async function keepUp(): Promise<void> {
+      while (!life.signal.aborted) {
+        let worked = 0
+        try {
+          worked = Object.values(await round()).reduce((sum, count) => sum + count, 0)
+          loop.succeeded()
+        } catch (error) {
+          loop.failed()
+          if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of billing failed')
+        }
+        if (worked > 0) continue
+        await sleep(LOOK_MS, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+      }
+    }
+    if (needs.byTimer) void keepUp()
+
+    return { round: async () => ({ tag: 'done', counts: await round() }) }
+  },
+})

@@ -1,0 +1,145 @@
+/**
+ * Disputes and refunds at the card provider. Its webhooks come in any order and more than once, so each
+ * makes us look its object up and bring ours to the same state.
+ */
+import { createHash } from 'node:crypto'
+import type { Life } from '../../../runtime/kernel/actor.js'
+import {
+  type CardEventRow,
+  type CardPaymentRow,
+  cardPaymentOf,
+  finishCardEvent,
+} from '../../../storage/commerce/card-payments.js'
+import { type ChargeView, findCharge, lockCharge } from '../../../storage/commerce/charges.js'
+import { findDisputeOf } from '../../../storage/commerce/disputes.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import {
+  findRefund,
+  insertRefund,
+  reserveForeignRefund,
+} from '../../../storage/commerce/refunds.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { CARD_RAIL } from '../card/card-provider.js'
+import { railDesk } from '../payments/charge.js'
+import { closeDispute, openDispute } from '../payments/disputes.js'
+import type { ProviderDispute, ProviderRefund, RailProvider } from '../payments/payment-provider.js'
+import { applyRefund, takeRefundBack } from '../payments/refunds.js'
+import type { BillingNeeds } from './needs.js'
+
+/** `refunds.reason` of those that were not asked for here. */
+const MADE_AT_PROVIDER = 'made at the card provider'
+
+type Follow = (tx: Transaction, charge: ChargeView) => Promise<readonly NewEvent[]>
+
+export function cardNews(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+  const { database, clock, random, rails } = needs
+  const desk = railDesk(needs)
+  const means = { clock, random }
+  const options = { pool: 'background', signal: life.signal } as const
+
+  const followDispute =
+    (seen: ProviderDispute): Follow =>
+    async (tx, charge) => {
+      const { tenantId, id: chargeId } = charge
+      const amountMinor =
+        seen.currency === charge.currency ? (seen.amountMinor ?? undefined) : undefined
+      const opened = await openDispute(tx, means, charge, seen.reason, { amountMinor })
+      const events = opened?.events ?? []
+      if (seen.status === 'open') return events
+      const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))
+      if (dispute === undefined) throw new Error('a dispute was opened and is not there')
+      const { id } = dispute
+      const closed = await closeDispute(tx, means, { tenantId, id, outcome: seen.status })
+      return [...events, ...(closed?.events ?? [])]
+    }
+
+  const followRefund =
+    (objectId: string, seen: ProviderRefund): Follow =>
+    async (tx, charge) => {
+      const { tenantId, id: chargeId } = charge
+      const id = seen.refundId ?? uuidOf(objectId)
+      const known = await findRefund(tx, tenantId, id)
+      const isOfCharge = known === undefined || known.chargeId === chargeId
+      if (!isOfCharge || seen.currency !== charge.currency) {
+        throw new Error('a refund of the card provider does not fit its charge')
+      }
+      const { answer } = seen
+      if (known?.status === 'succeeded' && answer.tag === 'refused') {
+        return (await takeRefundBack(tx, means, known, answer.code)) ?? []
+      }
+      // One of ours that is under way is finished by whoever asks for it.
+      if (known !== undefined || seen.refundId !== null || answer.tag !== 'done') return []
+      const { amountMinor } = seen
+      const now = clock.now()
+      if (!(await reserveForeignRefund(tx, tenantId, chargeId, amountMinor, now))) {
+        throw new Error('the card provider gave back more than is left of a charge')
+      }
+      const refund = { id, tenantId, chargeId, amountMinor, externalReference: null }
+      const reason = MADE_AT_PROVIDER
+      const status = 'pending'
+      await insertRefund(tx, { ...refund, status, reason, createdAt: now, dueAt: now })
+      return (await applyRefund(tx, means, refund, answer)) ?? []
+    }
+
+  async function look(
+    provider: RailProvider,
+    { about, objectId }: CardEventRow,
+  ): Promise<{ readonly paymentId: string; readonly follow: Follow } | undefined> {
+    const limit = desk.limit(life.signal)
+    if (about === 'dispute') {
+      const seen = await provider.dispute(objectId, limit)
+      return seen && { paymentId: seen.paymentId, follow: followDispute(seen) }
+    }
+    const seen = await provider.refund(objectId, limit)
+    return seen && { paymentId: seen.paymentId, follow: followRefund(objectId, seen) }
+  }
+
+  function carryOut(event: CardEventRow, payment: CardPaymentRow, follow: Follow): Promise<void> {
+    const { tenantId, chargeId } = payment
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        // The charge first, then its settlement: the order of everybody who needs both.
+        await lockCharge(tx, tenantId, chargeId)
+        const charge = await findCharge(tx, tenantId, chargeId)
+        // Paid at the provider and not written down here yet: looked at again when the lease ends.
+        if (charge === undefined || charge.status === 'pending') {
+          throw new Error('a dispute or refund came before its payment')
+        }
+        if (charge.status === 'failed') throw new Error('a charge that was not paid is given back')
+        const events = await follow(tx, charge)
+        await finishCardEvent(tx, event.id)
+        appendEvents(tx, events)
+      },
+      options,
+    )
+  }
+
+  return async (event: CardEventRow): Promise<void> => {
+    const provider = rails.get(CARD_RAIL)?.provider
+    if (provider === undefined) throw new Error('there is no card provider')
+    const news = await look(provider, event)
+    // Crosses tenants: the provider names none.
+    const payment =
+      news && (await database.system((tx) => cardPaymentOf(tx, news.paymentId), options))
+    if (news !== undefined && payment !== undefined) return carryOut(event, payment, news.follow)
+    const { id: eventId, type } = event
+    life.log.warn({ eventId, type }, 'a webhook of the card provider is about no payment of ours')
+    await database.system((tx) => finishCardEvent(tx, eventId), options)
+  }
+}
+
+/** The same id for the same object of the provider (RFC 9562 section 5.8). */
+function uuidOf(objectId: string): string {
+  const digest = createHash('sha256').update(`svc-card-refund-v1\n${objectId}`).digest()
+  digest[6] = (digest[6]! & 0x0f) | 0x80
+  digest[8] = (digest[8]! & 0x3f) | 0x80
+  const hex = digest.toString('hex')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ].join('-')
+}

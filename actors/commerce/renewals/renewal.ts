@@ -1,0 +1,89 @@
+/**
+ * The renewal of a subscription. First the charge of the next period is written (of all that try,
+ * one row per period), then the rail is asked under its id, then the answer is written down. A crash
+ * between any two of these is taken up by whoever claims the subscription next, with the same charge.
+ */
+import type { Life } from '../../../runtime/kernel/actor.js'
+import { type ChargeRow, findPeriodCharge } from '../../../storage/commerce/charges.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { lockSubscription, type SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
+import { openCharge } from '../payments/charges.js'
+import { railDesk } from '../payments/charge.js'
+import { endSubscription } from '../payments/subscription-end.js'
+import { INVOICED_RAIL, openInvoice } from './invoice.js'
+import type { BillingNeeds } from './needs.js'
+
+export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+  const { database, clock, random } = needs
+  const desk = railDesk(needs)
+  const means = { clock, random }
+  const options = { pool: 'background', signal: life.signal } as const
+
+  /**
+   * The charge of the next period, unless the subscription ends instead, has to wait, or gets an
+   * invoice.
+   */
+  function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        // Who ends it meanwhile waits, and finds the charge.
+        const now = await lockSubscription(tx, tenantId, id)
+        if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
+        if (now.cancelAtPeriodEnd) {
+          const { events } = await endSubscription(tx, means, tenantId, id)
+          appendEvents(tx, events)
+          return
+        }
+        if (now.rail === INVOICED_RAIL) {
+          await openInvoice(tx, needs, now)
+          return
+        }
+        if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
+          const { rail, currency } = now
+          const what = { tenantId, subscriptionId: id, rail, currency }
+          life.log.error(what, 'the books of a rail are full: a renewal waits')
+          return
+        }
+        const period = now.period + 1
+        const told = await openCharge(tx, means, {
+          id: random.uuid(),
+          tenantId,
+          rail: now.rail,
+          amountMinor: now.amountMinor,
+          currency: now.currency,
+          metadata: now.metadata,
+          productId: now.productId,
+          priceId: now.priceId,
+          quantity: 1,
+          customerEmail: now.customerEmail,
+          buyerCountry: now.buyerCountry,
+          buyerRegion: now.buyerRegion,
+          subscriptionId: id,
+          subscriptionPeriod: period,
+          createdAt: clock.now(),
+          // The subscription is due until it is answered.
+          dueAt: null,
+        })
+        if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
+        appendEvents(tx, told.events)
+        return told.row
+      },
+      options,
+    )
+  }
+
+  return async (subscription: SubscriptionRow): Promise<void> => {
+    const { tenantId, mandate } = subscription
+    const charge = await charged(subscription)
+    if (charge === undefined || charge.status !== 'pending') return
+    if (mandate === null) throw new Error('a subscription that renews has a mandate')
+    const rail = desk.railOf(charge.rail)
+    const { id: chargeId, amountMinor, currency } = charge
+    const answer = await rail.take(
+      { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
+      desk.limit(life.signal),
+    )
+    await desk.record(charge, rail, answer, options)
+  }
+}

@@ -1,0 +1,216 @@
+/** One round of billing: what is due of each kind, some at a time. */
+import type { Life } from '../../../runtime/kernel/actor.js'
+import { claimCardEvents } from '../../../storage/commerce/card-payments.js'
+import {
+  claimCharges,
+  type ChargeRow,
+  findCharge,
+  isAbandoned,
+} from '../../../storage/commerce/charges.js'
+import { expireCheckouts } from '../../../storage/commerce/checkout-sessions.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import { claimPayouts, type PayoutRow } from '../../../storage/commerce/payouts.js'
+import { claimRefunds, type RefundRow } from '../../../storage/commerce/refunds.js'
+import {
+  claimSettlements,
+  lockSettlement,
+  type SettlementRow,
+} from '../../../storage/commerce/settlements.js'
+import { booksToClose, insertStatement } from '../../../storage/commerce/merchant-statements.js'
+import { cancelSubscription, claimSubscriptions } from '../../../storage/commerce/subscriptions.js'
+import { chargeFailed } from '../payments/charges.js'
+import { railDesk } from '../payments/charge.js'
+import { stepSettlement } from '../payments/disputes.js'
+import { statementEvent } from '../payments/events.js'
+import { applyPayout } from '../payments/payouts.js'
+import { applyRefund } from '../payments/refunds.js'
+import { cardNews } from './card-news.js'
+import { invoiceLapsed } from './invoice.js'
+import { renewal } from './renewal.js'
+import type { BillingNeeds } from './needs.js'
+
+const BATCH = 32
+/** Longer than a piece of work may take. */
+const LEASE_MS = 60_000
+const SIDE_BY_SIDE = 4
+/** What is not begun by then waits for its lease: a rail that does not answer must not hold up the rest. */
+const KIND_MS_MAX = 15_000
+const EXPIRED = 'checkout_expired'
+
+/** Every transaction that claims crosses tenants: time does not know tenants. */
+export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+  const { database, clock, random, rails } = needs
+  const desk = railDesk(needs)
+  const means = { clock, random }
+  const options = { pool: 'background', signal: life.signal } as const
+  const renew = renewal(needs, life)
+  const follow = cardNews(needs, life)
+
+  const claimed = <Row>(
+    claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
+  ) => {
+    const now = clock.now()
+    const until = new Date(now.getTime() + LEASE_MS)
+    return database.system((tx) => claim(tx, now, until), options)
+  }
+
+  /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
+  async function each<Row extends object>(
+    rows: readonly Row[],
+    work: (row: Row) => Promise<void>,
+  ): Promise<number> {
+    const waiting = [...rows]
+    const endMs = clock.monotonicMs() + KIND_MS_MAX
+    async function workOn(): Promise<void> {
+      for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
+        if (life.signal.aborted || clock.monotonicMs() > endMs) return
+        try {
+          await work(row)
+        } catch (error) {
+          if (life.signal.aborted) return
+          const tenantId = 'tenantId' in row ? row.tenantId : undefined
+          life.log.warn({ err: error, tenantId }, 'billing: tried again later')
+        }
+      }
+    }
+    // Side by side, so that a provider that does not answer holds up as little as can be.
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, workOn))
+    return rows.length
+  }
+
+  async function expire(): Promise<number> {
+    return database.system(async (tx) => {
+      const ended = await expireCheckouts(tx, clock.now(), BATCH)
+      const events: NewEvent[] = []
+      for (const { tenantId, chargeId } of ended) {
+        const told = await chargeFailed(tx, means, { tenantId, chargeId, code: EXPIRED })
+        events.push(...(told?.events ?? []))
+        const { subscriptionId: id = null, subscriptionPeriod: period = null } = told?.row ?? {}
+        if (id === null || period === null) continue
+        // Without its first payment a subscription does not begin.
+        if (period === 1) await cancelSubscription(tx, tenantId, id, clock.now())
+        else await invoiceLapsed(tx, needs, { tenantId, id, period })
+      }
+      appendEvents(tx, events)
+      return ended.length
+    }, options)
+  }
+
+  async function conclude(charge: ChargeRow): Promise<void> {
+    const { tenantId, id: chargeId, amountMinor, currency } = charge
+    const rail = desk.railOf(charge.rail)
+    const abandoned = await database.tenant(
+      tenantId,
+      (tx) => isAbandoned(tx, tenantId, chargeId, clock.now()),
+      options,
+    )
+    const order = { tenantId, chargeId, amountMinor, currency, abandoned }
+    const answer = await rail.conclude(order, desk.limit(life.signal))
+    await desk.record(charge, rail, answer, options)
+  }
+
+  /** created -> held while it clears -> released. */
+  async function settle({ tenantId, chargeId, rail }: SettlementRow): Promise<void> {
+    const clearedAt = new Date(clock.now().getTime() + (rails.get(rail)?.clearingMs ?? 0))
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const now = await lockSettlement(tx, tenantId, chargeId)
+        if (now === undefined || now.holdReason === 'dispute') return
+        const told =
+          now.status === 'created'
+            ? await stepSettlement(tx, means, now, 'held', 'clearing', clearedAt)
+            : await stepSettlement(tx, means, now, 'released', null, null)
+        appendEvents(tx, told?.events ?? [])
+      },
+      options,
+    )
+  }
+
+  async function giveBack(refund: RefundRow): Promise<void> {
+    const { tenantId, id: refundId, chargeId, amountMinor } = refund
+    const charge = await database.tenant(
+      tenantId,
+      (tx) => findCharge(tx, tenantId, chargeId),
+      options,
+    )
+    if (charge === undefined) throw new Error('a refund has a charge')
+    const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
+    const answer = await desk.railOf(charge.rail).refund(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
+    await database.tenant(
+      tenantId,
+      async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
+      options,
+    )
+  }
+
+  async function payOut(payout: PayoutRow): Promise<void> {
+    const { tenantId, id: payoutId, amountMinor, currency } = payout
+    const order = { tenantId, payoutId, amountMinor, currency }
+    const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(life.signal))
+    if (answer.tag === 'pending') return
+    await database.tenant(
+      tenantId,
+      async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),
+      options,
+    )
+  }
+
+  /** Months end for every book: what was booked and not told is told then. */
+  async function close(book: { tenantId: string; currency: string }): Promise<void> {
+    const { tenantId, currency } = book
+    await database.tenant(
+      tenantId,
+      async (tx) => {
+        const row = await insertStatement(tx, tenantId, currency, random.uuid(), clock.now())
+        appendEvents(
+          tx,
+          row === undefined ? [] : [statementEvent('commerce.statement.created', row, means)],
+        )
+      },
+      options,
+    )
+  }
+
+  function monthStart(): Date {
+    const now = clock.now()
+    return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1))
+  }
+
+  return {
+    async round(): Promise<Record<string, number>> {
+      return {
+        expired: await expire(),
+        concluded: await each(
+          await claimed((tx, now, to) => claimCharges(tx, now, to, BATCH)),
+          conclude,
+        ),
+        settled: await each(
+          await claimed((tx, now, to) => claimSettlements(tx, now, to, BATCH)),
+          settle,
+        ),
+        renewed: await each(
+          await claimed((tx, now, to) => claimSubscriptions(tx, now, to, BATCH)),
+          renew,
+        ),
+        refunded: await each(
+          await claimed((tx, now, to) => claimRefunds(tx, now, to, BATCH)),
+          giveBack,
+        ),
+        heard: await each(
+          await claimed((tx, now, to) => claimCardEvents(tx, now, to, BATCH)),
+          follow,
+        ),
+        paidOut: await each(
+          await claimed((tx, now, to) => claimPayouts(tx, now, to, BATCH)),
+          payOut,
+        ),
+        closed: await each(
+          await database.system((tx) => booksToClose(tx, monthStart(), BATCH), options),
+          close,
+        ),
+      }
+    },
+  }
+}

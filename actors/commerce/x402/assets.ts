@@ -1,0 +1,106 @@
+/** Which tokens can be paid with, and what a price is in them. decisions.md sections 11, 15, 22. */
+import type { ChainsSettings } from '../payments/settings.js'
+import { currencyExponent } from '../../domain/commerce/currencies.js'
+
+export type Asset = {
+  /** CAIP-2, of the namespace eip155. */
+  readonly network: string
+  /** Contract address. */
+  readonly address: string
+  /** EIP-712 domain of the token. */
+  readonly name: string
+  readonly version: string
+  readonly decimals: number
+  /** ISO 4217: prices in this currency can be paid with it, one to one. */
+  readonly currency: string
+  /** `[[chains]].pay_to`: default payee of the operator's own tenant; null where nothing is set. */
+  readonly payTo: string | null
+  /** Null where the chain is not watched. */
+  readonly rpcUrl: string | null
+  /** Blocks behind the latest one before a transfer pays a checkout. */
+  readonly confirmations: number
+}
+
+const USDC = {
+  decimals: 6,
+  currency: 'USD',
+  payTo: null,
+  rpcUrl: null,
+  confirmations: 5,
+} as const
+const BUILT_IN: readonly Asset[] = [
+  {
+    ...USDC,
+    network: 'eip155:8453',
+    address: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    name: 'USD Coin',
+    version: '2',
+  },
+  {
+    ...USDC,
+    network: 'eip155:84532',
+    address: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+    name: 'USDC',
+    version: '2',
+  },
+]
+
+/** Names of networks in version 1 of the protocol. */
+const V1_NETWORKS: Readonly<Record<string, string>> = {
+  'eip155:1': 'ethereum',
+  'eip155:137': 'polygon',
+  'eip155:8453': 'base',
+  'eip155:84532': 'base-sepolia',
+  'eip155:80002': 'polygon-amoy',
+  'eip155:43113': 'avalanche-fuji',
+  'eip155:43114': 'avalanche',
+  'eip155:11155111': 'sepolia',
+}
+
+/** Those of [[chains]], then those built in of networks that it does not name. */
+export function knownAssets(chains: ChainsSettings): readonly Asset[] {
+  const configured = chains.map((chain) => configuredAsset(chain))
+  const named = new Set(configured.map(({ network }) => network))
+  const kept = BUILT_IN.filter(({ network }) => !named.has(network))
+  return [...configured, ...kept]
+}
+
+function configuredAsset(chain: ChainsSettings[number]): Asset {
+  return {
+    network: chain.id,
+    address: chain.asset,
+    name: chain.asset_name,
+    version: chain.asset_version,
+    decimals: chain.asset_decimals,
+    currency: chain.asset_currency,
+    payTo: chain.pay_to ?? null,
+    rpcUrl: chain.rpc_url ?? null,
+    confirmations: chain.confirmations,
+  }
+}
+
+/** Addresses are compared without regard to case (decisions.md section 22). */
+export function sameAddress(left: string, right: string): boolean {
+  return left.toLowerCase() === right.toLowerCase()
+}
+
+/** The chain id of an eip155 network. */
+export function chainIdOf(network: string): number {
+  return Number(network.slice('eip155:'.length))
+}
+
+export function v1NetworkOf(network: string): string | undefined {
+  return V1_NETWORKS[network]
+}
+
+/**
+ * Minor units as atomic units of the asset: × 10^(token decimals − currency decimals). Null where
+ * the token is too coarse to say the amount exactly.
+ */
+export function atomicAmount(amountMinor: number, currency: string, asset: Asset): string | null {
+  const shift = asset.decimals - (currencyExponent(currency) ?? 2)
+  const minor = BigInt(amountMinor)
+  if (shift >= 0) return String(minor * 10n ** BigInt(shift))
+  const divisor = 10n ** BigInt(-shift)
+  return minor % divisor === 0n ? String(minor / divisor) : null
+}

@@ -1,0 +1,274 @@
+/**
+ * What a chain knows of an authorization, asked by JSON-RPC: whether it is spent, and by which
+ * transfer. EIP-3009; Ethereum JSON-RPC. decisions.md section 15, embedded_chain_monitor.
+ */
+import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
+import { postJson } from './json-post.js'
+
+const TIMEOUT_MS = 5_000
+/** `authorizationState(address,bytes32)`. */
+const AUTHORIZATION_STATE = '0xe94a0102'
+/** `Transfer(address,address,uint256)`. */
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+/** `AuthorizationUsed(address,bytes32)`. */
+const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
+/** `AuthorizationCanceled(address,bytes32)`. */
+const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81'
+/** Nodes give the logs of so many blocks at once; looked through backwards, a few hours of them. */
+const BLOCKS_EACH = 1_800
+const PAGES_MAX = 12
+
+export type OnChain = {
+  /** Address of the token. */
+  readonly asset: string
+  readonly payer: string
+  readonly payTo: string
+  readonly amount: string
+  readonly nonce: string
+}
+
+export type Sighting =
+  /** The transfer is in a block. */
+  | { readonly tag: 'settled'; readonly transaction: string }
+  /** Spent without paying us: the payer took it back. */
+  | { readonly tag: 'cancelled' }
+  /** Not spent. `blockTimeSecs` is the Unix time of the latest block. */
+  | { readonly tag: 'unspent'; readonly blockTimeSecs: number }
+  /** The chain did not answer, or its answers do not make a whole. */
+  | { readonly tag: 'unclear'; readonly error: string }
+
+/** A transfer of a token in a block. Addresses and hashes in lower case. */
+export type TransferLog = {
+  readonly asset: string
+  readonly payer: string
+  readonly payTo: string
+  /** Atomic units, decimal. */
+  readonly amount: string
+  readonly transaction: string
+  readonly logIndex: number
+}
+
+export interface Chain {
+  /** Number of the latest block; null when the node does not answer. */
+  latestBlock(): Promise<number | null>
+  /** Transfers of tokens to addresses, from block to block; null when the node does not answer. */
+  transfers(
+    among: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    from: number,
+    to: number,
+  ): Promise<readonly TransferLog[] | null>
+  /** @param transaction a hash to look at first, where one is known. */
+  look(payment: OnChain, transaction: string | null): Promise<Sighting>
+  /** Whether the node answers, and for which chain: readiness. */
+  chainId(): Promise<number | null>
+}
+
+class NoAnswer extends Error {
+  override readonly name = 'NoAnswer'
+}
+
+type Log = {
+  readonly address: string
+  readonly topics: readonly string[]
+  readonly data: string
+  readonly transactionHash: string
+  readonly logIndex?: unknown
+}
+
+export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
+  const url = new URL(rpcUrl)
+
+  async function call(method: string, params: readonly unknown[]): Promise<unknown> {
+    const message = { jsonrpc: '2.0', id: 1, method, params }
+    const answer = await postJson(upstreams, { url, message, timeoutMs: TIMEOUT_MS })
+    if (answer.tag === 'failed') throw new NoAnswer(answer.error)
+    const { json } = answer
+    if (typeof json !== 'object' || json === null || !('result' in json)) {
+      throw new NoAnswer(`${method} was not answered`)
+    }
+    return json.result
+  }
+
+  /**
+   * Whether this transaction made the transfer; undefined where it has no receipt yet. The transfer of an
+   * authorization is what its token says next: one transaction may use many authorizations and pay us
+   * for one of them, which is not a payment by each.
+   */
+  async function transferIn(transaction: string, payment: OnChain): Promise<boolean | undefined> {
+    const receipt = (await call('eth_getTransactionReceipt', [transaction])) as {
+      status?: unknown
+      logs?: unknown
+    } | null
+    if (receipt === null) return undefined
+    if (receipt.status !== '0x1' || !Array.isArray(receipt.logs)) return false
+    const ofToken = receipt.logs
+      .filter(isLog)
+      .filter(({ address }) => address.toLowerCase() === payment.asset.toLowerCase())
+    const used = ofToken.findIndex((log) => isUse(log, payment))
+    const next = used < 0 ? undefined : ofToken[used + 1]
+    return next !== undefined && isTransfer(next, payment)
+  }
+
+  /** The log that spent the authorization, or took it back. */
+  async function spending(payment: OnChain): Promise<Log | undefined> {
+    let to = quantity(await call('eth_blockNumber', []))
+    for (let page = 0; page < PAGES_MAX && to >= 0; page += 1) {
+      const from = Math.max(0, to - BLOCKS_EACH + 1)
+      const logs = await call('eth_getLogs', [
+        {
+          address: payment.asset,
+          fromBlock: `0x${from.toString(16)}`,
+          toBlock: `0x${to.toString(16)}`,
+          topics: [
+            [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
+            word(payment.payer),
+            payment.nonce,
+          ],
+        },
+      ])
+      if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs gave no list')
+      const found = logs.filter(isLog).find((log) => concerns(log, payment))
+      if (found !== undefined) return found
+      to = from - 1
+    }
+    return undefined
+  }
+
+  async function look(payment: OnChain, transaction: string | null): Promise<Sighting> {
+    if (transaction !== null && (await transferIn(transaction, payment)) === true) {
+      return { tag: 'settled', transaction }
+    }
+    // The time before the state: an authorization unspent at a block whose time is past its end
+    // stays unspent for good.
+    const block = (await call('eth_getBlockByNumber', ['latest', false])) as {
+      timestamp?: unknown
+      number?: unknown
+    } | null
+    const blockTimeSecs = quantity(block?.timestamp)
+    const data = AUTHORIZATION_STATE + word(payment.payer).slice(2) + payment.nonce.slice(2)
+    const state = await call('eth_call', [{ to: payment.asset, data }, block?.number])
+    if (typeof state !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(state)) {
+      throw new NoAnswer('the asset knows no authorizations')
+    }
+    if (BigInt(state) === 0n) return { tag: 'unspent', blockTimeSecs }
+    const log = await spending(payment)
+    if (log === undefined) return { tag: 'unclear', error: 'spent, and not found in the logs' }
+    if (log.topics[0]?.toLowerCase() === AUTHORIZATION_CANCELED) return { tag: 'cancelled' }
+    const spender = log.transactionHash.toLowerCase()
+    return (await transferIn(spender, payment)) === true
+      ? { tag: 'settled', transaction: spender }
+      : { tag: 'unclear', error: 'spent without its transfer' }
+  }
+
+  async function transfers(
+    { assets, payTo }: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    from: number,
+    to: number,
+  ): Promise<readonly TransferLog[]> {
+    const logs = await call('eth_getLogs', [
+      {
+        address: assets,
+        fromBlock: `0x${from.toString(16)}`,
+        toBlock: `0x${to.toString(16)}`,
+        topics: [TRANSFER, null, payTo.map(word)],
+      },
+    ])
+    if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs gave no list')
+    return logs.filter(isLog).flatMap((log) => transferOf(log))
+  }
+
+  return {
+    async look(payment, transaction) {
+      try {
+        return await look(payment, transaction)
+      } catch (error) {
+        if (error instanceof NoAnswer) return { tag: 'unclear', error: error.message }
+        throw error
+      }
+    },
+    chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
+    latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
+    transfers: (among, from, to) => orNull(() => transfers(among, from, to)),
+  }
+}
+
+/** Null where the node gave no answer. */
+async function orNull<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof NoAnswer) return null
+    throw error
+  }
+}
+
+/** None for a log that is no transfer, or that a reorganization removed. */
+function transferOf(log: Log): readonly TransferLog[] {
+  const { address, topics, data, transactionHash, logIndex } = log
+  const [event, payer, payTo] = topics.map((topic) => topic.toLowerCase())
+  const isWhole = isAddressWord(payer) && isAddressWord(payTo) && /^0x[0-9a-fA-F]{64}$/.test(data)
+  const isRemoved = 'removed' in log && log.removed === true
+  if (event !== TRANSFER || !isWhole || isRemoved) return []
+  return [
+    {
+      asset: address.toLowerCase(),
+      payer: `0x${payer.slice(-40)}`,
+      payTo: `0x${payTo.slice(-40)}`,
+      amount: String(BigInt(data)),
+      transaction: transactionHash.toLowerCase(),
+      logIndex: quantity(logIndex),
+    },
+  ]
+}
+
+function isAddressWord(topic: string | undefined): topic is string {
+  return topic !== undefined && /^0x0{24}[0-9a-f]{40}$/.test(topic)
+}
+
+function quantity(value: unknown): number {
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(value)) {
+    throw new NoAnswer('a quantity is missing')
+  }
+  return Number.parseInt(value, 16)
+}
+
+/** An address as a word of 32 bytes. */
+function word(address: string): string {
+  return `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
+}
+
+function isLog(value: unknown): value is Log {
+  if (typeof value !== 'object' || value === null) return false
+  const { address, topics, data, transactionHash } = value as Partial<Log>
+  return (
+    typeof address === 'string' &&
+    typeof data === 'string' &&
+    typeof transactionHash === 'string' &&
+    Array.isArray(topics) &&
+    topics.every((topic) => typeof topic === 'string')
+  )
+}
+
+function isTransfer({ address, topics, data }: Log, payment: OnChain): boolean {
+  return (
+    address.toLowerCase() === payment.asset.toLowerCase() &&
+    topics[0]?.toLowerCase() === TRANSFER &&
+    topics[1]?.toLowerCase() === word(payment.payer) &&
+    topics[2]?.toLowerCase() === word(payment.payTo) &&
+    /^0x[0-9a-fA-F]{1,64}$/.test(data) &&
+    BigInt(data) === BigInt(payment.amount)
+  )
+}
+
+function isUse(log: Log, payment: OnChain): boolean {
+  return log.topics[0]?.toLowerCase() === AUTHORIZATION_USED && concerns(log, payment)
+}
+
+/** Whether the token says it of this authorization. */
+function concerns({ address, topics }: Log, { asset, payer, nonce }: OnChain): boolean {
+  return (
+    address.toLowerCase() === asset.toLowerCase() &&
+    topics[1]?.toLowerCase() === word(payer) &&
+    topics[2]?.toLowerCase() === nonce
+  )
+}

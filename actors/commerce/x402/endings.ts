@@ -1,0 +1,245 @@
+/**
+ * How payments end: in one transaction with their charge, the ledger and the events. Used by whoever
+ * holds the lease, request or reconciliation.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import {
+  beginPaying,
+  lockOpenCheckout,
+  reopenCheckout,
+} from '../../../storage/commerce/checkout-sessions.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  beginX402Settlement,
+  endX402Payment,
+  postponeX402Payment,
+  type X402PaymentRow,
+} from '../../../storage/commerce/x402-payments.js'
+import { chargeFailed, openCharge } from '../payments/charges.js'
+import { applyAnswer } from '../payments/outcome.js'
+import { v1NetworkOf } from './assets.js'
+import type { Chain, OnChain, Sighting } from './chain.js'
+import type { Expected, Settlement } from './facilitator.js'
+import type { ErrorReason } from './reasons.js'
+
+const RAIL = 'x402'
+
+export type EndingNeeds = {
+  readonly database: Pick<Database, 'tenant'>
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export type Held = Pick<
+  X402PaymentRow,
+  | 'tenantId'
+  | 'id'
+  | 'chargeId'
+  | 'checkoutSessionId'
+  | 'network'
+  | 'asset'
+  | 'payer'
+  | 'payTo'
+  | 'amount'
+  | 'nonce'
+> & { readonly version: 1 | 2; readonly lease: string }
+
+/** What is paid: a link, which makes a charge of its own, or a session, which has one. */
+export type Bill = LinkBill | SessionBill
+export type SessionBill = {
+  readonly tag: 'session'
+  readonly sessionId: string
+  readonly chargeId: string
+}
+export type LinkBill = {
+  readonly tag: 'link'
+  readonly amountMinor: number
+  readonly currency: string
+  readonly quantity: number
+  readonly metadata: Record<string, unknown>
+  readonly productId: string
+  readonly priceId: string
+  readonly paymentLinkId: string
+  readonly buyerCountry: string
+  readonly buyerRegion: string
+}
+
+/** What a payment pays: the same proof for another target is another payment. */
+export type Target = {
+  readonly paymentLinkId: string | null
+  readonly checkoutSessionId: string | null
+}
+
+export function targetOfBill(bill: Bill): Target {
+  return bill.tag === 'link'
+    ? { paymentLinkId: bill.paymentLinkId, checkoutSessionId: null }
+    : { paymentLinkId: null, checkoutSessionId: bill.sessionId }
+}
+
+/** An account as CAIP-10 names it. */
+export function buyerOf({ network, payer }: Pick<Held, 'network' | 'payer'>): string {
+  return `${network}:${payer}`
+}
+
+export function expectedOf({ version, network, payer, amount }: Held): Expected {
+  return { network: version === 1 ? v1NetworkOf(network)! : network, payer, amount }
+}
+
+export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
+  return { asset, payer, payTo, amount, nonce }
+}
+
+/** What else belongs into the transaction that ends a payment. */
+type Also = (tx: Transaction) => Promise<unknown> | void
+const nothing: Also = () => undefined
+
+export function endings({ database, clock, random }: EndingNeeds) {
+  const means = { clock, random }
+
+  return {
+    /**
+     * verifying -> settling, with the pending charge.
+     * @param leaseSecs until a worker looks into it.
+     * @returns `lost` when the lease was lost, `taken` when the session is paid by somebody else or
+     * cannot be paid any more.
+     */
+    begin(
+      held: Held,
+      bill: Bill,
+      leaseSecs: number,
+      requestId: string | undefined,
+    ): Promise<'begun' | 'lost' | 'taken'> {
+      const { tenantId, id, chargeId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        const now = clock.now()
+        const session = bill.tag === 'session' ? bill.sessionId : null
+        if (session !== null && !(await lockOpenCheckout(tx, tenantId, session, now))) {
+          return 'taken'
+        }
+        if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
+        if (bill.tag === 'session') {
+          const payment = { tenantId, id: bill.sessionId, rail: RAIL, customerEmail: null, now }
+          // The payment's own row says when to look at it.
+          if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
+          throw new Error('an open session has a charge that is not pending')
+        }
+        const { tag: _link, ...sold } = bill
+        const charge = {
+          ...sold,
+          tenantId,
+          id: chargeId,
+          rail: RAIL,
+          railReference: id,
+          buyerId: buyerOf(held),
+          // The payment's own row says when to look at it.
+          dueAt: null,
+          createdAt: now,
+        }
+        const opened = await openCharge(tx, means, charge, requestId)
+        if (opened === undefined) throw new Error('a payment has a charge before it began')
+        appendEvents(tx, opened.events)
+        return 'begun'
+      })
+    },
+
+    /** @returns false when the lease was lost. */
+    settled(held: Held, transaction: string, requestId?: string, also: Also = nothing) {
+      const { tenantId, id, chargeId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        const end = { state: 'settled', transaction } as const
+        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+        const charge = await findCharge(tx, tenantId, chargeId)
+        if (charge === undefined) throw new Error('a payment that settles has a charge')
+        const answer = {
+          tag: 'taken',
+          reference: id,
+          mandate: null,
+          disputed: null,
+          buyerId: buyerOf(held),
+          // The token moved from the buyer to the merchant; nothing of it passes through us.
+          direct: true,
+        } as const
+        const events = await applyAnswer(tx, means, charge, RAIL, answer, requestId)
+        if (events === undefined)
+          throw new Error('the charge of a payment ended before the payment')
+        await also(tx)
+        appendEvents(tx, events)
+        return true
+      })
+    },
+
+    /** The charge of a link fails; a session is open again. @returns false when the lease was lost. */
+    failed(held: Held, reason: ErrorReason, requestId?: string, also: Also = nothing) {
+      const { tenantId, id, chargeId, checkoutSessionId, lease } = held
+      return database.tenant(tenantId, async (tx) => {
+        const end = { state: 'failed', errorReason: reason } as const
+        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+        if (checkoutSessionId !== null) {
+          await reopenCheckout(tx, tenantId, chargeId, clock.now())
+          await also(tx)
+          return true
+        }
+        const failure = { tenantId, chargeId, code: reason }
+        const failed = await chargeFailed(tx, means, failure, requestId)
+        if (failed === undefined) {
+          throw new Error('the charge of a payment ended before the payment')
+        }
+        await also(tx)
+        appendEvents(tx, failed.events)
+        return true
+      })
+    },
+
+    /** To be looked at again. @returns false when the lease was lost. */
+    postponed({ tenantId, id, lease }: Held, againSecs: number, transaction: string | null) {
+      return database.tenant(tenantId, (tx) =>
+        postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
+      )
+    },
+  }
+}
+
+export type Endings = ReturnType<typeof endings>
+
+/**
+ * What the facilitator said, held against the chain where it is watched: a settlement is none
+ * without its transfer, and a failure is none where the authorization was spent.
+ */
+export async function confirmed(
+  settlement: Settlement,
+  look: ((transaction: string | null) => Promise<Sighting>) | null,
+): Promise<Settlement> {
+  if (look === null || settlement.tag === 'unknown') return settlement
+  const transaction = settlement.tag === 'settled' ? settlement.transaction : null
+  const seen = await look(transaction)
+  if (seen.tag === 'settled') return { tag: 'settled', transaction: seen.transaction }
+  if (seen.tag === 'cancelled') return { tag: 'failed', reason: 'invalid_transaction_state' }
+  if (seen.tag === 'unspent' && settlement.tag === 'failed') return settlement
+  const error = seen.tag === 'unclear' ? seen.error : 'not on the chain'
+  return { tag: 'unknown', error, transaction }
+}
+
+/** Looks until the chain shows the transfer, or for as long as it may take. */
+export function patientLook(
+  chain: Chain,
+  held: Held,
+  options: {
+    readonly withinMs: number
+    readonly clock: Clock
+    readonly pause: () => Promise<unknown>
+  },
+) {
+  const { withinMs, clock, pause } = options
+  return async (transaction: string | null): Promise<Sighting> => {
+    const endMs = clock.monotonicMs() + withinMs
+    for (;;) {
+      const seen = await chain.look(onChain(held), transaction)
+      const final = seen.tag === 'settled' || seen.tag === 'cancelled' || transaction === null
+      if (final || clock.monotonicMs() >= endMs) return seen
+      await pause()
+    }
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The facilitator: asked whether a payment is good, and to carry it out. What it says is believed
+ * as far as it fits the payment; anything else is an outcome that nobody knows. x402 v2 section 7.
+ */
+import { createDialer } from '../../platform/outbound-http/dialer.js'
+import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import { type JsonAnswer, postJson } from './json-post.js'
+import type { FacilitatorRequest } from './offers.js'
+import { type ErrorReason, reasonOf, refusalBeforeBroadcast, saysSpent } from './reasons.js'
+
+const CONNECT_TIMEOUT_MS = 5_000
+const TRANSACTION = /^0x[0-9a-fA-F]{64}$/
+const WORDS_CHARS_MAX = 200
+
+export type Verification =
+  | { readonly tag: 'valid' }
+  | { readonly tag: 'invalid'; readonly reason: ErrorReason }
+  /** No verdict: nothing has been charged. */
+  | { readonly tag: 'unavailable'; readonly error: string }
+
+export type Settlement =
+  /** `transaction` is a hash, lower case. */
+  | { readonly tag: 'settled'; readonly transaction: string }
+  /** No transaction was sent. */
+  | { readonly tag: 'failed'; readonly reason: ErrorReason }
+  /**
+   * The authorization is spent already; by an earlier request of ours, or not by us at all: only
+   * the chain can tell.
+   */
+  | { readonly tag: 'spent' }
+  /** The payment may have been carried out or may still be. */
+  | { readonly tag: 'unknown'; readonly error: string; readonly transaction: string | null }
+
+/** What an answer has to agree with. */
+export type Expected = {
+  /** As the request names it: CAIP-2, or the name of version 1. */
+  readonly network: string
+  readonly payer: string
+  readonly amount: string
+}
+
+export interface Facilitator {
+  verify(request: FacilitatorRequest, expected: Expected): Promise<Verification>
+  settle(request: FacilitatorRequest, expected: Expected): Promise<Settlement>
+  close(): Promise<void>
+}
+
+export type FacilitatorOptions = {
+  readonly url: string
+  readonly verifyTimeoutMs: number
+  readonly settleTimeoutMs: number
+  /** Loopback and private addresses as well; not in production. */
+  readonly privateNetworks: boolean
+}
+
+export function createFacilitator(options: FacilitatorOptions): Facilitator {
+  const { url, verifyTimeoutMs, settleTimeoutMs, privateNetworks } = options
+  const upstreams = createUpstreams(
+    createDialer({ privateNetworks, dnsOverrides: {}, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+  )
+  const base = url.replace(/\/+$/, '')
+  const endpoints = { verify: new URL(`${base}/verify`), settle: new URL(`${base}/settle`) }
+
+  return {
+    async verify(message, expected) {
+      const post = { url: endpoints.verify, message, timeoutMs: verifyTimeoutMs }
+      return judgeVerification(await postJson(upstreams, post), expected)
+    },
+    async settle(message, expected) {
+      const post = { url: endpoints.settle, message, timeoutMs: settleTimeoutMs }
+      return judgeSettlement(await postJson(upstreams, post), expected)
+    },
+    close: () => upstreams.destroy(),
+  }
+}
+
+/** Exported for its properties. */
+export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Verification {
+  if (answer.tag === 'failed') return { tag: 'unavailable', error: answer.error }
+  const { isValid, invalidReason, invalidMessage, payer: named } = membersOf(answer.json)
+  // Refusals come with 200 and, from some, with a status of their own.
+  if (isValid === false) {
+    const message = typeof invalidMessage === 'string' ? invalidMessage : null
+    const reason = reasonOf(wordsOf(invalidReason), 'unexpected_verify_error', message)
+    return { tag: 'invalid', reason }
+  }
+  const isOk = answer.status >= 200 && answer.status < 300
+  if (isValid !== true || !isOk) return { tag: 'unavailable', error: errorOf(answer.status) }
+  if (isAnother(named, payer)) return { tag: 'unavailable', error: 'another_payer' }
+  return { tag: 'valid' }
+}
+
+/** Exported for its properties. */
+export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlement {
+  if (answer.tag === 'failed') {
+    // A request that never left has changed nothing.
+    return answer.sent
+      ? { tag: 'unknown', error: answer.error, transaction: null }
+      : { tag: 'failed', reason: 'unexpected_settle_error' }
+  }
+  const said = membersOf(answer.json)
+  const transaction = transactionOf(said['transaction'])
+  const unknown = (error: string): Settlement => ({ tag: 'unknown', error, transaction })
+  if (said['success'] === true) {
+    if (transaction === null) return unknown('no_transaction')
+    if (isAnother(said['payer'], expected.payer)) return unknown('another_payer')
+    if (said['network'] !== expected.network) return unknown('another_network')
+    const { amount } = said
+    if (amount !== undefined && amount !== null && amount !== expected.amount) {
+      return unknown('another_amount')
+    }
+    return { tag: 'settled', transaction }
+  }
+  if (said['success'] !== false) return unknown(errorOf(answer.status))
+  const words = wordsOf(said['errorReason'])
+  // A transaction was sent: it may still move the money, whatever the facilitator calls it.
+  if (transaction !== null) return unknown(words ?? 'failed_with_transaction')
+  if (saysSpent(words)) return { tag: 'spent' }
+  const reason = refusalBeforeBroadcast(words)
+  return reason === null ? unknown(words ?? 'no_reason') : { tag: 'failed', reason }
+}
+
+function membersOf(json: unknown): Readonly<Record<string, unknown>> {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return {}
+  return json as Readonly<Record<string, unknown>>
+}
+
+function wordsOf(value: unknown): string | null {
+  return typeof value === 'string' && value.length <= WORDS_CHARS_MAX ? value : null
+}
+
+function transactionOf(value: unknown): string | null {
+  return typeof value === 'string' && TRANSACTION.test(value) ? value.toLowerCase() : null
+}
+
+function isAnother(named: unknown, payer: string): boolean {
+  if (named === undefined || named === null) return false
+  return typeof named !== 'string' || named.toLowerCase() !== payer
+}
+
+function errorOf(status: number): string {
+  return status >= 200 && status < 300 ? 'garbage' : `status_${status}`
+}

@@ -1,0 +1,185 @@
+/**
+ * Operators look at payments, and end those whose outcome neither chain nor facilitator tells. Their
+ * word counts where nothing that is known speaks against it; a payment is not called failed while
+ * its authorization can still be spent, or its buyer could pay twice.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  listX402Payments,
+  readX402Payment,
+  takeX402Payment,
+  type X402PaymentRow,
+} from '../../../storage/commerce/x402-payments.js'
+import { listedOf } from '../payments/records.js'
+import { audited } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import type { X402Needs } from './needs.js'
+import type { Sighting } from './chain.js'
+import { endings, type Held, onChain } from './endings.js'
+import type {
+  ListPayments,
+  Resolution,
+  ResolutionRefused,
+  ResolvePayment,
+  X402Payment,
+} from './protocol.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+/** Longer than a look at the chain takes. */
+const LEASE_SECS = 90
+/** Somebody looks at it just now: they are waited for. */
+const PATIENCE_MS = 5_000
+const POLL_MS = 200
+/** The reconciliation goes on after a refusal. */
+const LOOK_AFTER_SECS = 2
+/** Blocks that are replaced by others shortly after the authorization ended could still hold it. */
+const REORGANIZATION_SECS = 60
+
+/**
+ * Whether what is known allows the outcome that an operator names. Exported for its properties.
+ * @param seen what the chain says; null where no node of it is configured.
+ * @returns null, or why not.
+ */
+export function resolutionFault(
+  { outcome }: Resolution,
+  seen: Sighting | null,
+  validBeforeSecs: number,
+  nowSecs: number,
+): string | null {
+  if (seen?.tag === 'settled') {
+    return outcome === 'settled' ? null : `The chain shows the transfer: ${seen.transaction}.`
+  }
+  if (outcome === 'settled') {
+    return seen === null || seen.tag === 'unclear' ? null : 'The chain shows no such transfer.'
+  }
+  if (seen?.tag === 'cancelled') return null
+  // By the time of the chain where it tells one: a node that lags behind has not seen everything.
+  const atSecs = seen?.tag === 'unspent' ? seen.blockTimeSecs : nowSecs
+  return atSecs >= validBeforeSecs + REORGANIZATION_SECS
+    ? null
+    : 'The authorization can still be spent: it fails a minute after valid_before at the earliest.'
+}
+
+export function resolutions(needs: X402Needs) {
+  const { database, clock, random, nodes, metrics } = needs
+  const ends = endings(needs)
+
+  /** Leases the payment, or tells how it stands. */
+  async function take(tenantId: string, id: string, lease: string, signal: AbortSignal) {
+    const endMs = clock.monotonicMs() + PATIENCE_MS
+    for (;;) {
+      const [mine, row] = await database.tenant(
+        tenantId,
+        async (tx) => [
+          await takeX402Payment(tx, tenantId, id, lease, LEASE_SECS),
+          await readX402Payment(tx, tenantId, id),
+        ],
+        { signal },
+      )
+      const isHeld = row?.state === 'settling' || row?.state === 'unknown'
+      if (mine !== undefined || !isHeld || clock.monotonicMs() >= endMs) return { mine, row }
+      await sleep(POLL_MS)
+    }
+  }
+
+  /** Ends it, with who said so in the same transaction. @returns false when the lease was lost. */
+  function end(
+    held: Held,
+    { caller, resolution }: ResolvePayment,
+    seen: Sighting | null,
+    requestId: string | undefined,
+  ): Promise<boolean> {
+    const { tenantId, id } = held
+    const alsoAudit = (tx: Transaction) =>
+      appendAudit(tx, [
+        audited(caller, {
+          id: random.uuid(),
+          tenantId,
+          type: 'commerce.x402_payment.resolved',
+          occurredAt: clock.now(),
+          resource: { type: 'x402_payment', id },
+          requestId,
+          data: { charge_id: held.chargeId, ...resolution, chain: seen?.tag ?? null },
+        }),
+      ])
+    if (resolution.outcome === 'settled') {
+      const transaction = seen?.tag === 'settled' ? seen.transaction : resolution.transaction
+      return ends.settled(held, transaction.toLowerCase(), requestId, alsoAudit)
+    }
+    return ends.failed(held, 'unexpected_settle_error', requestId, alsoAudit)
+  }
+
+  return {
+    async listPayments({ tenantId, limit, after, state }: ListPayments, { signal }: Turn) {
+      const rows = await database.tenant(
+        tenantId,
+        (tx) => listX402Payments(tx, tenantId, state, limit + 1, after),
+        { signal },
+      )
+      return listedOf(rows, limit, paymentOf)
+    },
+
+    async resolvePayment(message: ResolvePayment, { signal, requestId, log }: Turn) {
+      const { caller, id, resolution } = message
+      const { tenantId } = caller.principal
+      if (!isUuid(id)) return UNKNOWN
+      const lease = random.uuid()
+      const { mine, row } = await take(tenantId, id, lease, signal)
+      if (row === undefined) return UNKNOWN
+      if (mine === undefined) return ended(row, resolution)
+      const held: Held = { ...mine, lease }
+      const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
+      const node = nodes.get(mine.network)
+      const seen = node === undefined ? null : await node.look(onChain(held), claimed)
+      const nowSecs = Math.floor(clock.now().getTime() / 1000)
+      const fault = resolutionFault(resolution, seen, Number(mine.validBefore), nowSecs)
+      if (fault !== null) {
+        await ends.postponed(held, LOOK_AFTER_SECS, null)
+        return refused(fault)
+      }
+      if (!(await end(held, message, seen, requestId))) return refused(BUSY)
+      metrics.resolved.inc({ outcome: resolution.outcome })
+      const { outcome } = resolution
+      log.warn({ charge_id: mine.chargeId, outcome }, 'x402: an operator resolved a payment')
+      const now = await database.tenant(tenantId, (tx) => readX402Payment(tx, tenantId, id))
+      return { tag: 'changed' as const, row: paymentOf(now!) }
+    },
+  }
+}
+
+/** What to say of a payment that is not there to be resolved. */
+function ended(row: X402PaymentRow, { outcome }: Resolution) {
+  if (row.state === outcome) return { tag: 'changed' as const, row: paymentOf(row) }
+  const open = row.state === 'settling' || row.state === 'unknown'
+  return refused(open ? BUSY : `The payment is ${row.state}.`)
+}
+
+const BUSY = 'The payment is being looked at: try again in a moment.'
+
+function refused(detail: string): ResolutionRefused {
+  return { tag: 'refused_resolution', detail }
+}
+
+function paymentOf(row: X402PaymentRow): X402Payment {
+  return {
+    id: row.id,
+    chargeId: row.chargeId,
+    paymentLinkId: row.paymentLinkId,
+    checkoutSessionId: row.checkoutSessionId,
+    state: row.state,
+    network: row.network,
+    asset: row.asset,
+    payer: row.payer,
+    payTo: row.payTo,
+    amount: row.amount,
+    nonce: row.nonce,
+    validBefore: row.validBefore,
+    transaction: row.transaction,
+    errorReason: row.errorReason,
+    checks: row.checks,
+    createdAt: row.createdAt,
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Asks a CAPTCHA provider whether an answer came from a person. Three providers speak nearly one
+ * protocol: a form with the secret, the answer and the address goes to `siteverify`, JSON with
+ * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
+ */
+import { readBody } from '../../platform/outbound-http/bounded-body.js'
+import type { Resolver } from '../../platform/outbound-http/dialer.js'
+import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
+import { judgeTarget } from '../../platform/outbound-http/targets.js'
+import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import type { ChallengeSettings } from '../../agents/proof-of-work/settings.js'
+import { parseStrictJson } from '../../platform/jose/strict-json.js'
+
+const LIMIT_MS = 3_000
+const ANSWER_BYTES_MAX = 16 * 1024
+const ANSWER_DEPTH_MAX = 8
+const RESPONSE_LENGTH_MAX = 4_096
+const ORIGINS_MAX = 2
+
+type Provider = ChallengeSettings['captcha_provider']
+
+const VERIFY_URLS: Readonly<Record<Provider, string>> = {
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+  hcaptcha: 'https://api.hcaptcha.com/siteverify',
+  recaptcha: 'https://www.google.com/recaptcha/api/siteverify',
+}
+/** What is wrong with us, not with the person. */
+const OURS = /secret|sitekey|bad-request|internal-error/
+
+/** `unknown`: the provider gave no answer that could be used. */
+export type CaptchaVerdict = 'person' | 'refused' | 'unknown'
+
+export interface Captcha {
+  /** Never throws. */
+  verify(response: string, address: string): Promise<CaptchaVerdict>
+  close(): Promise<void>
+}
+
+export type CaptchaOptions = {
+  readonly challenge: Pick<
+    ChallengeSettings,
+    'captcha_provider' | 'captcha_secret' | 'captcha_verify_url'
+  >
+  readonly settings: EgressSettings
+  /** Resolver of names. Given by tests. */
+  readonly resolve?: Resolver | undefined
+}
+
+export function openCaptcha({ challenge, settings, resolve }: CaptchaOptions): Captcha {
+  const { captcha_provider: provider, captcha_secret: secret, captcha_verify_url: own } = challenge
+  const { dialer, rules } = outbound(settings, {
+    connectTimeoutMs: LIMIT_MS,
+    resolve,
+    isOperators: true,
+  })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
+  const target = judgeTarget(own ?? VERIFY_URLS[provider], rules)
+
+  return {
+    async verify(response, address) {
+      if (response === '' || response.length > RESPONSE_LENGTH_MAX) return 'refused'
+      if (target.tag === 'refused') return 'unknown'
+      const { origin, pathname, search } = target.url
+      try {
+        const { statusCode, body } = await upstreams.of(origin).request({
+          method: 'POST',
+          path: pathname + search,
+          headers: { 'content-type': 'application/x-www-form-urlencoded', 'user-agent': 'svc' },
+          body: new URLSearchParams({
+            secret: secret ?? '',
+            response,
+            remoteip: address,
+          }).toString(),
+          signal: AbortSignal.timeout(LIMIT_MS),
+        })
+        const bytes = await readBody(body, ANSWER_BYTES_MAX)
+        if (bytes === undefined || statusCode !== 200) return 'unknown'
+        return judgeAnswer(parseStrictJson(bytes, ANSWER_DEPTH_MAX))
+      } catch {
+        return 'unknown'
+      }
+    },
+    close: () => upstreams.destroy(),
+  }
+}
+
+export function judgeAnswer(answer: unknown): CaptchaVerdict {
+  if (typeof answer !== 'object' || answer === null) return 'unknown'
+  const { success, 'error-codes': codes } = answer as Record<string, unknown>
+  if (success === true) return 'person'
+  if (success !== false) return 'unknown'
+  return Array.isArray(codes) && codes.some((code) => OURS.test(String(code)))
+    ? 'unknown'
+    : 'refused'
+}

@@ -1,0 +1,92 @@
+/**
+ * When a person has to show that they are one, and what follows when the provider does not answer:
+ * nobody goes on (fail-closed), or as many as the allowance of all processes together (fail-degraded;
+ * interface.md, production requirements). Letting everybody on does not exist.
+ */
+import { quotaAddress } from '../../domain/quota-address.js'
+import type { LockoutCounts } from '../sign-in/lockout.js'
+import type { CaptchaWidget } from '../sign-in/protocol.js'
+import type { ChallengeSettings } from '../../agents/proof-of-work/settings.js'
+import type { Captcha } from './captcha.js'
+
+export type CaptchaGateSettings = Pick<
+  ChallengeSettings,
+  | 'fail_mode'
+  | 'captcha_site_key'
+  | 'captcha_provider'
+  | 'captcha_script_url'
+  | 'captcha_after_failures'
+  | 'captcha_after_address_failures'
+  | 'captcha_degraded_per_minute'
+>
+
+export type GateVerdict =
+  | { readonly tag: 'open' }
+  /** Show the widget. */
+  | { readonly tag: 'captcha' }
+  | { readonly tag: 'unavailable' }
+  | { readonly tag: 'throttled'; readonly retryAfterSecs: number }
+
+export interface CaptchaGate {
+  /** What a page shows; null where it is off. */
+  readonly widget: CaptchaWidget | null
+  /** Whether so many failures of a name, or those of its address, ask for one. */
+  isDue(failuresOfName: number, address: string): Promise<boolean>
+  /** A failure of an address. */
+  failed(address: string): Promise<void>
+  /** Judges what came with the form. */
+  judge(response: string, address: string): Promise<GateVerdict>
+}
+
+const ADDRESS_WINDOW_SECS = 900
+const MINUTE_SECS = 60
+const SCRIPTS: Readonly<Record<CaptchaGateSettings['captcha_provider'], string>> = {
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/api.js',
+  hcaptcha: 'https://js.hcaptcha.com/1/api.js',
+  recaptcha: 'https://www.google.com/recaptcha/api.js',
+}
+
+/** For a deployment without one. */
+export const NO_CAPTCHA: CaptchaGate = {
+  widget: null,
+  isDue: () => Promise.resolve(false),
+  failed: () => Promise.resolve(),
+  judge: () => Promise.resolve({ tag: 'open' }),
+}
+
+export function captchaGate(
+  captcha: Pick<Captcha, 'verify'>,
+  counts: LockoutCounts,
+  settings: CaptchaGateSettings,
+): CaptchaGate {
+  const ofAddress = {
+    limit: settings.captcha_after_address_failures,
+    windowSecs: ADDRESS_WINDOW_SECS,
+  }
+  const degraded = { limit: settings.captcha_degraded_per_minute, windowSecs: MINUTE_SECS }
+  const provider = settings.captcha_provider
+  const siteKey = settings.captcha_site_key ?? null
+  const script = settings.captcha_script_url ?? SCRIPTS[provider]
+
+  return {
+    widget: { provider, siteKey, script },
+    async isDue(failuresOfName, address) {
+      if (failuresOfName >= settings.captcha_after_failures) return true
+      const seen = await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress, 0)
+      return seen.used >= ofAddress.limit
+    },
+    async failed(address) {
+      await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress)
+    },
+    async judge(response, address) {
+      // Without a site key nobody can answer: as if the provider were away.
+      const verdict = siteKey === null ? 'unknown' : await captcha.verify(response, address)
+      if (verdict === 'person') return { tag: 'open' }
+      if (verdict === 'refused') return { tag: 'captcha' }
+      if (settings.fail_mode === 'fail-closed') return { tag: 'unavailable' }
+      const taken = await counts.take('captcha:degraded', degraded)
+      if (taken.allowed) return { tag: 'open' }
+      return { tag: 'throttled', retryAfterSecs: taken.resetSecs }
+    },
+  }
+}

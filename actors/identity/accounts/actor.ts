@@ -1,0 +1,172 @@
+/** The account page: gathers what a person may see and ends what they may end. */
+import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { findAccountPassword } from '../../../storage/identity/accounts.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import {
+  accountFactors,
+  listPasskeys,
+  type PasskeyRow,
+} from '../../../storage/identity/passkeys.js'
+import {
+  countRecoveryCodes,
+  findTotpFactor,
+  removeTotpFactor,
+} from '../../../storage/identity/second-factors.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { authorization } from '../../oauth/authorization/protocol.js'
+import { personEvent } from '../sessions/events.js'
+import { type BrowserSession, browserSessions } from '../sessions/protocol.js'
+import { delegation } from '../../agents/delegation/protocol.js'
+import { isUuid } from '../../domain/ids.js'
+import { faceOf } from '../tenants/branding.js'
+import { sso } from '../federated-login/protocol.js'
+import { ownFactors, SENSITIVE_SECS, TOTP_PATH } from './own-factors.js'
+import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
+import type { AccountNeeds } from './needs.js'
+
+export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
+  address: account,
+  asks: { browserSessions, authorization, delegation, sso },
+  mailbox: { capacity: 512, inflightMax: 64 },
+  lane: {
+    read: () => undefined,
+    revokeSession: () => undefined,
+    removeFactor: ({ session }) => session.accountId,
+    addFactor: () => undefined,
+    withdrawConsent: () => undefined,
+    revokeOthers: () => undefined,
+    totpPage: () => undefined,
+    addTotp: ({ session }) => session.accountId,
+    renewCodes: ({ session }) => session.accountId,
+  },
+  create: (needs) => {
+    const { database, clock, random, browserSessions, authorization, delegation, sso } = needs
+    const { selfService } = needs
+    const demanded = (
+      session: BrowserSession,
+      token: string,
+      demand: { level: 1 | 2; maxAgeSecs?: number },
+      turn: Turn,
+    ) =>
+      browserSessions.ask(
+        'demand',
+        {
+          token,
+          tenantId: session.tenantId,
+          sub: session.sub,
+          demand,
+          flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
+        },
+        turn,
+      )
+
+    return {
+      ...ownFactors(needs),
+
+      async read({ session }, turn) {
+        const { tenantId, accountId, confined } = session
+        const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
+        const person = { tenantId, subject: session.sub }
+        const { consents } = await authorization.ask('listConsents', person, turn)
+        const lent = { tenantId, sub: session.sub }
+        const { delegations } = await delegation.ask('ofPerson', lent, turn)
+        const { identities, upstreams } = await sso.ask('identities', { session }, turn)
+        // Factors belong to the account, which belongs to no tenant.
+        return database.system(async (tx) => {
+          const face = await findTenantFace(tx, tenantId)
+          if (face === undefined) throw new Error('the tenant of an open session is gone')
+          // Keys of the account are none of the business of one tenant's provider.
+          const factor = confined ? undefined : await findTotpFactor(tx, accountId)
+          const own = confined ? [] : await listPasskeys(tx, accountId)
+          const isProtected = factor !== undefined || own.length > 0
+          const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
+          return {
+            tag: 'seen',
+            session,
+            tenant: faceOf(tenantId, face.tenantName, face.tenantSettings),
+            sessions,
+            factors:
+              factor === undefined
+                ? []
+                : [
+                    {
+                      id: factor.id,
+                      kind: 'totp',
+                      enrolledAt: factor.confirmedAt ?? factor.createdAt,
+                      lastUsedAt: factor.lastUsedAt,
+                    },
+                  ],
+            recoveryCodesLeft: left,
+            passkeys: needs.passkeys && !confined ? own.map(passkeySeen) : null,
+            hasPassword: !confined && (await findAccountPassword(tx, accountId)) !== null,
+            consents,
+            delegations,
+            selfService,
+            identities,
+            upstreams,
+          }
+        }, turn)
+      },
+
+      revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, turn) =>
+        browserSessions.ask('revokeOthers', { tenantId, accountId, exceptId }, turn),
+
+      async revokeSession({ session, sessionId }, turn) {
+        const { tenantId, accountId } = session
+        const ended = await browserSessions.ask(
+          'revokeOne',
+          { tenantId, accountId, sessionId },
+          turn,
+        )
+        return ended.tag === 'revoked' ? { ...ended, own: sessionId === session.id } : ended
+      },
+
+      async removeFactor({ session, token, factorId }, turn) {
+        const demand = { level: 2, maxAgeSecs: SENSITIVE_SECS } as const
+        const verdict = await demanded(session, token, demand, turn)
+        if (verdict.tag === 'sign_in') return verdict
+        if (!isUuid(factorId)) return { tag: 'unknown_factor' }
+        const { tenantId, accountId, sub, id } = session
+        const now = clock.now()
+        return database.system(async (tx) => {
+          if (!(await removeTotpFactor(tx, accountId, factorId))) return { tag: 'unknown_factor' }
+          const doing = {
+            tenantId,
+            type: 'security.suspicious_activity',
+            sub,
+            sessionId: id,
+            requestId: turn.requestId,
+            fields: { reason: 'second_factor_removed' },
+          } as const
+          appendEvents(tx, [personEvent(random, doing, now)])
+          return { tag: 'removed' }
+        }, turn)
+      },
+
+      withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, turn) =>
+        authorization.ask('withdrawConsent', { tenantId, subject, clientId }, turn),
+
+      async addFactor({ session, token }, turn) {
+        const { accountId } = session
+        if (!session.confined) {
+          const { totp, passkey } = await database.system(
+            (tx) => accountFactors(tx, accountId),
+            turn,
+          )
+          if (totp) return { tag: 'present' }
+          // That page asks for the passkey, and the person comes back to it.
+          if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
+        }
+        // From a confined session the sign-in alone is the way to what protects the account.
+        const level = session.confined ? 1 : 2
+        const verdict = await demanded(session, token, { level }, turn)
+        return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
+      },
+    }
+  },
+})
+
+function passkeySeen(row: PasskeyRow): PasskeySeen {
+  const { id, name, deviceBound, backedUp, createdAt, lastUsedAt } = row
+  return { id, name, deviceBound, backedUp, createdAt, lastUsedAt }
+}

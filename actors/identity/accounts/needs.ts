@@ -1,0 +1,25 @@
+/** What the account page is given. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { AuthorizationProtocol } from '../../oauth/authorization/protocol.js'
+import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
+import type { DelegationProtocol } from '../../agents/delegation/protocol.js'
+import type { SsoProtocol } from '../federated-login/protocol.js'
+
+export type AccountNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly sealer: Sealer
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly authorization: ActorRef<AuthorizationProtocol>
+  readonly delegation: ActorRef<DelegationProtocol>
+  /** `user_self_service.enabled`. */
+  readonly selfService: boolean
+  /** `passkey.enabled`. */
+  readonly passkeys: boolean
+  readonly sso: ActorRef<SsoProtocol>
+}

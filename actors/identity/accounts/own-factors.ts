@@ -1,0 +1,138 @@
+/**
+ * An authenticator app beside a passkey, and new recovery codes, from the account page. Whoever has
+ * neither factor yet enrols one in a flow of sign-in instead, which raises their session with it.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { accountFactors } from '../../../storage/identity/passkeys.js'
+import {
+  confirmTotp,
+  countRecoveryCodes,
+  replaceRecoveryCodes,
+} from '../../../storage/identity/second-factors.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { personEvent } from '../sessions/events.js'
+import type { BrowserSession } from '../sessions/protocol.js'
+import { personDid } from '../password-recovery/records.js'
+import { faceOf } from '../tenants/branding.js'
+import type { PageTenant } from '../sign-in/protocol.js'
+import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
+import { totpStepOf } from '../sign-in/totp.js'
+import { digits, secretShown, totpOffers } from '../sign-in/totp-offer.js'
+import type { AccountNeeds } from './needs.js'
+import type { AccountProtocol, OwnAccount, SignInFirst } from './protocol.js'
+
+/** How fresh the evidence is for changing what protects an account. */
+export const SENSITIVE_SECS = 300
+export const TOTP_PATH = '/auth/account/totp/new'
+
+type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply']>
+
+export function ownFactors(needs: AccountNeeds) {
+  const { database, clock, random, browserSessions } = needs
+  const { offered, kept } = totpOffers(needs)
+
+  return {
+    async totpPage(own: OwnAccount, turn: Turn): Reply<'totpPage'> {
+      const first = await signInFirst(own, TOTP_PATH, turn)
+      if (first !== null) return first
+      if ((await factorsOf(own, turn)).totp) return { tag: 'present' }
+      const tenant = await faceFor(own.session, turn)
+      const secret = await offered(own.session, turn)
+      return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
+    },
+
+    async addTotp(
+      { code, ...own }: AccountProtocol['addTotp']['message'],
+      turn: Turn,
+    ): Reply<'addTotp'> {
+      const first = await signInFirst(own, TOTP_PATH, turn)
+      if (first !== null) return first
+      if ((await factorsOf(own, turn)).totp) return { tag: 'present' }
+      const { session } = own
+      const { accountId, tenantId, sub, id: sessionId } = session
+      const tenant = await faceFor(session, turn)
+      const secret = await offered(session, turn)
+      const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+      const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
+      if (step === null) return wrong
+      const factor = await kept(secret)
+      const now = clock.now()
+      const { requestId } = turn
+      const codes = await database.system(async (tx) => {
+        if (!(await holdOpenSession(tx, session))) return null
+        if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
+        const fields = { outcome: 'success', method: 'totp', enrolled: true }
+        const type = 'auth.mfa.verify'
+        const done = { tenantId, type, sub, sessionId, requestId, fields } as const
+        appendEvents(tx, [personEvent(random, done, now)])
+        // Those that came with the passkey stay good.
+        return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
+      }, turn)
+      return codes === null ? wrong : { tag: 'added', tenant, recoveryCodes: codes }
+    },
+
+    async renewCodes(
+      { address, ...own }: AccountProtocol['renewCodes']['message'],
+      turn: Turn,
+    ): Reply<'renewCodes'> {
+      const first = await signInFirst(own, '/auth/account', turn)
+      if (first !== null) return first
+      const { session } = own
+      const { accountId, tenantId, sub } = session
+      const tenant = await faceFor(session, turn)
+      const now = clock.now()
+      const { requestId } = turn
+      const recoveryCodes = await database.system(async (tx) => {
+        if (!(await holdOpenSession(tx, session))) return null
+        const type = 'account.recovery_codes.replaced'
+        const did = { tenantId, type, sub, address, requestId } as const
+        appendAudit(tx, [personDid(random, did, now)])
+        return newCodes(tx, accountId, now)
+      }, turn)
+      return recoveryCodes === null
+        ? { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
+        : { tag: 'renewed', tenant, recoveryCodes }
+    },
+  }
+
+  async function newCodes(tx: Transaction, accountId: string, now: Date): Promise<string[]> {
+    const codes = newRecoveryCodes(random)
+    const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+    await replaceRecoveryCodes(tx, accountId, hashes, now)
+    return codes
+  }
+
+  /** Null when the evidence is fresh and the strongest that the account has. */
+  async function signInFirst(
+    { session, token }: OwnAccount,
+    returnTo: string,
+    turn: Turn,
+  ): Promise<SignInFirst | null> {
+    const verdict = await browserSessions.ask(
+      'demand',
+      {
+        token,
+        tenantId: session.tenantId,
+        sub: session.sub,
+        demand: { level: 'highest', maxAgeSecs: SENSITIVE_SECS },
+        flow: { returnTo, reason: { tag: 'sensitive' } },
+      },
+      turn,
+    )
+    return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
+  }
+
+  function factorsOf({ session }: OwnAccount, turn: Turn) {
+    return database.system((tx) => accountFactors(tx, session.accountId), turn)
+  }
+
+  async function faceFor({ tenantId }: BrowserSession, turn: Turn): Promise<PageTenant> {
+    const face = await database.system((tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+  }
+}

@@ -1,0 +1,107 @@
+/** Sign-in through other providers: the handlers, put together from their parts. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { listIdentities, removeIdentity } from '../../../storage/identity/upstream-identities.js'
+import { findDomainRoute } from '../../../storage/identity/verified-domains.js'
+import { browserSessions } from '../sessions/protocol.js'
+import { personDid } from '../password-recovery/records.js'
+import { isUuid } from '../../domain/ids.js'
+import { socialOf } from '../tenants/branding.js'
+import { tenants } from '../tenants/protocol.js'
+import { sso, type SsoProtocol } from './protocol.js'
+import { providersOf } from './providers.js'
+import { domainOf } from './rules.js'
+import { sensitive, signInSteps } from './sign-in.js'
+import type { SsoNeeds, SsoTools } from './needs.js'
+
+const anyOrder = () => undefined
+
+export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
+  address: sso,
+  asks: { tenants, browserSessions },
+  // Returns wait for providers, which may be slow: there is room for the others.
+  mailbox: { capacity: 1024, inflightMax: 256 },
+  lane: {
+    offered: anyOrder,
+    start: anyOrder,
+    link: anyOrder,
+    callback: anyOrder,
+    identities: anyOrder,
+    unlink: ({ session }) => session.accountId,
+    check: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, sealer, clock, random, settings, issuer } = needs
+    const tools: SsoTools = { ...needs, providers: providersOf(settings, database, sealer) }
+    const { providers } = tools
+    const steps = signInSteps(tools)
+
+    return {
+      ...steps,
+
+      async offered({ tenantId, tenantSettings }, turn) {
+        const tenant = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
+        return { tag: 'offered', upstreams: await providers.offered(tenant, turn) }
+      },
+
+      async identities({ session }, turn) {
+        const { tenantId, accountId } = session
+        const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), turn)
+        const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+        const deployment = socialOf(face?.tenantSettings ?? {}).enabled
+        const upstreams = await providers.offered({ id: tenantId, deployment }, turn)
+        const names = new Map(upstreams.map(({ id, name }) => [id, name]))
+        return {
+          tag: 'listed',
+          // One tenant's provider learns nothing of who the person is at those of the deployment.
+          identities: rows
+            .filter((row) => !session.confined || row.tenantId !== null)
+            .map((row) => ({
+              id: row.id,
+              name: names.get(row.provider) ?? row.issuer,
+              email: row.email,
+              linkedAt: row.createdAt,
+              lastUsedAt: row.lastUsedAt,
+            })),
+          upstreams,
+        }
+      },
+
+      async unlink({ session, token, identityId, address }, turn) {
+        if (!isUuid(identityId)) return { tag: 'unknown_identity' }
+        const needed = sensitive(session, token)
+        const demanded = await needs.browserSessions.ask('demand', needed, turn)
+        if (demanded.tag === 'sign_in') return demanded
+        const { tenantId, accountId, sub } = session
+        const now = clock.now()
+        const outcome = await database.system(async (tx) => {
+          const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
+          if (removed !== 'removed') return removed
+          const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
+          appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
+          return removed
+        }, turn)
+        if (outcome === 'last') return { tag: 'last_way_in' }
+        return { tag: outcome === 'removed' ? 'unlinked' : 'unknown_identity' }
+      },
+
+      async check({ email, tenant: selector }, turn) {
+        const resolved = await needs.tenants.ask('resolve', selector, turn)
+        if (resolved.tag !== 'resolved') return resolved
+        const { id: tenantId } = resolved.tenant
+        const domain = domainOf(email)
+        const isOn = settings.enterprise.enabled && needs.verifiedDomains
+        if (!isOn || domain === undefined) return { tag: 'not_routed' }
+        const route = await database.system((tx) => findDomainRoute(tx, tenantId, domain), turn)
+        if (route === undefined) return { tag: 'not_routed' }
+        const url = new URL('/auth/sso/start', issuer)
+        const query = { tenant_id: tenantId, provider: route.providerId, login_hint: email }
+        url.search = new URLSearchParams(query).toString()
+        const { organizationId, organizationName } = route
+        return { tag: 'routed', organizationId, organizationName, authorizeUrl: url.href }
+      },
+    }
+  },
+})

@@ -1,0 +1,301 @@
+/**
+ * The OpenID Connect client: openid-client, with every call through the dialer and every check that
+ * it has switched on. ID tokens are verified by signature although they come over TLS; `none` and
+ * shared secrets are no signatures.
+ */
+import * as oidc from 'openid-client'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { shownName } from '../../domain/shown-names.js'
+import { type BoundedFetch, FetchFailed } from '../../platform/outbound-http/bounded-fetch.js'
+import type { Provider } from './providers.js'
+
+/** One exchange with a provider. A sign-in has four at most, so it ends within a request's time. */
+export const UPSTREAM_CALL_SECS = 5
+/** Discovery documents, key sets, tokens and userinfo are far smaller. */
+export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
+const KEPT_MS = 10 * 60_000
+/** A provider that gives no answer is not asked again at once. */
+const FAILURE_KEPT_MS = 5_000
+const CONFIGURATIONS_MAX = 500
+const SUBJECT_LENGTH_MAX = 255
+/** The year 9999. */
+const MOMENT_SECS_MAX = 253_402_300_799
+
+const SIGNATURES = [
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+  'PS256',
+  'PS384',
+  'PS512',
+  'RS256',
+  'RS384',
+  'RS512',
+]
+
+export type Errand = {
+  readonly redirectUri: string
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+}
+export type Ask = {
+  readonly loginHint: string | null
+  /** The person has to prove who they are there and then. */
+  readonly fresh: boolean
+  /** Two factors are wanted. */
+  readonly strong: boolean
+}
+
+/** What a provider says of whoever signed in, checked. */
+export type Said = {
+  readonly issuer: string
+  readonly subject: string
+  readonly email: unknown
+  readonly emailVerified: unknown
+  readonly name: string
+  readonly acr: unknown
+  readonly amr: unknown
+  /** Null: not said. */
+  readonly authTime: Date | null
+}
+
+export type UpstreamFault = {
+  readonly tag: 'fault'
+  readonly fault: 'unavailable' | 'invalid_answer' | 'denied'
+  /** For the log and the event: no secret, nothing of the answer but its error code. */
+  readonly detail: string
+}
+
+export interface UpstreamClient {
+  authorizationUrl(
+    provider: Provider,
+    errand: Errand,
+    ask: Ask,
+  ): Promise<{ readonly tag: 'url'; readonly url: string } | UpstreamFault>
+  /** Judges the answer that came with the browser, redeems its code and reads who it was. */
+  finish(
+    provider: Provider,
+    errand: Errand,
+    parameters: URLSearchParams,
+  ): Promise<{ readonly tag: 'said'; readonly said: Said } | UpstreamFault>
+}
+
+type Kept = {
+  readonly version: string
+  readonly until: number
+  readonly made: Promise<oidc.Configuration>
+}
+
+export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
+  const kept = new Map<string, Kept>()
+
+  /** Providers are discovered once in a while, and once however many people come at a time. */
+  function configurationOf(provider: Provider): Promise<oidc.Configuration> {
+    const key = `${provider.tenantId ?? ''}:${provider.id}`
+    const known = kept.get(key)
+    const now = clock.monotonicMs()
+    if (known !== undefined && known.version === provider.version && known.until > now) {
+      return known.made
+    }
+    const made = configure(provider, fetch)
+    const keep = (ms: number) =>
+      kept.set(key, { version: provider.version, until: clock.monotonicMs() + ms, made })
+    kept.delete(key)
+    if (kept.size >= CONFIGURATIONS_MAX) kept.delete(kept.keys().next().value!)
+    keep(KEPT_MS)
+    made.catch(() => {
+      if (kept.get(key)?.made === made) keep(FAILURE_KEPT_MS)
+    })
+    return made
+  }
+
+  return {
+    async authorizationUrl(provider, errand, { loginHint, fresh, strong }) {
+      try {
+        const configuration = await configurationOf(provider)
+        const url = oidc.buildAuthorizationUrl(configuration, {
+          redirect_uri: errand.redirectUri,
+          scope: provider.scopes.join(' '),
+          state: errand.state,
+          nonce: errand.nonce,
+          code_challenge: await oidc.calculatePKCECodeChallenge(errand.verifier),
+          code_challenge_method: 'S256',
+          ...(loginHint === null ? {} : { login_hint: loginHint }),
+          ...(fresh ? { prompt: 'login', max_age: '0' } : {}),
+          ...(strong && provider.trustedAcrValues.length > 0
+            ? { acr_values: provider.trustedAcrValues.join(' ') }
+            : {}),
+        })
+        return { tag: 'url', url: url.href }
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+
+    async finish(provider, errand, parameters) {
+      try {
+        const configuration = await configurationOf(provider)
+        const url = new URL(errand.redirectUri)
+        url.search = parameters.toString()
+        const tokens = await oidc.authorizationCodeGrant(configuration, url, {
+          pkceCodeVerifier: errand.verifier,
+          expectedState: errand.state,
+          expectedNonce: errand.nonce,
+          idTokenExpected: true,
+        })
+        const claims = tokens.claims()!
+        const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
+        const lacks = claims['email'] === undefined || claims['name'] === undefined
+        const more =
+          lacks && userinfo !== undefined
+            ? await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+            : {}
+        return said(merged(claims, more))
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+  }
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+/**
+ * What the ID token says is signed, and wins. Whether an address is verified is said of the address beside
+ * it and of no other (OpenID Connect Core section 5.1): one document is no word about that of the other.
+ */
+function merged(claims: Claims, more: Claims): Claims {
+  const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
+  const said = own['email'] === other['email'] ? other['email_verified'] : undefined
+  return { ...more, ...claims, email_verified: own['email_verified'] ?? said }
+}
+
+function said(
+  claims: Readonly<Record<string, unknown>>,
+): { readonly tag: 'said'; readonly said: Said } | UpstreamFault {
+  const { iss: issuer, sub: subject, name, auth_time: authTime } = claims
+  if (typeof issuer !== 'string' || typeof subject !== 'string') return invalid('subject')
+  if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || subject.includes('\0')) {
+    return invalid('subject')
+  }
+  return {
+    tag: 'said',
+    said: {
+      issuer,
+      subject,
+      email: claims['email'],
+      emailVerified: claims['email_verified'],
+      name: typeof name === 'string' ? shownName(name) : '',
+      acr: claims['acr'],
+      amr: claims['amr'],
+      authTime: momentOf(authTime),
+    },
+  }
+}
+
+/** A moment that some clock could show; anything else is as if it were not said. */
+function momentOf(secs: unknown): Date | null {
+  if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
+  return new Date(secs * 1000)
+}
+
+async function configure(provider: Provider, fetch: BoundedFetch): Promise<oidc.Configuration> {
+  const { clientId } = provider
+  const authentication = authenticationOf(provider)
+  const server =
+    provider.endpoints === null ? await discover(provider, fetch) : statedServer(provider)
+  const { authorization_endpoint: authorization } = server
+  // The browser is sent there: nothing but https will do.
+  if (authorization === undefined || !URL.canParse(authorization)) throw new BadProvider('endpoint')
+  if (new URL(authorization).protocol !== 'https:') throw new BadProvider('endpoint')
+  const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
+  const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
+  if (signatures.length === 0) throw new BadProvider('signatures')
+  const configuration = new oidc.Configuration(
+    { ...server, id_token_signing_alg_values_supported: signatures },
+    clientId,
+    {},
+    authentication,
+  )
+  configuration[oidc.customFetch] = fetchOf(fetch)
+  configuration.timeout = UPSTREAM_CALL_SECS
+  oidc.enableNonRepudiationChecks(configuration)
+  return configuration
+}
+
+async function discover(provider: Provider, fetch: BoundedFetch): Promise<oidc.ServerMetadata> {
+  const discovered = await oidc.discovery(
+    new URL(provider.issuer),
+    provider.clientId,
+    {},
+    oidc.None(),
+    { [oidc.customFetch]: fetchOf(fetch), timeout: UPSTREAM_CALL_SECS },
+  )
+  const { supportsPKCE: _, ...server } = discovered.serverMetadata()
+  // As written, not as some parser would understand it (OpenID Connect Discovery section 4.3).
+  if (server.issuer !== provider.issuer) throw new BadProvider('issuer')
+  return server
+}
+
+function statedServer({ issuer, endpoints }: Provider): oidc.ServerMetadata {
+  const { authorization, token, userinfo, jwks } = endpoints!
+  return {
+    issuer,
+    authorization_endpoint: authorization,
+    token_endpoint: token,
+    jwks_uri: jwks,
+    ...(userinfo === null ? {} : { userinfo_endpoint: userinfo }),
+  }
+}
+
+function authenticationOf({ authMethod, clientSecret }: Provider): oidc.ClientAuth {
+  if (authMethod === 'none' || clientSecret === null) return oidc.None()
+  return authMethod === 'client_secret_post'
+    ? oidc.ClientSecretPost(clientSecret)
+    : oidc.ClientSecretBasic(clientSecret)
+}
+
+function fetchOf(fetch: BoundedFetch): oidc.CustomFetch {
+  return (url, { method, headers, body, signal }) =>
+    fetch(url, { method, headers, body, signal: signal ?? undefined })
+}
+
+class BadProvider extends Error {
+  override readonly name = 'BadProvider'
+  readonly code: string
+
+  constructor(what: string) {
+    super(`the provider describes itself wrongly: ${what}`)
+    this.code = `provider_${what}`
+  }
+}
+
+const CAUSES_MAX = 5
+
+/** What went wrong, in words that hold nothing of the answer. */
+export function faultOf(error: unknown): UpstreamFault {
+  if (error instanceof oidc.AuthorizationResponseError) {
+    return { tag: 'fault', fault: 'denied', detail: codeOf(error.error) }
+  }
+  let at = error
+  for (let depth = 0; depth < CAUSES_MAX && at instanceof Error; depth += 1) {
+    if (at instanceof FetchFailed) return { tag: 'fault', fault: 'unavailable', detail: at.fault }
+    if (at.name === 'TimeoutError') return { tag: 'fault', fault: 'unavailable', detail: 'timeout' }
+    at = at.cause
+  }
+  if (error instanceof oidc.ResponseBodyError) return invalid(codeOf(error.error))
+  return invalid(codeOf((error as { code?: unknown } | null)?.code))
+}
+
+const invalid = (detail: string): UpstreamFault => ({
+  tag: 'fault',
+  fault: 'invalid_answer',
+  detail,
+})
+
+/** Error codes are words; what is not one is not repeated. */
+const codeOf = (code: unknown): string =>
+  typeof code === 'string' && /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : 'unknown'

@@ -1,0 +1,278 @@
+/**
+ * Somebody has come back and the provider has said who they are: finds, links or makes the account,
+ * takes it into the tenant, and opens the session, all in one transaction.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { insertAccount } from '../../../storage/identity/accounts.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import { appendAudit, type NewAuditEvent } from '../../../storage/operations/audit.js'
+import { joinByInvitation } from '../organizations/joining.js'
+import { recordSignIn } from '../../../storage/identity/sign-ins.js'
+import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
+import {
+  acceptInvitation,
+  findIdentity,
+  findLinkCandidate,
+  findReturning,
+  type IdentityKey,
+  insertIdentity,
+  joinOrganization,
+  lockIdentity,
+  useIdentity,
+} from '../../../storage/identity/upstream-identities.js'
+import { type DomainRoute, findDomainRoute } from '../../../storage/identity/verified-domains.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { type PersonDid, personDid } from '../password-recovery/records.js'
+import { acrOf } from '../../domain/assurance.js'
+import { eventData } from '../../domain/events.js'
+import { socialOf } from '../tenants/branding.js'
+import { challengeMethods } from '../sign-in/login-challenges.js'
+import { openSession } from '../sign-in/session.js'
+import type { Visitor } from '../sign-in/protocol.js'
+import type { SsoTools } from './needs.js'
+import type { Said } from './client.js'
+import type { SsoFault } from './protocol.js'
+import type { Provider } from './providers.js'
+import {
+  admission,
+  type Arrival,
+  decide,
+  domainOf,
+  evidenceOf,
+  readEmail,
+  type Vouching,
+  vouchingOf,
+} from './rules.js'
+
+const SUBJECT_BYTES = 24
+/** A provider that does not say when it saw the person may have done so long before. */
+const UNSTATED_AGE_MS = 3_600_000
+const ATTEMPTS = 3
+
+export type Settlement = {
+  readonly provider: Provider
+  readonly said: Said
+  readonly flow: SignInFlowFound
+  readonly visitor: Visitor
+  /** When the browser was sent out, if it had to prove itself there and then. */
+  readonly freshSince: Date | null
+}
+export type Settled =
+  | { readonly tag: 'signed_in'; readonly token: string }
+  | { readonly tag: 'refused'; readonly fault: SsoFault }
+
+/** Somebody else made the account of that address in the same moment: look again. */
+class Overtaken extends Error {
+  override readonly name = 'Overtaken'
+}
+
+export async function settle(tools: SsoTools, asked: Settlement, turn: Turn): Promise<Settled> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      // Accounts and identities belong to no tenant.
+      return await tools.database.system((tx) => settleIn(tx, tools, asked, turn), turn)
+    } catch (error) {
+      if (!(error instanceof Overtaken) || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+async function settleIn(
+  tx: Transaction,
+  tools: SsoTools,
+  { provider, said, flow, visitor, freshSince }: Settlement,
+  turn: Turn,
+): Promise<Settled> {
+  const { random, clock } = tools
+  const now = clock.now()
+  const { tenantId } = flow
+  const key: IdentityKey = { provider: provider.id, issuer: said.issuer, subject: said.subject }
+  await lockIdentity(tx, key)
+  const address = await addressOf(tx, tools, provider, tenantId, said)
+  const { email, vouchedEmail, vouches, route } = address
+  const mayJoin =
+    provider.tenantId === null
+      ? socialOf(flow.tenantSettings).provision
+      : provider.provision && isTrue(route)
+  const linked = await findIdentity(tx, key)
+  const candidate =
+    linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
+  const arrival: Arrival = {
+    linked,
+    candidate,
+    email,
+    vouches,
+    mayLink: provider.tenantId === null ? tools.linking : isTrue(route),
+    mayCreate: mayJoin,
+    isForeign: provider.tenantId !== null && !isTrue(route),
+  }
+  const decision = decide(arrival)
+  if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
+  const account = await accountOf(tx, tools, decision, said, vouchedEmail !== null, now)
+
+  const found = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
+  if (found === undefined) throw new Overtaken()
+  const verdict = admission(found, mayJoin)
+  if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
+  // The account is locked by now, so an identity that was dropped in the meantime is seen to be gone.
+  if (decision.tag === 'use' && (await useIdentity(tx, key, vouchedEmail, now)) !== account)
+    throw new Overtaken()
+  let returning = found
+  if (!found.emailVerified && found.addressProved) {
+    const { sub } = found
+    const how = 'provider'
+    const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
+    const at = { tenantId, sub, address: visitor.address }
+    await proveMailbox(tx, tools, { ...proof, ...at }, turn, now)
+    returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
+  }
+  if (decision.tag !== 'use') {
+    const id = random.uuid()
+    const identity = { ...key, id, accountId: account, email: vouchedEmail, createdAt: now }
+    const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
+    if (!isNew) throw new Overtaken()
+  }
+
+  const told: NewEvent[] = []
+  let { tenantUserId, sub } = returning
+  if (tenantUserId === null || sub === null) {
+    tenantUserId = random.uuid()
+    sub = random.token(SUBJECT_BYTES)
+    await insertTenantUser(tx, {
+      tenantId,
+      id: tenantUserId,
+      accountId: account,
+      sub,
+      status: 'active',
+      roles: [],
+      fixture: false,
+      createdAt: now,
+    })
+    const who = { type: 'human', id: sub }
+    const resource = { type: 'tenant_user', id: tenantUserId }
+    const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
+    const data = eventData({ actor: who, resource, requestId: turn.requestId }, fields)
+    told.push({ id: random.uuid(), tenantId, type: 'sso.user.provisioned', occurredAt: now, data })
+  }
+  const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+  const accepted =
+    returning.status === 'invited' && (await acceptInvitation(tx, tenantId, tenantUserId, now))
+
+  const { level, amr } = evidenceOf(said.acr, said.amr, provider.trustedAcrValues)
+  const pending = returning.hasFactor && level < 2
+  const authTime = authTimeOf(said.authTime, freshSince, now)
+  const { tenantSettings } = flow
+  const confined = provider.tenantId !== null && returning.hasOtherKeys
+  const elsewhere = { provider: provider.id, level, authTime, confined }
+  const person = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
+  const opened = { ...person, leavesOtherTenants: true }
+  const session = await openSession(tx, tools, opened, visitor, now)
+
+  const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
+  const tell = (one: Omit<Doing, keyof typeof doing>) =>
+    told.push(personEvent(random, { ...doing, ...one }, now))
+  if (activated || accepted) tell({ type: 'tenant_user.activated' })
+  const joining = { tenantId, accountId: account, sub, requestId: turn.requestId }
+  told.push(...(await joinByInvitation(tx, random, joining, now)))
+  if (route?.autoJoin === true) {
+    const { organizationId } = route
+    if (await joinOrganization(tx, organizationId, account, now)) {
+      const who = { type: 'human', id: sub }
+      const resource = { type: 'organization', id: organizationId }
+      const subject = { actor: who, resource, requestId: turn.requestId }
+      const data = eventData(subject, { member: who, role: 'member' })
+      told.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
+    }
+  }
+  tell({ type: 'sso.login.success', fields: { provider: provider.id, issuer: said.issuer } })
+  if (pending) {
+    const methods = await challengeMethods(tx, account)
+    tell({ type: 'auth.mfa.challenge', fields: { methods } })
+  } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
+  appendEvents(tx, told)
+  if (decision.tag === 'link') {
+    const done = { tenantId, sub, address: visitor.address, requestId: turn.requestId }
+    appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
+  }
+  return { tag: 'signed_in', token: session.token }
+}
+
+/** A new way into an account: what the person did themselves, or what the provider's word about an address did. */
+export function linkedRecord(
+  random: Random,
+  done: Omit<PersonDid, 'type' | 'data'>,
+  { provider, issuer }: IdentityKey,
+  by: 'person' | 'address',
+  now: Date,
+): NewAuditEvent {
+  const data = { provider, issuer, by }
+  return personDid(random, { ...done, type: 'account.identity.linked', data }, now)
+}
+
+/** The account that a decision means; a new one has no password and belongs to whoever this is. */
+async function accountOf(
+  tx: Transaction,
+  { random }: SsoTools,
+  decision: Exclude<ReturnType<typeof decide>, { tag: 'refuse' }>,
+  { name }: Said,
+  emailVerified: boolean,
+  now: Date,
+): Promise<string> {
+  if (decision.tag !== 'create') return decision.accountId
+  const id = random.uuid()
+  const account = { id, email: decision.email, emailVerified, displayName: name }
+  const isNew = await insertAccount(tx, { ...account, passwordHash: null, createdAt: now })
+  if (!isNew) throw new Overtaken()
+  return id
+}
+
+/**
+ * The address that a provider says, and whether it vouches for it. What it does not vouch for is kept
+ * nowhere: somebody wrote it there who may read another mailbox.
+ */
+export async function addressOf(
+  tx: Transaction,
+  tools: SsoTools,
+  provider: Provider,
+  tenantId: string,
+  said: Said,
+): Promise<{
+  readonly email: string | null
+  readonly vouchedEmail: string | null
+  readonly vouches: Vouching
+  /** The domain of the address, if it is proved and led to this very provider. */
+  readonly route: DomainRoute | undefined
+}> {
+  const email = readEmail(said.email) ?? null
+  const route = await routeOf(tx, tools, provider, tenantId, email)
+  const ofDeployment = provider.tenantId === null
+  const vouches = vouchingOf(said.emailVerified, { ofDeployment, ownsDomain: isTrue(route) })
+  return { email, vouchedEmail: vouches === 'none' ? null : email, vouches, route }
+}
+
+/** The domain of the address, if it is proved and led to this very provider. */
+async function routeOf(
+  tx: Transaction,
+  { verifiedDomains }: SsoTools,
+  provider: Provider,
+  tenantId: string,
+  email: string | null,
+): Promise<DomainRoute | undefined> {
+  const domain = email === null ? undefined : domainOf(email)
+  if (!verifiedDomains || provider.tenantId === null || domain === undefined) return undefined
+  const route = await findDomainRoute(tx, tenantId, domain)
+  return route?.providerId === provider.id ? route : undefined
+}
+
+const isTrue = (route: DomainRoute | undefined): boolean => route !== undefined
+
+/** When the person proved who they are: as said, within what can be; long ago when nothing was said. */
+export function authTimeOf(stated: Date | null, freshSince: Date | null, now: Date): Date {
+  const said = stated ?? new Date(now.getTime() - UNSTATED_AGE_MS)
+  if (said > now) return now
+  return freshSince !== null && said < freshSince ? freshSince : said
+}

@@ -1,0 +1,34 @@
+/** What sign-in through others is given. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import type { UpstreamClient } from './client.js'
+import type { SsoMetrics } from './metrics.js'
+import type { ProviderSettings, Providers } from './providers.js'
+
+export type SsoNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly client: UpstreamClient
+  readonly metrics: SsoMetrics
+  readonly issuer: string
+  readonly settings: ProviderSettings
+  /** `verified_domains.enabled`. */
+  readonly verifiedDomains: boolean
+  /** `social.account_linking.enabled`. */
+  readonly linking: boolean
+  readonly cookies: { readonly idle_secs: number; readonly absolute_secs: number }
+  /** `two_factor.enabled`. */
+  readonly alwaysTwo: boolean
+}
+
+/** The needs with the providers read from the settings. */
+export type SsoTools = SsoNeeds & { readonly providers: Providers }

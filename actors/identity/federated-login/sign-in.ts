@@ -1,0 +1,432 @@
+/**
+ * Out to a provider and back. What leaves us is a state that means nothing; nonce, PKCE verifier and
+ * the way on stay here, sealed, for the one browser that was sent and for one return. Each provider
+ * has a callback of its own, and what comes back there must name its issuer if it says that it does
+ * (RFC 9207, RFC 9700 section 4.4): an answer of one provider is never taken to another.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { lookedUp } from '../../../storage/identity/email-keys.js'
+import {
+  findSignInFlow,
+  findTenantFace,
+  type SignInFlowFound,
+} from '../../../storage/identity/sign-in-flows.js'
+import {
+  insertIdentity,
+  lockIdentity,
+  useIdentity,
+} from '../../../storage/identity/upstream-identities.js'
+import {
+  findUpstreamSignIn,
+  insertUpstreamSignIn,
+  takeUpstreamSignIn,
+  upstreamSignInContext,
+  type UpstreamSignInRow,
+} from '../../../storage/identity/upstream-sign-ins.js'
+import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../sessions/flows.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { eventData } from '../../domain/events.js'
+import { faceOf, socialOf } from '../tenants/branding.js'
+import { progressIn, readProgress } from '../sign-in/flow.js'
+import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
+import type { FlowUnknown, PageTenant, Visitor } from '../sign-in/protocol.js'
+import type { SsoTools } from './needs.js'
+import type { Ask, Errand, Said } from './client.js'
+import type {
+  BackElsewhere,
+  ConfirmStart,
+  Linked,
+  SignInFirst,
+  SsoCallback,
+  SsoFailed,
+  SsoFault,
+  SsoSignedIn,
+  StartLink,
+  StartSso,
+  ToUpstream,
+} from './protocol.js'
+import type { Provider } from './providers.js'
+import { addressOf, linkedRecord, settle } from './complete.js'
+
+const SECRET_BYTES = 32
+/** Long enough to find a telephone, short enough that an address bar holds nothing of worth. */
+const AWAY_MS = 15 * 60_000
+/** Clocks of providers differ a little from ours. */
+const SKEW_MS = 30_000
+const LINK_FRESH_SECS = 300
+const ACCOUNT = '/auth/account'
+const STATE = /^[A-Za-z0-9_-]{43}$/
+
+export const callbackOf = (issuer: string, provider: string): string =>
+  `${issuer}/auth/sso/callback/${provider}`
+
+type Departure = {
+  readonly tenantId: string
+  readonly tenant: PageTenant
+  readonly provider: Provider
+  readonly browserId: string
+  readonly host: string
+  readonly flow: string | null
+  readonly linkingSessionId: string | null
+  readonly ask: Ask
+}
+/** What of a way back nobody but us may read. */
+type Kept = {
+  readonly nonce: string
+  readonly verifier: string
+  readonly flow: string | null
+  /** Of the tenant, where the browser began there. */
+  readonly host: string | null
+}
+type Return = {
+  readonly row: UpstreamSignInRow
+  readonly errand: Errand
+  /** Null: the return links. */
+  readonly flow: string | null
+}
+
+export function signInSteps(tools: SsoTools) {
+  const { database, sealer, clock, random, tenants, browserSessions, providers, client } = tools
+
+  return {
+    async start(message: StartSso, turn: Turn): Promise<ToUpstream | ConfirmStart | SsoFailed> {
+      const token = message.flow ?? (await begin(message, turn))
+      if (token === null) return failed('unknown_tenant')
+      const progress = await progressIn(tools, token, message.visitor.token, turn)
+      if ('tag' in progress) return failed('unknown_flow', beginAt(progress), progress.tenant)
+      const { flow, session } = progress
+      const { tenantId, tenantSettings } = flow
+      const tenant = faceOf(tenantId, flow.tenantName, tenantSettings)
+      const place = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
+      const provider = await providers.find(place, message.provider, turn)
+      if (provider === undefined) return failed('unknown_provider', backTo(token), tenant)
+      const isAgain = session !== undefined && !session.pending && progress.step === 'login'
+      const fresh = flow.maxAgeSecs !== null || flow.since !== null || isAgain
+      const hint = message.loginHint ?? flow.loginHint
+      // Any site can lead a browser here: the provider would then sign it in to an account that this site chose.
+      const other = session !== undefined && session.tenantId !== tenantId ? session : null
+      const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
+      if (!isAsked && (message.from !== 'page' || other !== null)) {
+        const { id, name } = provider
+        const leaves = other === null ? null : await leaving(other, turn)
+        const shown = { flow: token, provider: { id, name }, tenant, loginHint: hint, leaves }
+        return { tag: 'confirm', ...shown }
+      }
+      if (other !== null) {
+        const { tenantId: at, accountId, id: sessionId } = other
+        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, turn)
+      }
+      return depart(
+        {
+          tenantId,
+          tenant,
+          provider,
+          browserId: message.browserId,
+          host: message.tenant.host ?? '',
+          flow: token,
+          linkingSessionId: null,
+          ask: { loginHint: hint, fresh, strong: flow.level >= 2 },
+        },
+        turn,
+      )
+    },
+
+    async link(message: StartLink, turn: Turn): Promise<ToUpstream | SignInFirst | SsoFailed> {
+      const { session, token } = message
+      const { tenantId } = session
+      const demanded = await browserSessions.ask('demand', sensitive(session, token), turn)
+      if (demanded.tag === 'sign_in') return demanded
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      if (face === undefined) return failed('unknown_tenant')
+      const tenant = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const place = { id: tenantId, deployment: socialOf(face.tenantSettings).enabled }
+      const provider = await providers.find(place, message.provider, turn)
+      if (provider === undefined) return failed('unknown_provider', ACCOUNT, tenant)
+      return depart(
+        {
+          tenantId,
+          tenant,
+          provider,
+          browserId: message.browserId,
+          host: message.host,
+          flow: null,
+          linkingSessionId: session.id,
+          ask: { loginHint: null, fresh: false, strong: false },
+        },
+        turn,
+      )
+    },
+
+    async callback(
+      message: SsoCallback,
+      turn: Turn,
+    ): Promise<SsoSignedIn | Linked | BackElsewhere | SsoFailed> {
+      const taken = await take(message, turn)
+      if (taken === undefined) {
+        const location = await elsewhere(message, turn)
+        if (location !== null) return { tag: 'elsewhere', location }
+        tools.metrics.count('unknown', 'unknown_state')
+        return failed('unknown_state')
+      }
+      const { row, errand, flow: flowToken } = taken
+      const { tenantId } = row
+      const place = await placeOf(row, flowToken, turn)
+      if (place === undefined) return failed('unknown_flow')
+      const { tenant, settings } = place
+      const back = flowToken === null ? ACCOUNT : backTo(flowToken)
+      const enabled = { id: tenantId, deployment: socialOf(settings).enabled }
+      const provider = await providers.find(enabled, row.provider, turn)
+      const kind = provider?.tenantId === null ? 'deployment' : 'tenant'
+      const refuse = async (fault: SsoFault, detail: string = fault) => {
+        tools.metrics.count(kind, fault)
+        turn.log.info({ provider: row.provider, fault, detail }, 'an upstream sign-in failed')
+        await tellFailure(row, fault, detail, message.visitor.address, turn)
+        return failed(fault, back, tenant)
+      }
+      if (provider === undefined) return refuse('unknown_provider')
+      const startMs = clock.monotonicMs()
+      const parameters = new URLSearchParams(
+        message.parameters.map((pair): [string, string] => [...pair]),
+      )
+      const answer = await client.finish(provider, errand, parameters)
+      tools.metrics.took((clock.monotonicMs() - startMs) / 1000)
+      if (answer.tag === 'fault') return refuse(answer.fault, answer.detail)
+      const { said } = answer
+      if (row.fresh && !isFresh(said, row.createdAt)) return refuse('not_fresh')
+
+      if (flowToken === null) {
+        const fault = await linkIn(row, provider, said, message.visitor, turn)
+        if (fault !== null) return refuse(fault)
+        tools.metrics.count(kind, 'linked')
+        return { tag: 'linked', location: ACCOUNT, tenant }
+      }
+      const freshSince = row.fresh ? row.createdAt : null
+      const asked = { provider, said, flow: place.flow!, visitor: message.visitor, freshSince }
+      const settled = await settle(tools, asked, turn)
+      if (settled.tag === 'refused') return refuse(settled.fault)
+      tools.metrics.count(kind, 'signed_in')
+      const { token } = settled
+      const progress = await readProgress(tools, flowToken, token, turn)
+      const step = progress?.step ?? nextStep(place.flow!, undefined, 1, clock.now())
+      const location = pathOf(step, flowToken, place.flow!.returnTo)
+      return { tag: 'signed_in', token, location, tenant }
+    },
+  }
+
+  async function leaving({ id: sessionId, tenantId, email }: BrowserSessionRow, turn: Turn) {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    const { name: tenantName } = faceOf(tenantId, face.tenantName, face.tenantSettings)
+    return { sessionId, tenantName, email }
+  }
+
+  /** A flow of its own for a browser that comes from elsewhere, such as by `authorize_url`. */
+  async function begin(
+    { tenant: selector, returnTo, loginHint }: StartSso,
+    turn: Turn,
+  ): Promise<string | null> {
+    const resolved = await tenants.ask('resolve', selector, turn)
+    if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
+    const { id: tenantId } = resolved.tenant
+    const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : ACCOUNT
+    const hint = loginHint ?? undefined
+    const flow = { returnTo: path, reason: { tag: 'account' }, loginHint: hint } as const
+    const demand = { level: tools.alwaysTwo ? 2 : 1 } as const
+    return database.tenant(
+      tenantId,
+      (tx) => beginFlow(tx, { tenantId, demand, flow }, random, clock.now()),
+      turn,
+    )
+  }
+
+  async function depart(departure: Departure, turn: Turn): Promise<ToUpstream | SsoFailed> {
+    const { tenantId, tenant, provider, flow, ask } = departure
+    const errand: Errand = {
+      redirectUri: callbackOf(tools.issuer, provider.id),
+      state: random.token(SECRET_BYTES),
+      nonce: random.token(SECRET_BYTES),
+      verifier: random.token(SECRET_BYTES),
+    }
+    const made = await client.authorizationUrl(provider, errand, ask)
+    if (made.tag === 'fault') {
+      const { fault, detail } = made
+      turn.log.warn({ provider: provider.id, fault, detail }, 'a provider cannot be used')
+      tools.metrics.count(provider.tenantId === null ? 'deployment' : 'tenant', fault)
+      return failed(fault, flow === null ? ACCOUNT : backTo(flow), tenant)
+    }
+    const now = clock.now()
+    const stateSha256 = sha256(errand.state)
+    const { nonce, verifier } = errand
+    const host = await tenantHostOf(tenants, tenantId, departure.host, turn)
+    const kept = JSON.stringify({ nonce, verifier, flow, host } satisfies Kept)
+    const context = upstreamSignInContext(stateSha256)
+    const sealed = await sealer.seal(tenantId, context, Buffer.from(kept, 'utf8'))
+    await database.tenant(
+      tenantId,
+      (tx) =>
+        insertUpstreamSignIn(tx, {
+          tenantId,
+          stateSha256,
+          browserSha256: sha256(departure.browserId),
+          provider: provider.id,
+          linkingSessionId: departure.linkingSessionId,
+          sealed,
+          fresh: ask.fresh,
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + AWAY_MS),
+        }),
+      turn,
+    )
+    return { tag: 'to_upstream', url: made.url, name: provider.name, tenant }
+  }
+
+  /** The way back that the answer names; used up by looking. */
+  async function take(
+    { provider, parameters, browserId }: SsoCallback,
+    turn: Turn,
+  ): Promise<Return | undefined> {
+    const states = parameters.filter(([name]) => name === 'state').map(([, value]) => value)
+    const [state] = states
+    if (states.length !== 1 || state === undefined || !STATE.test(state)) return undefined
+    const stateSha256 = sha256(state)
+    const key = { stateSha256, browserSha256: sha256(browserId), provider }
+    const row = await database.system((tx) => takeUpstreamSignIn(tx, key, clock.now()), turn)
+    if (row === undefined) return undefined
+    const { nonce, verifier, flow } = await unsealed(row, stateSha256)
+    const redirectUri = callbackOf(tools.issuer, provider)
+    return { row, flow, errand: { redirectUri, state, nonce, verifier } }
+  }
+
+  /** Where the browser of a state began, if that is another host than the one that it came back to. */
+  async function elsewhere(
+    { provider, parameters, host: here }: SsoCallback,
+    turn: Turn,
+  ): Promise<string | null> {
+    const query = new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
+    const stateSha256 = sha256(query.get('state') ?? '')
+    const key = { stateSha256, provider }
+    const row = await database.system((tx) => findUpstreamSignIn(tx, key, clock.now()), turn)
+    if (row === undefined) return null
+    const { host } = await unsealed(row, stateSha256)
+    if (host === null || host === new URL(`http://${here}`).hostname) return null
+    return `${callbackOf(addressAt(tools.issuer, host), provider)}?${query.toString()}`
+  }
+
+  async function unsealed(
+    { tenantId, sealed }: Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>,
+    stateSha256: Uint8Array,
+  ): Promise<Kept> {
+    const kept = await sealer.open(tenantId, upstreamSignInContext(stateSha256), sealed)
+    // Of a browser that a version before this one sent out no host is kept.
+    return { host: null, ...(JSON.parse(Buffer.from(kept).toString('utf8')) as Omit<Kept, 'host'>) }
+  }
+
+  async function placeOf({ tenantId }: UpstreamSignInRow, flowToken: string | null, turn: Turn) {
+    const of = (
+      found: Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>,
+      flow: SignInFlowFound | null,
+    ) => ({
+      tenant: faceOf(tenantId, found.tenantName, found.tenantSettings),
+      settings: found.tenantSettings,
+      flow,
+    })
+    if (flowToken === null) {
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      return face === undefined ? undefined : of(face, null)
+    }
+    const key = sha256(flowToken)
+    const flow = await database.system((tx) => findSignInFlow(tx, key, clock.now()), turn)
+    return flow === undefined ? undefined : of(flow, flow)
+  }
+
+  /** Links for whoever began, if that session is still the browser's; null when it is done. */
+  async function linkIn(
+    row: UpstreamSignInRow,
+    provider: Provider,
+    said: Said,
+    { token, address }: Visitor,
+    turn: Turn,
+  ): Promise<SsoFault | null> {
+    const read = await browserSessions.ask('read', { token }, turn)
+    if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
+    const { accountId, sub, tenantId } = read.session
+    const key = { provider: provider.id, issuer: said.issuer, subject: said.subject }
+    const now = clock.now()
+    return database.system(async (tx) => {
+      await lockIdentity(tx, key)
+      if (!(await holdOpenSession(tx, read.session))) return 'session_gone'
+      const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, said)
+      const owner = await useIdentity(tx, key, email, now)
+      if (owner !== undefined && owner !== accountId) return 'identity_taken'
+      if (email !== null && sameMailbox(email, read.session.email)) {
+        const at = { tenantId, sub, address }
+        const proof = { accountId, how: 'provider', inOwnSession: true, ...at } as const
+        await proveMailbox(tx, tools, proof, turn, now)
+      }
+      if (owner !== undefined) return null
+      const identity = { ...key, id: random.uuid(), accountId, email, createdAt: now }
+      const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
+      if (!isNew) return 'identity_taken'
+      const done = { tenantId, sub, address, requestId: turn.requestId }
+      appendAudit(tx, [linkedRecord(random, done, key, 'person', now)])
+      return null
+    }, turn)
+  }
+
+  async function tellFailure(
+    { tenantId, provider }: UpstreamSignInRow,
+    reason: SsoFault,
+    detail: string,
+    ip: string,
+    turn: Turn,
+  ): Promise<void> {
+    const now = clock.now()
+    const subject = {
+      actor: { type: 'anonymous', id: 'unknown' },
+      resource: { type: 'sso_provider', id: provider },
+      requestId: turn.requestId,
+    }
+    const data = eventData(subject, { provider, reason, detail, ip })
+    const event = { id: random.uuid(), tenantId, type: 'sso.login.failed', occurredAt: now, data }
+    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), turn)
+  }
+}
+
+/** What taking a way in or out of an account asks of the session. */
+export function sensitive(
+  { tenantId, sub, level }: { tenantId: string; sub: string; level: 1 | 2 | 3 },
+  token: string,
+) {
+  return {
+    token,
+    tenantId,
+    sub,
+    demand: { level: level >= 2 ? 2 : 1, maxAgeSecs: LINK_FRESH_SECS },
+    flow: { returnTo: ACCOUNT, reason: { tag: 'sensitive' } },
+  } as const
+}
+
+/** Whether the provider confirms a sign-in made after the browser was sent out. */
+function isFresh({ authTime }: Said, since: Date): boolean {
+  return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
+}
+
+const sameMailbox = (a: string, b: string) =>
+  lookedUp(a).toLowerCase() === lookedUp(b).toLowerCase()
+
+const beginAt = ({ tenant }: FlowUnknown) =>
+  tenant === null ? null : `/auth/login?tenant_id=${tenant.id}`
+
+const backTo = (flow: string) => `/auth/login?flow=${flow}`
+
+function failed(
+  fault: SsoFault,
+  location: string | null = null,
+  tenant: PageTenant | null = null,
+): SsoFailed {
+  return { tag: 'failed', fault, location, tenant }
+}

@@ -1,0 +1,221 @@
+/**
+ * Domains of an organization, proved by a TXT record. A domain belongs to the organization that
+ * proved it first; each of its tenants says for itself what it does with it.
+ */
+import type { Handlers } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { findSsoProvider } from '../../../storage/identity/identity-providers.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import {
+  claimDomain,
+  deleteVerifiedDomain,
+  findVerifiedDomain,
+  insertVerifiedDomain,
+  listVerifiedDomains,
+  markDomainVerified,
+  updateVerifiedDomain,
+  type VerifiedDomainRow,
+} from '../../../storage/identity/verified-domains.js'
+import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import { readDomain } from '../federated-login/rules.js'
+import type { FederationNeeds } from './needs.js'
+import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+const OFF = { tag: 'off' } as const
+const PROOF_BYTES = 24
+const LABEL = '_svc-challenge'
+const PROOF_PREFIX = 'svc-domain-verification='
+
+export function domainSteps(
+  needs: FederationNeeds,
+): Pick<
+  Handlers<FederationProtocol>,
+  'listDomains' | 'createDomain' | 'readDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
+> {
+  const { database, clock, random, domains: settings, txt } = needs
+
+  const noted = (
+    caller: Caller,
+    type: AuditOnlyType,
+    { id, domain }: Pick<VerifiedDomainRow, 'id' | 'domain'>,
+    now: Date,
+    requestId: string | undefined,
+  ) =>
+    audited(caller, {
+      id: random.uuid(),
+      tenantId: caller.principal.tenantId,
+      type,
+      occurredAt: now,
+      resource: { type: 'verified_domain', id },
+      requestId,
+      data: { domain },
+    })
+
+  async function providerFault(
+    tx: Transaction,
+    tenantId: string,
+    id: string | null | undefined,
+  ): Promise<Invalid | null> {
+    if (id === null || id === undefined) return null
+    const known = isUuid(id) && (await findSsoProvider(tx, tenantId, id)) !== undefined
+    return known
+      ? null
+      : { tag: 'invalid', pointer: '/sso_provider_id', detail: 'There is no such provider.' }
+  }
+
+  return {
+    async listDomains({ tenantId, limit, after }, { signal }) {
+      if (!settings.enabled) return OFF
+      const rows = await database.tenant(
+        tenantId,
+        (tx) => listVerifiedDomains(tx, tenantId, limit + 1, after),
+        { signal },
+      )
+      const domains = rows.slice(0, limit).map(recordOf)
+      const last = domains.at(-1)
+      const next =
+        rows.length > limit && last !== undefined
+          ? { createdAt: last.createdAt, id: last.id }
+          : null
+      return { tag: 'listed', domains, next }
+    },
+
+    async createDomain({ caller, idempotency, autoJoin, ...said }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      const domain = readDomain(said.domain)
+      if (domain === undefined) {
+        return { tag: 'invalid', pointer: '/domain', detail: 'Not a public domain name.' }
+      }
+      const { tenantId } = caller.principal
+      const now = clock.now()
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          const tenant = await findTenant(tx, tenantId)
+          if (tenant?.organizationId == null) return { tag: 'no_organization' } as const
+          const fault = await providerFault(tx, tenantId, said.ssoProviderId)
+          if (fault !== null) return fault
+          return idempotently(
+            tx,
+            idempotency,
+            async () => {
+              const row = {
+                tenantId,
+                id: random.uuid(),
+                domain,
+                proof: random.token(PROOF_BYTES),
+                ssoProviderId: said.ssoProviderId,
+                autoJoin,
+                createdAt: now,
+              }
+              const most = settings.max_per_tenant
+              const inserted = await insertVerifiedDomain(tx, row, most)
+              if (inserted === 'full') return { tag: 'full', most } as const
+              if (inserted === 'present') return { tag: 'present' } as const
+              appendAudit(tx, [noted(caller, 'org.domain.added', row, now, requestId)])
+              const record = recordOf({ ...row, verifiedAt: null })
+              return { tag: 'created', domain: record, replayed: false } as const
+            },
+            (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+          )
+        },
+        { signal },
+      )
+    },
+
+    async readDomain({ tenantId, id }, { signal }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const row = await database.tenant(tenantId, (tx) => findVerifiedDomain(tx, tenantId, id), {
+        signal,
+      })
+      return row === undefined ? UNKNOWN : { tag: 'found', domain: recordOf(row) }
+    },
+
+    async updateDomain({ caller, id, change }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const { tenantId } = caller.principal
+      const now = clock.now()
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          const fault = await providerFault(tx, tenantId, change.ssoProviderId)
+          if (fault !== null) return fault
+          const row = await updateVerifiedDomain(tx, tenantId, id, change)
+          if (row === undefined) return UNKNOWN
+          appendAudit(tx, [noted(caller, 'org.domain.changed', row, now, requestId)])
+          return { tag: 'found', domain: recordOf(row) } as const
+        },
+        { signal },
+      )
+    },
+
+    async verifyDomain({ caller, id }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const { tenantId } = caller.principal
+      const row = await database.tenant(tenantId, (tx) => findVerifiedDomain(tx, tenantId, id), {
+        signal,
+      })
+      if (row === undefined) return UNKNOWN
+      const { proof } = recordOf(row)
+      const texts = await txt(proof.name)
+      if (texts === null) return { tag: 'resolver_silent' }
+      if (!texts.includes(proof.value)) return { tag: 'proof_missing', proof }
+      const now = clock.now()
+      // Whom a domain belongs to is decided among all organizations.
+      return database
+        .system(
+          async (tx) => {
+            const tenant = await findTenant(tx, tenantId)
+            if (tenant?.organizationId == null) return { tag: 'no_organization' } as const
+            const isOurs = await claimDomain(tx, row.domain, tenant.organizationId, now)
+            if (!isOurs) return { tag: 'taken' } as const
+            const verified = await markDomainVerified(tx, tenantId, id, now)
+            if (verified === undefined) throw new DomainGone()
+            if (row.verifiedAt === null) {
+              appendAudit(tx, [noted(caller, 'org.domain.verified', row, now, requestId)])
+            }
+            return { tag: 'found', domain: recordOf(verified) } as const
+          },
+          { signal },
+        )
+        .catch((error: unknown) => {
+          if (error instanceof DomainGone) return UNKNOWN
+          throw error
+        })
+    },
+
+    async deleteDomain({ caller, id }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const { tenantId } = caller.principal
+      return database.system(
+        async (tx) => {
+          const domain = await deleteVerifiedDomain(tx, tenantId, id)
+          if (domain === undefined) return UNKNOWN
+          const now = clock.now()
+          const gone = { id, domain }
+          appendAudit(tx, [noted(caller, 'org.domain.removed', gone, now, requestId)])
+          return { tag: 'deleted' } as const
+        },
+        { signal },
+      )
+    },
+  }
+}
+
+/** Thrown to take back a claim: the domain was deleted while its proof was looked for. */
+class DomainGone extends Error {
+  override readonly name = 'DomainGone'
+}
+
+function recordOf(row: VerifiedDomainRow): DomainRecord {
+  const { proof, ...rest } = row
+  return { ...rest, proof: { name: `${LABEL}.${row.domain}`, value: PROOF_PREFIX + proof } }
+}

@@ -1,0 +1,162 @@
+/**
+ * What a tenant sets up for sign-in through its own providers: the providers, and the domains of
+ * its organization. decisions.md 2.3 (organization model) and 17 (style).
+ */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { TenantId } from '../../domain/ids.js'
+
+export type FederationProtocol = {
+  listProviders: Ask<Page & InTenant, ProvidersListed | Off>
+  createProvider: Ask<CreateProvider, ProviderCreated | Invalid | Full | IdempotencyRefused | Off>
+  readProvider: Ask<Named, ProviderFound | Unknown | Off>
+  updateProvider: Ask<UpdateProvider, ProviderFound | Invalid | Unknown | Off>
+  deleteProvider: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
+  listDomains: Ask<Page & InTenant, DomainsListed | Off>
+  createDomain: Ask<
+    CreateDomain,
+    DomainCreated | Invalid | Full | DomainPresent | NoOrganization | IdempotencyRefused | Off
+  >
+  readDomain: Ask<Named, DomainFound | Unknown | Off>
+  updateDomain: Ask<UpdateDomain, DomainFound | Invalid | Unknown | Off>
+  /** Looks for the proof in DNS. Good to repeat. */
+  verifyDomain: Ask<
+    NamedBy,
+    DomainFound | ProofMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
+  >
+  deleteDomain: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
+}
+
+/** `enterprise_sso.enabled` or `verified_domains.enabled` is false. */
+export type Off = { readonly tag: 'off' }
+export type Unknown = { readonly tag: 'unknown' }
+export type Invalid = {
+  readonly tag: 'invalid'
+  /** JSON pointer into the body. */
+  readonly pointer: string
+  readonly detail: string
+}
+export type Full = { readonly tag: 'full'; readonly most: number }
+export type NoOrganization = { readonly tag: 'no_organization' }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export type InTenant = { readonly tenantId: TenantId }
+export type Named = InTenant & { readonly id: string }
+export type NamedBy = { readonly caller: Caller; readonly id: string }
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type Page = { readonly limit: number; readonly after: ListCursor | null }
+
+export type AuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
+
+export type ProviderRecord = {
+  readonly id: string
+  readonly tenantId: TenantId
+  readonly name: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly hasClientSecret: boolean
+  readonly tokenEndpointAuthMethod: AuthMethod
+  readonly scopes: readonly string[]
+  readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
+  readonly userinfoEndpoint: string | null
+  readonly jwksUri: string | null
+  readonly trustedAcrValues: readonly string[]
+  readonly provision: boolean
+  readonly active: boolean
+  /** To be registered at the provider. */
+  readonly redirectUri: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+/** What a tenant says of a provider; what is left out of a change stays. */
+export type ProviderDraft = {
+  readonly name: string
+  readonly issuer: string
+  readonly clientId: string
+  /** Null: none. */
+  readonly clientSecret: string | null
+  readonly tokenEndpointAuthMethod: AuthMethod
+  readonly scopes: readonly string[]
+  readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
+  readonly userinfoEndpoint: string | null
+  readonly jwksUri: string | null
+  readonly trustedAcrValues: readonly string[]
+  readonly provision: boolean
+  readonly active: boolean
+}
+export type CreateProvider = {
+  readonly caller: Caller
+  readonly draft: ProviderDraft
+  readonly idempotency: IdempotencyClaim | null
+}
+export type UpdateProvider = NamedBy & {
+  readonly change: { readonly [K in keyof ProviderDraft]: ProviderDraft[K] | undefined }
+}
+export type ProvidersListed = {
+  readonly tag: 'listed'
+  readonly providers: readonly ProviderRecord[]
+  readonly next: ListCursor | null
+}
+export type ProviderCreated = {
+  readonly tag: 'created'
+  readonly provider: ProviderRecord
+  readonly replayed: boolean
+}
+export type ProviderFound = { readonly tag: 'found'; readonly provider: ProviderRecord }
+
+export type DomainRecord = {
+  readonly id: string
+  readonly tenantId: TenantId
+  readonly domain: string
+  readonly verifiedAt: Date | null
+  /** The TXT record that proves it. */
+  readonly proof: { readonly name: string; readonly value: string }
+  readonly ssoProviderId: string | null
+  readonly autoJoin: boolean
+  readonly createdAt: Date
+}
+export type CreateDomain = {
+  readonly caller: Caller
+  readonly domain: string
+  readonly ssoProviderId: string | null
+  readonly autoJoin: boolean
+  readonly idempotency: IdempotencyClaim | null
+}
+export type UpdateDomain = NamedBy & {
+  readonly change: {
+    readonly ssoProviderId: string | null | undefined
+    readonly autoJoin: boolean | undefined
+  }
+}
+export type DomainsListed = {
+  readonly tag: 'listed'
+  readonly domains: readonly DomainRecord[]
+  readonly next: ListCursor | null
+}
+export type DomainCreated = {
+  readonly tag: 'created'
+  readonly domain: DomainRecord
+  readonly replayed: boolean
+}
+export type DomainFound = { readonly tag: 'found'; readonly domain: DomainRecord }
+/** The tenant has the domain already. */
+export type DomainPresent = { readonly tag: 'present' }
+export type ProofMissing = {
+  readonly tag: 'proof_missing'
+  readonly proof: { readonly name: string; readonly value: string }
+}
+/** Another organization has proved it. */
+export type DomainTaken = { readonly tag: 'taken' }
+export type ResolverSilent = { readonly tag: 'resolver_silent' }
+
+export const federation = address<FederationProtocol>('federation', [
+  'listProviders',
+  'readProvider',
+  'listDomains',
+  'readDomain',
+])

@@ -1,0 +1,210 @@
+/** A tenant's own identity providers. Their secrets are sealed and never shown again. */
+import type { Handlers } from '../../../runtime/kernel/actor.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import {
+  deleteSsoProvider,
+  findSsoProvider,
+  insertSsoProvider,
+  listSsoProviders,
+  lockSsoProvider,
+  replaceSsoProvider,
+  ssoSecretContext,
+  type SsoProviderRow,
+} from '../../../storage/identity/identity-providers.js'
+import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
+import { eventData } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
+import type { FederationNeeds } from './needs.js'
+import type { FederationProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+const OFF = { tag: 'off' } as const
+
+type Held = ProviderDraft & { readonly hasSecret: boolean }
+
+export function providerSteps(
+  needs: FederationNeeds,
+): Pick<
+  Handlers<FederationProtocol>,
+  'listProviders' | 'createProvider' | 'readProvider' | 'updateProvider' | 'deleteProvider'
+> {
+  const { database, sealer, clock, random, settings, urlRules, callbackOf } = needs
+  const recordOf = (row: SsoProviderRow): ProviderRecord => {
+    const { clientSecretSealed, ...rest } = row
+    return {
+      ...rest,
+      hasClientSecret: clientSecretSealed !== null,
+      redirectUri: callbackOf(row.id),
+    }
+  }
+  const seal = async (tenantId: string, id: string, secret: string | null) =>
+    secret === null
+      ? null
+      : sealer.seal(tenantId, ssoSecretContext(id), Buffer.from(secret, 'utf8'))
+
+  function configured(
+    caller: Caller,
+    row: Pick<SsoProviderRow, 'id' | 'name' | 'issuer' | 'active'>,
+    change: 'created' | 'changed' | 'deleted',
+    now: Date,
+    requestId: string | undefined,
+  ): NewEvent {
+    const resource = { type: 'sso_provider', id: row.id }
+    const { name, issuer, active } = row
+    const subject = { actor: actorOf(caller), resource, requestId }
+    return {
+      id: random.uuid(),
+      tenantId: caller.principal.tenantId,
+      type: 'sso.configured',
+      occurredAt: now,
+      data: eventData(subject, { change, name, issuer, active }),
+      audit: doneBy(caller),
+    }
+  }
+
+  return {
+    async listProviders({ tenantId, limit, after }, { signal }) {
+      if (!settings.enabled) return OFF
+      // One more than asked for tells whether there is another page.
+      const rows = await database.tenant(
+        tenantId,
+        (tx) => listSsoProviders(tx, tenantId, limit + 1, after),
+        { signal },
+      )
+      const providers = rows.slice(0, limit).map(recordOf)
+      const last = providers.at(-1)
+      const next =
+        rows.length > limit && last !== undefined
+          ? { createdAt: last.createdAt, id: last.id }
+          : null
+      return { tag: 'listed', providers, next }
+    },
+
+    async createProvider({ caller, draft, idempotency }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== null }, urlRules)
+      if (fault !== null) return fault
+      const { tenantId } = caller.principal
+      const id = random.uuid()
+      const clientSecretSealed = await seal(tenantId, id, draft.clientSecret)
+      const now = clock.now()
+      const { clientSecret: _, ...said } = draft
+      const row = { ...said, tenantId, id, clientSecretSealed, createdAt: now, updatedAt: now }
+      return database.tenant(
+        tenantId,
+        (tx) =>
+          idempotently(
+            tx,
+            idempotency,
+            async () => {
+              const most = settings.max_providers_per_tenant
+              if (!(await insertSsoProvider(tx, row, most))) return { tag: 'full', most } as const
+              appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
+              return { tag: 'created', provider: recordOf(row), replayed: false } as const
+            },
+            (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+          ),
+        { signal },
+      )
+    },
+
+    async readProvider({ tenantId, id }, { signal }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const row = await database.tenant(tenantId, (tx) => findSsoProvider(tx, tenantId, id), {
+        signal,
+      })
+      return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(row) }
+    },
+
+    async updateProvider({ caller, id, change }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const { tenantId } = caller.principal
+      const { clientSecret, ...rest } = change
+      const fresh = await seal(tenantId, id, clientSecret ?? null)
+      const stated = Object.fromEntries(
+        Object.entries(rest).filter(([, value]) => value !== undefined),
+      ) as Partial<Omit<ProviderDraft, 'clientSecret'>>
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          const before = await lockSsoProvider(tx, tenantId, id)
+          if (before === undefined) return UNKNOWN
+          const now = clock.now()
+          const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
+          const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
+          // A secret that nothing would be done with is not kept.
+          const sealed = method === 'none' && clientSecret == null ? null : kept
+          const row = { ...before, ...stated, clientSecretSealed: sealed, updatedAt: now }
+          const fault = draftFault(
+            { ...row, clientSecret: clientSecret ?? null, hasSecret: sealed !== null },
+            urlRules,
+          )
+          if (fault !== null) return fault
+          await replaceSsoProvider(tx, row)
+          appendEvents(tx, [configured(caller, row, 'changed', now, requestId)])
+          return { tag: 'found', provider: recordOf(row) } as const
+        },
+        { signal },
+      )
+    },
+
+    async deleteProvider({ caller, id }, { signal, requestId }) {
+      if (!settings.enabled) return OFF
+      if (!isUuid(id)) return UNKNOWN
+      const { tenantId } = caller.principal
+      // Identities that it vouched for go with it; they belong to accounts, which belong to no tenant.
+      return database.system(
+        async (tx) => {
+          const row = await lockSsoProvider(tx, tenantId, id)
+          if (row === undefined) return UNKNOWN
+          const now = clock.now()
+          await deleteSsoProvider(tx, tenantId, id, now)
+          appendEvents(tx, [configured(caller, row, 'deleted', now, requestId)])
+          return { tag: 'deleted' } as const
+        },
+        { signal },
+      )
+    },
+  }
+}
+
+/** Null when a provider may be as it says. */
+export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
+  const addresses = [
+    ['/issuer', draft.issuer],
+    ['/authorization_endpoint', draft.authorizationEndpoint],
+    ['/token_endpoint', draft.tokenEndpoint],
+    ['/userinfo_endpoint', draft.userinfoEndpoint],
+    ['/jwks_uri', draft.jwksUri],
+  ] as const
+  for (const [pointer, url] of addresses) {
+    if (url === null) continue
+    const target = judgeTarget(url, rules)
+    if (target.tag === 'refused') return invalid(pointer, URL_FAULTS[target.fault])
+  }
+  if (new URL(draft.issuer).search !== '') {
+    return invalid('/issuer', 'An issuer has no query (OpenID Connect Core section 2).')
+  }
+  const endpoints = [draft.authorizationEndpoint, draft.tokenEndpoint, draft.jwksUri]
+  const stated = endpoints.filter((one) => one !== null).length
+  if (stated !== 0 && stated !== endpoints.length) {
+    return invalid(
+      '/authorization_endpoint',
+      'authorization_endpoint, token_endpoint and jwks_uri come together, or discovery says them.',
+    )
+  }
+  if (draft.userinfoEndpoint !== null && stated === 0) {
+    return invalid('/userinfo_endpoint', 'Discovery says it, as it says the others.')
+  }
+  if (!draft.scopes.includes('openid')) return invalid('/scopes', 'Must have openid among them.')
+  if (draft.hasSecret === (draft.tokenEndpointAuthMethod === 'none')) {
+    return invalid('/client_secret', 'Needed, unless token_endpoint_auth_method is none.')
+  }
+  return null
+}
+
+const invalid = (pointer: string, detail: string): Invalid => ({ tag: 'invalid', pointer, detail })

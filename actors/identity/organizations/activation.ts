@@ -1,0 +1,167 @@
+/**
+ * Sandbox to production: one transaction in which the tenant changes its kind, its fixture users
+ * retire, and everything secret that the bootstrap handed out ends. decisions.md 17.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  emptyFixtureAccounts,
+  endAgentSessionsIn,
+  endInvites,
+  type FixtureRow,
+  holdBootstrapApplications,
+  holdFixtures,
+  revokeServiceTokens,
+} from '../../../storage/identity/activation.js'
+import { newClientSecret, rotateApplicationSecret } from '../../../storage/oauth/applications.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { endDelegations } from '../../../storage/agents/delegations.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { endHumanSessions, removeTenantUser } from '../../../storage/identity/tenant-users.js'
+import { activateTenant, holdTenant } from '../../../storage/identity/tenants.js'
+import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
+import { delegationRevoked, eventData, type NewEvent } from '../../domain/events.js'
+import { tenantRecord } from './creation.js'
+import type {
+  ActivateTenant,
+  ActivationRefused,
+  IdempotencyRefused,
+  RotatedSecret,
+  TenantActivated,
+} from './protocol.js'
+import { provesTwoFactors } from './rules.js'
+
+const REASON = 'tenant_activated'
+
+export type ActivationNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export function activation({ database, clock, random }: ActivationNeeds) {
+  return activate
+
+  async function activate(
+    { caller, idempotency }: ActivateTenant,
+    { requestId }: Turn,
+  ): Promise<TenantActivated | ActivationRefused | IdempotencyRefused> {
+    const { principal } = caller
+    if (!provesTwoFactors(principal)) return { tag: 'step_up_needed' }
+    // Accounts and memberships are nobody's own: it crosses tenants. Not cancelled with the request:
+    // once begun it must not depend on whether the one who asked stays.
+    return database.system((tx) =>
+      idempotently(
+        tx,
+        idempotency,
+        () => once(tx, caller, requestId),
+        (outcome) => (outcome.tag === 'activated' ? withoutSecrets(outcome) : undefined),
+      ),
+    )
+  }
+
+  async function once(
+    tx: Transaction,
+    caller: Caller,
+    requestId: string | undefined,
+  ): Promise<TenantActivated | ActivationRefused> {
+    const { principal } = caller
+    const { tenantId } = principal
+    const before = await holdTenant(tx, tenantId)
+    if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
+    const fixtures = await holdFixtures(tx, tenantId)
+    // Whoever made the sandbox knows the password of a fixture user: it is no proof of a person.
+    if (fixtures.some(({ sub }) => sub === principal.subject)) return { tag: 'fixture_caller' }
+    const now = clock.now()
+    const tenant = await activateTenant(tx, tenantId, now)
+    if (tenant === undefined) return { tag: 'already_production' }
+    const told = await retire(tx, fixtures, caller, now, requestId)
+    const applications = await rotateAll(tx, tenantId, now)
+    await endInvites(tx, tenantId, now)
+    await endAgentSessionsIn(tx, tenantId, REASON, now)
+    // Events before the tokens: from here on no token of the tenant is committed beside us, so that
+    // the sweep sees every one that was issued for the old secrets.
+    appendEvents(tx, told)
+    const audit = audited(caller, {
+      id: random.uuid(),
+      tenantId,
+      type: 'tenant.activated',
+      occurredAt: now,
+      resource: { type: 'tenant', id: tenantId },
+      requestId,
+      data: {
+        retired_fixture_users: fixtures.map(({ id }) => id),
+        rotated_applications: applications.map(({ applicationId }) => applicationId),
+      },
+    })
+    appendAudit(tx, [audit])
+    const ids = applications.map(({ applicationId }) => applicationId)
+    await revokeServiceTokens(tx, tenantId, ids, now)
+    return {
+      tag: 'activated',
+      tenant: tenantRecord(tenant),
+      retiredFixtureUsers: fixtures.map(({ id }) => id),
+      rotated: applications,
+      replayed: false,
+    }
+  }
+
+  async function retire(
+    tx: Transaction,
+    fixtures: readonly FixtureRow[],
+    caller: Caller,
+    now: Date,
+    requestId: string | undefined,
+  ): Promise<NewEvent[]> {
+    const actor = actorOf(caller)
+    const audit = doneBy(caller)
+    const told: NewEvent[] = []
+    for (const user of fixtures) {
+      const { tenantId, id, sub } = user
+      // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+      await endHumanSessions(tx, user, REASON, now)
+      const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
+      await removeTenantUser(tx, tenantId, id, now)
+      const by = { actor, audit, requestId }
+      told.push(...lent.map((one) => delegationRevoked(random.uuid(), one, by)), {
+        id: random.uuid(),
+        tenantId,
+        type: 'tenant_user.removed',
+        occurredAt: now,
+        audit,
+        data: eventData(
+          { actor, resource: { type: 'tenant_user', id }, requestId },
+          { status: 'removed', fixture: true },
+        ),
+      })
+    }
+    await emptyFixtureAccounts(
+      tx,
+      fixtures.map(({ accountId }) => accountId),
+      now,
+    )
+    return told
+  }
+
+  /** New secrets for what came with the workspace; those of before end at once. */
+  async function rotateAll(tx: Transaction, tenantId: string, now: Date): Promise<RotatedSecret[]> {
+    const rotated: RotatedSecret[] = []
+    for (const applicationId of await holdBootstrapApplications(tx, tenantId)) {
+      const { secret: clientSecret, sha256 } = newClientSecret(random)
+      const secretId = random.uuid()
+      const rotation = { tenantId, applicationId, secretId, sha256, now, othersUntil: now }
+      await rotateApplicationSecret(tx, rotation)
+      rotated.push({ applicationId, clientSecret })
+    }
+    return rotated
+  }
+}
+
+/** What a repetition is answered: that it happened; a secret is shown once. */
+function withoutSecrets(activated: TenantActivated): TenantActivated {
+  const rotated = activated.rotated.map((one) => ({ ...one, clientSecret: null }))
+  return { ...activated, rotated }
+}

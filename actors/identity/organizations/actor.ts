@@ -1,0 +1,317 @@
+/** Organizations and environments as their operators see and make them. */
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findGrantedScopes, findSessionKey } from '../../../storage/agents/agent-status.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import {
+  findAccountOfSubject,
+  findMembership,
+  findPersonOrganization,
+  listMemberships,
+  listPersonOrganizations,
+  type Member,
+  type Membership,
+} from '../../../storage/identity/organizations.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { findTenant, listTenants } from '../../../storage/identity/tenants.js'
+import type { Caller } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import type { Principal } from '../../domain/principal.js'
+import { agentScopes } from '../../domain/scopes.js'
+import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
+import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
+import { organizationAccess } from './access.js'
+import { activation } from './activation.js'
+import { members } from './members.js'
+import { records } from './records.js'
+import { suspension } from './suspension.js'
+import { createOrganization, createTenant, tenantRecord } from './creation.js'
+import {
+  type ListCursor,
+  type NotOperator,
+  type OrganizationsProtocol,
+  organizations,
+} from './protocol.js'
+import {
+  boundTo,
+  mayCreateTenant,
+  mayNameOrganization,
+  operatorFault,
+  organizationScopes,
+  slugFault,
+} from './rules.js'
+
+const UNKNOWN = { tag: 'unknown_organization' } as const
+const NO_ACCOUNT: NotOperator = { tag: 'not_operator', detail: 'The caller has no account.' }
+
+export type OrganizationsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+export const organizationsActor = defineActor<OrganizationsProtocol, OrganizationsNeeds>({
+  address: organizations,
+  asks: { tenants, tokens },
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  lane: {
+    list: () => undefined,
+    create: () => undefined,
+    token: () => undefined,
+    listTenants: () => undefined,
+    createTenant: () => undefined,
+    switch: () => undefined,
+    read: () => undefined,
+    update: ({ organizationId }) => organizationId,
+    readTenant: () => undefined,
+    updateTenant: ({ tenantId }) => tenantId,
+    switchOrganization: ({ id }) => id,
+    switchTenant: ({ id }) => id,
+    switchAccount: ({ id }) => id,
+    findAccounts: () => undefined,
+    readAccount: () => undefined,
+    listMembers: () => undefined,
+    addMember: ({ organizationId }) => organizationId,
+    updateMember: ({ organizationId }) => organizationId,
+    removeMember: ({ organizationId }) => organizationId,
+    activate: ({ caller }) => caller.principal.tenantId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock, random, tenants, tokens } = needs
+    let controlPlaneId: string | undefined
+    const activate = activation({ database, clock, random })
+
+    async function refuse(
+      { principal }: Caller,
+      turn: Turn,
+      { unbound = false } = {},
+    ): Promise<NotOperator | undefined> {
+      controlPlaneId ??= (await tenants.ask('ensureControlPlane', {}, turn)).tenant.id
+      return operatorFault(principal, controlPlaneId, unbound)
+    }
+
+    /** Organizations and their members belong to no tenant: everything here crosses tenants. */
+    const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: Turn) =>
+      database.system(work, { signal })
+
+    async function membership(
+      tx: Transaction,
+      { principal }: Caller,
+      organizationId: string,
+    ): Promise<Membership | undefined> {
+      if (!mayNameOrganization(principal, organizationId)) return undefined
+      const member = await memberOf(tx, principal)
+      if (member === undefined) return undefined
+      if (member.memberType === 'agent') return findMembership(tx, member, organizationId)
+      const { tenantId } = principal
+      return findPersonOrganization(tx, { accountId: member.memberId, tenantId, organizationId })
+    }
+
+    async function memberships(
+      tx: Transaction,
+      { principal }: Caller,
+      limit: number,
+      after: ListCursor | null,
+    ): Promise<Membership[]> {
+      const organizationId = boundTo(principal)
+      const member = await memberOf(tx, principal)
+      if (member === undefined) return []
+      if (member.memberType === 'agent')
+        return listMemberships(tx, member, organizationId, limit, after)
+      const { tenantId } = principal
+      const within = { accountId: member.memberId, tenantId, organizationId }
+      return listPersonOrganizations(tx, within, limit, after)
+    }
+
+    /** Issues a token that an agent's login leads to, for the tenant and with the scopes given. */
+    async function issue(
+      { principal }: Caller,
+      tenantId: string,
+      organizationId: string,
+      scopes: readonly string[],
+      turn: Turn,
+    ) {
+      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
+        'grantAgent',
+        {
+          tenantId,
+          organizationId,
+          agentId: principal.subject,
+          scopes,
+          keyFingerprint: await keyOf(principal, turn),
+          jkt: principal.jkt,
+        },
+        turn,
+      )
+      return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
+    }
+
+    async function issueToPerson(
+      principal: Principal,
+      organizationId: string,
+      scopes: readonly string[],
+      turn: Turn,
+    ) {
+      const message = { principal, organizationId, scopes }
+      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
+        'grantOrganization',
+        message,
+        turn,
+      )
+      return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
+    }
+
+    /** The key that the caller's login was signed with: its end ends what came of it. */
+    async function keyOf({ tenantId, sessionId }: Principal, turn: Turn): Promise<string> {
+      const key =
+        sessionId === null
+          ? undefined
+          : await database.tenant(tenantId, (tx) => findSessionKey(tx, tenantId, sessionId), {
+              signal: turn.signal,
+            })
+      if (key === undefined) throw new Error("an agent's session has no key")
+      return key
+    }
+
+    const access = organizationAccess({ database, refuse, membership })
+    const changed = (tenantId: string) => tenants.tell('forget', { tenantId })
+
+    return {
+      ...records({ database, clock, random, access, changed }),
+      ...suspension({ database, clock, random, tenants, tokens }),
+      ...members({ clock, random, tokens, access }),
+
+      async list({ caller, limit, after }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        // One more than asked for tells whether there is another page.
+        const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), turn)
+        return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
+      },
+
+      async create(message, turn) {
+        const fault =
+          (await refuse(message.caller, turn, { unbound: true })) ?? slugFault(message.slug)
+        if (fault !== undefined) return fault
+        return crossing(
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              async () => {
+                const member = await memberOf(tx, message.caller.principal)
+                if (member === undefined) return NO_ACCOUNT
+                return createOrganization(tx, message, member, { clock, random }, turn.requestId)
+              },
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          turn,
+        )
+      },
+
+      async token({ caller, organizationId }, turn) {
+        const fault = await refuse(caller, turn, { unbound: true })
+        if (fault !== undefined) return fault
+        const found = await crossing((tx) => membership(tx, caller, organizationId), turn)
+        if (found === undefined) return UNKNOWN
+        if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
+        const { principal } = caller
+        const { tenantId, subjectType } = principal
+        const scopes = organizationScopes(found.role, principal.scopes, subjectType)
+        const issued =
+          subjectType === 'human'
+            ? await issueToPerson(principal, organizationId, scopes, turn)
+            : await issue(caller, tenantId, organizationId, scopes, turn)
+        return { tag: 'issued', ...issued }
+      },
+
+      async listTenants({ caller, organizationId, limit, after }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        const rows = await crossing(
+          async (tx) =>
+            (await membership(tx, caller, organizationId)) === undefined
+              ? undefined
+              : listTenants(tx, organizationId, limit + 1, after),
+          turn,
+        )
+        if (rows === undefined) return UNKNOWN
+        return {
+          tag: 'listed',
+          tenants: rows.slice(0, limit).map(tenantRecord),
+          next: nextOf(rows, limit),
+        }
+      },
+
+      async createTenant(message, turn) {
+        const fault = (await refuse(message.caller, turn)) ?? slugFault(message.slug)
+        if (fault !== undefined) return fault
+        return crossing(async (tx) => {
+          const found = await membership(tx, message.caller, message.organizationId)
+          if (found === undefined) return UNKNOWN
+          if (!mayCreateTenant(found.role)) return { tag: 'role_too_low', role: found.role }
+          if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
+          return idempotently(
+            tx,
+            message.idempotency,
+            async () => {
+              const member = await memberOf(tx, message.caller.principal)
+              return createTenant(tx, message, member, { clock, random }, turn.requestId)
+            },
+            (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+          )
+        }, turn)
+      },
+
+      async activate(message, turn) {
+        const outcome = await activate(message, turn)
+        // The other processes hear of the commit.
+        tenants.tell('forget', { tenantId: message.caller.principal.tenantId })
+        return outcome
+      },
+
+      async switch({ caller, organizationId, tenantId }, turn) {
+        const fault = await refuse(caller, turn)
+        if (fault !== undefined) return fault
+        const found = await crossing(async (tx) => {
+          const within = await membership(tx, caller, organizationId)
+          const tenant = isUuid(tenantId) ? await findTenant(tx, tenantId) : undefined
+          return { within, tenant }
+        }, turn)
+        const { within, tenant } = found
+        if (within === undefined) return UNKNOWN
+        if (tenant?.organizationId !== organizationId) return { tag: 'unknown_tenant' }
+        if (within.status !== 'active') return { tag: 'suspended', what: 'organization' }
+        if (tenant.status !== 'active') return { tag: 'suspended', what: 'tenant' }
+        const granted = await crossing(
+          (tx) => findGrantedScopes(tx, caller.principal.subject),
+          turn,
+        )
+        const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
+        const issued = await issue(caller, tenantId, organizationId, scopes, turn)
+        return { tag: 'issued', ...issued, tenantId, tenantSlug: tenant.slug }
+      },
+    }
+  },
+})
+
+/** Whoever the token speaks for, as a member of organizations; undefined when it is nobody's. */
+async function memberOf(tx: Transaction, principal: Principal): Promise<Member | undefined> {
+  const { subject, subjectType, tenantId } = principal
+  if (subjectType === 'agent') return { memberType: 'agent', memberId: subject }
+  const memberId =
+    subjectType === 'human' ? await findAccountOfSubject(tx, tenantId, subject) : undefined
+  return memberId === undefined ? undefined : { memberType: 'account', memberId }
+}
+
+/** Where the next page starts; null on the last one. */
+function nextOf(rows: readonly ListCursor[], limit: number): ListCursor | null {
+  const last = rows[limit - 1]
+  return rows.length > limit && last !== undefined
+    ? { createdAt: last.createdAt, id: last.id }
+    : null
+}

@@ -1,0 +1,183 @@
+/** How organizations and environments come to be, each in the one transaction that tells of it. */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { findAccountEmail } from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import {
+  insertOrganization,
+  insertOrganizationMember,
+  type Member,
+} from '../../../storage/identity/organizations.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
+import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
+import { actorOf, audited, doneBy } from '../../domain/audit.js'
+import { eventData } from '../../domain/events.js'
+import { slugCandidates } from '../../domain/slugs.js'
+import type {
+  CreateOrganization,
+  CreateTenant,
+  OrganizationCreated,
+  TenantCreated,
+  TenantRecord,
+} from './protocol.js'
+
+const SLUG_SUFFIX_BYTES = 4
+const SUBJECT_BYTES = 24
+const SLUG_TAKEN = { tag: 'slug_taken' } as const
+
+type Means = { readonly clock: Clock; readonly random: Random }
+
+/**
+ * The caller becomes its owner. Told where the caller's token is from, the control plane or the tenant
+ * of a person: the organization has no tenant yet.
+ */
+export async function createOrganization(
+  tx: Transaction,
+  { caller, name, slug: wished }: CreateOrganization,
+  member: Member,
+  { clock, random }: Means,
+  requestId: string | undefined,
+): Promise<OrganizationCreated | typeof SLUG_TAKEN> {
+  const now = clock.now()
+  const { tenantId } = caller.principal
+  const madeInTenantId = member.memberType === 'account' ? tenantId : undefined
+  const organization = await firstFree(slugsFor(name, wished, '', random), (slug) =>
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now, madeInTenantId }),
+  )
+  if (organization === undefined) return SLUG_TAKEN
+  const { id, slug } = organization
+  await insertOrganizationMember(tx, {
+    ...member,
+    organizationId: id,
+    role: 'owner',
+    createdAt: now,
+  })
+  const about = { actor: actorOf(caller), resource: { type: 'organization', id }, requestId }
+  const event = { tenantId, occurredAt: now, audit: doneBy(caller) }
+  appendEvents(tx, [
+    { ...event, id: random.uuid(), type: 'org.created', data: eventData(about, { name, slug }) },
+    {
+      ...event,
+      id: random.uuid(),
+      type: 'org.member.added',
+      data: eventData(about, {
+        // A person by the subject of this tenant: the account behind it is nobody's to see.
+        member: actorOf(caller),
+        role: 'owner',
+      }),
+    },
+  ])
+  return { tag: 'created', organization: { ...organization, role: 'owner' }, replayed: false }
+}
+
+/**
+ * Told in the new tenant itself, as the first thing that happened there. A person who makes it is its
+ * first user, an owner; an agent logs in to it by its membership of the organization.
+ */
+export async function createTenant(
+  tx: Transaction,
+  { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
+  member: Member | undefined,
+  { clock, random }: Means,
+  requestId: string | undefined,
+): Promise<TenantCreated | typeof SLUG_TAKEN> {
+  const now = clock.now()
+  const suffix = environment === 'sandbox' ? '-sandbox' : ''
+  const tenant = await firstFree(slugsFor(name, wished, suffix, random), (slug) =>
+    insertTenant(tx, {
+      id: random.uuid(),
+      organizationId,
+      name,
+      slug,
+      environment,
+      // decisions.md 21, admit_agents.
+      admitAgents: environment === 'sandbox',
+      supportContact: supportContact ?? null,
+      createdAt: now,
+    }),
+  )
+  if (tenant === undefined) return SLUG_TAKEN
+  // In the words of the new tenant: what the person is called elsewhere is not its business.
+  const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
+  const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
+  appendAudit(tx, [
+    audited(
+      { ...caller, principal },
+      {
+        id: random.uuid(),
+        tenantId: tenant.id,
+        type: 'org.tenant.created',
+        occurredAt: now,
+        resource: { type: 'tenant', id: tenant.id },
+        requestId,
+        data: { organization_id: organizationId, name, slug: tenant.slug, environment },
+      },
+    ),
+  ])
+  if (member !== undefined && subject !== undefined) {
+    const owner = { tenantId: tenant.id, accountId: member.memberId, sub: subject }
+    await admitOwner(tx, owner, { random, now, requestId })
+  }
+  return { tag: 'created', tenant: tenantRecord(tenant), replayed: false }
+}
+
+async function admitOwner(
+  tx: Transaction,
+  { tenantId, accountId, sub }: { tenantId: string; accountId: string; sub: string },
+  { random, now, requestId }: { random: Random; now: Date; requestId: string | undefined },
+): Promise<void> {
+  const id = random.uuid()
+  const user = { tenantId, id, accountId, sub, status: 'active', roles: ['owner'] } as const
+  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
+  const email = await findAccountEmail(tx, accountId)
+  const about = {
+    actor: { type: 'human', id: sub },
+    resource: { type: 'tenant_user', id },
+    requestId,
+  }
+  const data = eventData(about, { email, status: 'active', fixture: false })
+  appendEvents(tx, [
+    { id: random.uuid(), tenantId, type: 'admin.user.created', occurredAt: now, data },
+  ])
+}
+
+export function tenantRecord(row: TenantRow): TenantRecord {
+  if (row.organizationId === null) throw new Error('the control plane is no environment')
+  return {
+    id: row.id,
+    organizationId: row.organizationId,
+    name: row.name,
+    slug: row.slug,
+    environment: row.environment,
+    status: row.status,
+    supportContact: row.supportContact,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  }
+}
+
+/** The one slug that was asked for, or several made from the name. */
+export function slugsFor(
+  name: string,
+  wished: string | undefined,
+  suffix: string,
+  random: Random,
+): readonly string[] {
+  if (wished !== undefined) return [wished]
+  const unique = () => Buffer.from(random.bytes(SLUG_SUFFIX_BYTES)).toString('hex')
+  return slugCandidates(name, { suffix, unique })
+}
+
+/** Inserts under the first slug that nobody has; undefined when all are taken. */
+export async function firstFree<Row>(
+  slugs: readonly string[],
+  insert: (slug: string) => Promise<Row | undefined>,
+): Promise<Row | undefined> {
+  for (const slug of slugs) {
+    const row = await insert(slug)
+    if (row !== undefined) return row
+  }
+  return undefined
+}

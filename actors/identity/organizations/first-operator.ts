@@ -1,0 +1,89 @@
+/**
+ * An operator who needs nobody: whoever holds the deployment makes an organization and a link that
+ * makes the human who opens it its owner. Nothing has a default password (decisions.md 17).
+ */
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { insertOperatorInvite } from '../../../storage/identity/operator-invites.js'
+import { insertOrganization } from '../../../storage/identity/organizations.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { insertTenant } from '../../../storage/identity/tenants.js'
+import { eventData } from '../../domain/events.js'
+import type { Environment } from '../../domain/tenancy.js'
+import { firstFree, slugsFor } from './creation.js'
+
+const INVITE_TOKEN_BYTES = 32
+/** decisions.md 2.2, `operator_invite`. */
+const INVITE_LIFETIME_MS = 7 * 24 * 60 * 60_000
+
+export type FirstOperator = {
+  readonly organizationId: string
+  readonly organizationSlug: string
+  readonly tenantId: string
+  readonly tenantSlug: string
+  /** Shown once, kept as its SHA-256. */
+  readonly inviteToken: string
+  readonly expiresAt: Date
+}
+
+/** Organization, environment and invite in one transaction, which crosses tenants. */
+export async function createFirstOperator(
+  tx: Transaction,
+  { name, environment }: { readonly name: string; readonly environment: Environment },
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+): Promise<FirstOperator> {
+  const createdAt = clock.now()
+  const organization = await firstFree(slugsFor(name, undefined, '', random), (slug) =>
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt }),
+  )
+  const suffix = environment === 'sandbox' ? '-sandbox' : ''
+  const tenant = await firstFree(slugsFor(name, undefined, suffix, random), (slug) =>
+    insertTenant(tx, {
+      id: random.uuid(),
+      organizationId: organization?.id ?? null,
+      name: `${name} ${environment}`,
+      slug,
+      environment,
+      admitAgents: environment === 'sandbox',
+      createdAt,
+    }),
+  )
+  if (organization === undefined || tenant === undefined) {
+    throw new Error('no free slug, though several were made unique')
+  }
+  const inviteToken = random.token(INVITE_TOKEN_BYTES)
+  const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)
+  await insertOperatorInvite(tx, {
+    tenantId: tenant.id,
+    id: random.uuid(),
+    organizationId: organization.id,
+    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
+    invitedByAgentId: null,
+    createdAt,
+    expiresAt,
+  })
+  const about = {
+    actor: { type: 'command', id: 'svc operator create' },
+    resource: { type: 'organization', id: organization.id },
+    requestId: undefined,
+  }
+  appendEvents(tx, [
+    {
+      id: random.uuid(),
+      tenantId: tenant.id,
+      type: 'org.created',
+      occurredAt: createdAt,
+      data: eventData(about, { name, slug: organization.slug }),
+    },
+  ])
+  return {
+    organizationId: organization.id,
+    organizationSlug: organization.slug,
+    tenantId: tenant.id,
+    tenantSlug: tenant.slug,
+    inviteToken,
+    expiresAt,
+  }
+}

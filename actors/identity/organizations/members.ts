@@ -1,0 +1,184 @@
+/**
+ * Members of organizations, looked after by owners. An address is invited whether or not somebody has an
+ * account with it: who invites does not learn that. Its owner becomes a member by signing in at a tenant of
+ * the organization (`joining.ts`). An organization always has an owner who has come in.
+ */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import {
+  addAgentMember,
+  endMemberSessions,
+  findMember,
+  holdMembers,
+  inviteMember,
+  listMembers,
+  type MemberRow,
+  removeMember,
+  setMemberRole,
+} from '../../../storage/identity/organization-members.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
+import type { EventType } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
+import type { Access, AccessRefused } from './access.js'
+import type {
+  AddMember,
+  OfMember,
+  OfOrganization,
+  OrganizationsProtocol,
+  Page,
+} from './protocol.js'
+import { organizationEvents } from './telling.js'
+
+const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
+const LAST_OWNER = { tag: 'last_owner' } as const
+const OWNERS = ['owner'] as const
+
+export type MembersNeeds = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly access: Access
+}
+
+type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
+
+export function members({ clock, random, tokens, access }: MembersNeeds) {
+  /** Runs what an owner may do, in a transaction that crosses tenants. */
+  const asOwner = <T>(
+    { caller, organizationId }: OfOrganization,
+    turn: Turn,
+    work: (tx: Transaction) => Promise<T>,
+  ): Promise<T | AccessRefused> =>
+    access.inOrganization(caller, organizationId, OWNERS, turn, (tx) => work(tx))
+
+  async function tell(
+    tx: Transaction,
+    caller: Caller,
+    type: EventType,
+    member: MemberRow,
+    more: Readonly<Record<string, unknown>>,
+    { requestId }: Turn,
+  ): Promise<void> {
+    const { organizationId, role } = member
+    const fields = { member: partyOf(member), member_id: member.id, role, ...more }
+    const now = clock.now()
+    appendEvents(
+      tx,
+      await organizationEvents(tx, random, {
+        type,
+        organizationId,
+        fields,
+        caller,
+        now,
+        requestId,
+      }),
+    )
+  }
+
+  /** What the role gave an agent ends with the commit; this process forgets it at once. */
+  async function endWhatItGave(tx: Transaction, { agentId, organizationId }: MemberRow) {
+    if (agentId === null) return
+    await endMemberSessions(tx, organizationId, agentId, clock.now())
+  }
+
+  function forget(member: MemberRow | undefined): void {
+    if (member?.agentId != null) tokens.tell('standingChanged', { ids: [member.agentId] })
+  }
+
+  return {
+    async listMembers(message: OfOrganization & Page, turn: Turn): Outcome<'listMembers'> {
+      const { organizationId, limit, after } = message
+      return asOwner(message, turn, async (tx) => {
+        // One more than asked for tells whether there is another page.
+        const rows = await listMembers(tx, organizationId, limit + 1, after)
+        const last = rows[limit - 1]
+        const next =
+          rows.length > limit && last !== undefined
+            ? { createdAt: last.createdAt, id: last.id }
+            : null
+        return { tag: 'listed' as const, members: rows.slice(0, limit), next }
+      })
+    },
+
+    async addMember(message: AddMember, turn: Turn): Outcome<'addMember'> {
+      const { caller, organizationId, who, role, idempotency } = message
+      return asOwner(message, turn, (tx) =>
+        idempotently(
+          tx,
+          idempotency,
+          async () => {
+            const added = { id: random.uuid(), organizationId, role, createdAt: clock.now() }
+            if ('email' in who) {
+              const invited = await inviteMember(tx, added, who.email)
+              if (invited === undefined) return { tag: 'is_member' as const }
+              const { email } = who
+              await tell(tx, caller, 'org.member.invited', invited, { email }, turn)
+              return { tag: 'member' as const, member: invited, replayed: false }
+            }
+            const joined = isUuid(who.agentId)
+              ? await addAgentMember(tx, added, who.agentId)
+              : 'unknown_agent'
+            if (typeof joined === 'string') return { tag: joined }
+            await tell(tx, caller, 'org.member.added', joined, {}, turn)
+            return { tag: 'member' as const, member: joined, replayed: false }
+          },
+          (outcome) => (outcome.tag === 'member' ? outcome : undefined),
+        ),
+      )
+    },
+
+    async updateMember(
+      message: OfMember & { role: MemberRow['role'] },
+      turn: Turn,
+    ): Outcome<'updateMember'> {
+      const { caller, organizationId, memberId, role } = message
+      const outcome = await asOwner(message, turn, async (tx) => {
+        await holdMembers(tx, organizationId)
+        const before = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
+        if (before === undefined) return UNKNOWN_MEMBER
+        if (before.role === role) return { tag: 'member' as const, member: before, replayed: false }
+        if (!(await setMemberRole(tx, organizationId, memberId, role))) return LAST_OWNER
+        const member = { ...before, role }
+        await endWhatItGave(tx, member)
+        await tell(
+          tx,
+          caller,
+          'org.member.role_changed',
+          member,
+          { role_before: before.role },
+          turn,
+        )
+        return { tag: 'member' as const, member, replayed: false }
+      })
+      if (outcome.tag === 'member') forget(outcome.member)
+      return outcome
+    },
+
+    async removeMember(message: OfMember, turn: Turn): Outcome<'removeMember'> {
+      const { caller, organizationId, memberId } = message
+      let gone: MemberRow | undefined
+      const outcome = await asOwner(message, turn, async (tx) => {
+        await holdMembers(tx, organizationId)
+        gone = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
+        if (gone === undefined) return UNKNOWN_MEMBER
+        if (!(await removeMember(tx, organizationId, memberId))) return LAST_OWNER
+        await endWhatItGave(tx, gone)
+        await tell(tx, caller, 'org.member.removed', gone, {}, turn)
+        return { tag: 'removed' as const }
+      })
+      if (outcome.tag === 'removed') forget(gone)
+      return outcome
+    },
+  }
+}
+
+/** As events name a member: an agent by its id, a person by the membership, since subjects are pairwise. */
+function partyOf({ kind, agentId, id, status }: MemberRow): { type: string; id: string } {
+  if (kind === 'agent' && agentId !== null) return { type: 'agent', id: agentId }
+  return { type: status === 'invited' ? 'invitation' : 'member', id }
+}

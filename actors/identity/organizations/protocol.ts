@@ -1,0 +1,286 @@
+/**
+ * The control plane: organizations, their environments, and the tokens an operator gets for them.
+ * decisions.md 2.3 and 21. What the caller is no member of does not exist for it.
+ */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { OrganizationId, TenantId } from '../../domain/ids.js'
+import type { OrganizationRole } from '../../domain/scopes.js'
+import type { Environment } from '../../domain/tenancy.js'
+
+export type OrganizationsProtocol = {
+  list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
+  create: Ask<
+    CreateOrganization,
+    OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused
+  >
+  /** A token of the control plane that speaks for one organization only. */
+  token: Ask<OfOrganization, OrganizationToken | NotOperator | UnknownOrganization | Suspended>
+  listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
+  createTenant: Ask<
+    CreateTenant,
+    | TenantCreated
+    | NotOperator
+    | UnknownOrganization
+    | Suspended
+    | RoleTooLow
+    | SlugRefused
+    | IdempotencyRefused
+  >
+  /** Sandbox to production, once: the sandbox's test users and secrets end. */
+  activate: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
+  read: Ask<OfOrganization, OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow>
+  update: Ask<
+    OfOrganization & RecordChange,
+    OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  readTenant: Ask<OfTenant, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
+  updateTenant: Ask<OfTenant & RecordChange, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
+  /** Suspends or reactivates everything of an organization. For operators of the deployment. */
+  switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
+  switchTenant: Ask<Switch, TenantFound | UnknownTenant>
+  switchAccount: Ask<Switch, AccountFound | UnknownAccount>
+  findAccounts: Ask<{ readonly email: string }, AccountsListed>
+  readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
+  listMembers: Ask<
+    OfOrganization & Page,
+    MembersListed | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  addMember: Ask<
+    AddMember,
+    | MemberFound
+    | NotOperator
+    | UnknownOrganization
+    | RoleTooLow
+    | { readonly tag: 'unknown_agent' }
+    | { readonly tag: 'is_member' }
+    | IdempotencyRefused
+  >
+  updateMember: Ask<
+    OfMember & { readonly role: OrganizationRole },
+    MemberFound | NotOperator | UnknownOrganization | UnknownMember | RoleTooLow | LastOwner
+  >
+  removeMember: Ask<
+    OfMember,
+    | { readonly tag: 'removed' }
+    | NotOperator
+    | UnknownOrganization
+    | UnknownMember
+    | RoleTooLow
+    | LastOwner
+  >
+  /** A token of one of the organization's tenants, with what the caller may have there. */
+  switch: Ask<
+    OfOrganization & { readonly tenantId: string },
+    TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
+  >
+}
+
+/** Place in a list ordered by creation, newest first: the last row seen. */
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type Page = {
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+
+export type OrganizationRecord = {
+  readonly id: OrganizationId
+  readonly name: string
+  readonly slug: string
+  readonly status: 'active' | 'suspended'
+  /** The caller's. */
+  readonly role: OrganizationRole
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export type TenantRecord = {
+  readonly id: TenantId
+  readonly organizationId: OrganizationId
+  readonly name: string
+  readonly slug: string
+  readonly environment: Environment
+  readonly status: 'active' | 'suspended'
+  readonly supportContact: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export type ListOrganizations = { readonly caller: Caller } & Page
+export type OrganizationsListed = {
+  readonly tag: 'listed'
+  readonly organizations: readonly OrganizationRecord[]
+  readonly next: ListCursor | null
+}
+
+export type CreateOrganization = {
+  readonly caller: Caller
+  readonly name: string
+  /** Made from the name when left out. */
+  readonly slug: string | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type OrganizationCreated = {
+  readonly tag: 'created'
+  readonly organization: OrganizationRecord
+  readonly replayed: boolean
+}
+
+export type OfOrganization = { readonly caller: Caller; readonly organizationId: string }
+export type OrganizationToken = {
+  readonly tag: 'issued'
+  readonly accessToken: string
+  readonly tokenType: 'Bearer' | 'DPoP'
+  readonly expiresInSecs: number
+  readonly scopes: readonly string[]
+  readonly organizationId: OrganizationId
+}
+export type TenantToken = OrganizationToken & {
+  readonly tenantId: TenantId
+  readonly tenantSlug: string
+}
+
+export type ListTenants = OfOrganization & Page
+export type TenantsListed = {
+  readonly tag: 'listed'
+  readonly tenants: readonly TenantRecord[]
+  readonly next: ListCursor | null
+}
+
+export type CreateTenant = OfOrganization & {
+  readonly name: string
+  /** Made from the name when left out. */
+  readonly slug: string | undefined
+  readonly environment: Environment
+  readonly supportContact: string | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type TenantCreated = {
+  readonly tag: 'created'
+  readonly tenant: TenantRecord
+  readonly replayed: boolean
+}
+
+export type ActivateTenant = {
+  readonly caller: Caller
+  readonly idempotency: IdempotencyClaim | null
+}
+export type RotatedSecret = {
+  readonly applicationId: string
+  /** Null in a replay: it is shown once. */
+  readonly clientSecret: string | null
+}
+export type TenantActivated = {
+  readonly tag: 'activated'
+  readonly tenant: TenantRecord
+  readonly retiredFixtureUsers: readonly string[]
+  readonly rotated: readonly RotatedSecret[]
+  readonly replayed: boolean
+}
+export type ActivationRefused =
+  /** Not a person at AAL2 or higher. */
+  | { readonly tag: 'step_up_needed' }
+  /** The caller is one of the fixture users. */
+  | { readonly tag: 'fixture_caller' }
+  | { readonly tag: 'already_production' }
+  /** The token is one of the control plane. */
+  | { readonly tag: 'no_environment' }
+
+/** Members that are left out stay; null takes the contact away. */
+export type RecordChange = {
+  readonly name: string | undefined
+  readonly supportContact: string | null | undefined
+}
+/** `role` is the caller's; null for an operator of the deployment who is no member. */
+export type FoundOrganization = Omit<OrganizationRecord, 'role'> & {
+  readonly role: OrganizationRole | null
+  readonly supportContact: string | null
+}
+export type OrganizationFound = { readonly tag: 'found'; readonly organization: FoundOrganization }
+export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
+export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
+
+/** What is suspended or reactivated, by the id of an organization, a tenant or an account. */
+export type Switch = {
+  readonly caller: Caller
+  readonly id: string
+  readonly to: 'active' | 'suspended'
+}
+
+export type AccountRecord = {
+  readonly id: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly status: 'active' | 'suspended'
+  readonly tenants: readonly {
+    readonly tenantId: TenantId
+    readonly tenantSlug: string
+    readonly tenantUserId: string
+    readonly sub: string
+    readonly status: string
+  }[]
+  readonly createdAt: Date
+}
+export type AccountFound = { readonly tag: 'found'; readonly account: AccountRecord }
+export type AccountsListed = { readonly tag: 'listed'; readonly accounts: readonly AccountRecord[] }
+
+export type MemberRecord = {
+  readonly id: string
+  readonly organizationId: OrganizationId
+  readonly kind: 'user' | 'agent'
+  readonly agentId: string | null
+  /** The user in the oldest environment of the organization that knows the person; null: in none. */
+  readonly userId: string | null
+  readonly email: string | null
+  readonly displayName: string
+  readonly role: OrganizationRole
+  readonly status: 'active' | 'invited'
+  readonly createdAt: Date
+}
+export type AddMember = OfOrganization & {
+  readonly who: { readonly email: string } | { readonly agentId: string }
+  readonly role: OrganizationRole
+  readonly idempotency: IdempotencyClaim | null
+}
+export type OfMember = OfOrganization & { readonly memberId: string }
+export type MemberFound = {
+  readonly tag: 'member'
+  readonly member: MemberRecord
+  readonly replayed: boolean
+}
+export type MembersListed = {
+  readonly tag: 'listed'
+  readonly members: readonly MemberRecord[]
+  readonly next: ListCursor | null
+}
+/** An organization keeps an owner who has come in. */
+export type LastOwner = { readonly tag: 'last_owner' }
+export type UnknownMember = { readonly tag: 'unknown_member' }
+/** It does not exist, or the caller has no part in it. */
+export type UnknownTenant = { readonly tag: 'unknown_tenant' }
+export type UnknownAccount = { readonly tag: 'unknown_account' }
+
+/** The token is not one of the control plane, or is bound to an organization where none may be. */
+export type NotOperator = { readonly tag: 'not_operator'; readonly detail: string }
+/** It does not exist, or the caller has no part in it. */
+export type UnknownOrganization = { readonly tag: 'unknown_organization' }
+export type Suspended = { readonly tag: 'suspended'; readonly what: 'organization' | 'tenant' }
+export type RoleTooLow = { readonly tag: 'role_too_low'; readonly role: OrganizationRole }
+export type SlugRefused =
+  | { readonly tag: 'slug_taken' }
+  | { readonly tag: 'slug_invalid'; readonly detail: string }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const organizations = address<OrganizationsProtocol>('organizations', [
+  'list',
+  'listTenants',
+  'read',
+  'readTenant',
+  'findAccounts',
+  'readAccount',
+  'listMembers',
+])

@@ -1,0 +1,139 @@
+/** What is said of organizations and environments: name and support contact, read and changed. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { updateOrganization } from '../../../storage/identity/organizations.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { findTenant, type TenantRow, updateTenant } from '../../../storage/identity/tenants.js'
+import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import type { Access } from './access.js'
+import { tenantRecord } from './creation.js'
+import type { OfOrganization, OfTenant, OrganizationsProtocol, RecordChange } from './protocol.js'
+
+const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
+const READERS = ['owner', 'admin'] as const
+
+export type RecordsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly access: Access
+  /** This process forgets what it remembers of a tenant. */
+  readonly changed: (tenantId: string) => void
+}
+
+type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
+type TenantOutcome = Outcome<'readTenant'>
+
+export function records({ database, clock, random, access, changed }: RecordsNeeds) {
+  /** The tenant as its organization's members see it. */
+  async function inTenant(
+    { caller, tenantId }: OfTenant,
+    turn: Turn,
+    work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow>,
+  ): TenantOutcome {
+    const named = isUuid(tenantId)
+      ? await database.system((tx) => findTenant(tx, tenantId), { signal: turn.signal })
+      : undefined
+    const organizationId = named?.organizationId ?? null
+    if (named === undefined || organizationId === null) return UNKNOWN_TENANT
+    const outcome = await access.inOrganization(
+      caller,
+      organizationId,
+      READERS,
+      turn,
+      async (tx) => ({
+        tag: 'found' as const,
+        tenant: tenantRecord(await work(tx, named)),
+      }),
+    )
+    return outcome.tag === 'unknown_organization' ? UNKNOWN_TENANT : outcome
+  }
+
+  function record(
+    tx: Transaction,
+    caller: Caller,
+    type: AuditOnlyType,
+    resource: { readonly type: string; readonly id: string },
+    data: Readonly<Record<string, unknown>>,
+    { requestId }: Turn,
+  ): void {
+    appendAudit(tx, [
+      audited(caller, {
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        type,
+        occurredAt: clock.now(),
+        resource,
+        requestId,
+        data,
+      }),
+    ])
+  }
+
+  return {
+    async read({ caller, organizationId }: OfOrganization, turn: Turn): Outcome<'read'> {
+      return access.inOrganization(
+        caller,
+        organizationId,
+        READERS,
+        turn,
+        async (_tx, organization) => ({ tag: 'found' as const, organization }),
+      )
+    },
+
+    async update(
+      { caller, organizationId, name, supportContact }: OfOrganization & RecordChange,
+      turn: Turn,
+    ): Outcome<'update'> {
+      const change = { name, supportContact }
+      return access.inOrganization(caller, organizationId, READERS, turn, async (tx, before) => {
+        const now = clock.now()
+        await updateOrganization(tx, organizationId, change, now)
+        const after = { ...before, ...given(change), updatedAt: now }
+        const resource = { type: 'organization', id: organizationId }
+        record(
+          tx,
+          caller,
+          'org.updated',
+          resource,
+          { before: wire(before), after: wire(after) },
+          turn,
+        )
+        return { tag: 'found' as const, organization: after }
+      })
+    },
+
+    readTenant: (message: OfTenant, turn: Turn): TenantOutcome =>
+      inTenant(message, turn, async (_tx, tenant) => tenant),
+
+    async updateTenant(message: OfTenant & RecordChange, turn: Turn): TenantOutcome {
+      const { caller, tenantId, name, supportContact } = message
+      const outcome = await inTenant(message, turn, async (tx, before) => {
+        const change = { name, supportContact }
+        const now = clock.now()
+        await updateTenant(tx, tenantId, change, now)
+        const after = { ...before, ...given(change), updatedAt: now }
+        const resource = { type: 'tenant', id: tenantId }
+        const data = { before: wire(before), after: wire(after) }
+        record(tx, caller, 'org.tenant.updated', resource, data, turn)
+        return after
+      })
+      if (outcome.tag === 'found') changed(tenantId)
+      return outcome
+    },
+  }
+}
+
+function given({ name, supportContact }: RecordChange) {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(supportContact === undefined ? {} : { supportContact }),
+  }
+}
+
+function wire({ name, supportContact }: { name: string; supportContact: string | null }) {
+  return { name, support_contact: supportContact }
+}

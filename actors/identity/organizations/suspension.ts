@@ -1,0 +1,195 @@
+/**
+ * Suspension of organizations, tenants and accounts by an operator of the deployment. Nothing is ended: what
+ * is suspended is refused wherever it is looked at, and a reactivation brings it back as it was. The audit
+ * chain of the control plane names the operator, the tenants concerned get an event without a name.
+ */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { findOrganization } from '../../../storage/identity/organizations.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  findAccountRecord,
+  switchAccount,
+  switchOrganization,
+  switchTenant,
+  usersOfAccount,
+} from '../../../storage/identity/suspensions.js'
+import { tenantIdsOf } from '../../../storage/identity/organization-members.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import { lookedUp } from '../../../storage/identity/email-keys.js'
+import { type AuditOnlyType, audited } from '../../domain/audit.js'
+import { eventData, type NewEvent } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
+import { tenantRecord } from './creation.js'
+import type { OrganizationsProtocol, Switch } from './protocol.js'
+import { DEPLOYMENT, organizationEvents, TOLD_TENANTS_MAX } from './telling.js'
+
+const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
+const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
+const UNKNOWN_ACCOUNT = { tag: 'unknown_account' } as const
+
+/** What is written of each kind: one type where it is suspended, one where it returns. */
+const AUDITED = {
+  organization: {
+    suspended: 'admin.organization.suspended',
+    active: 'admin.organization.reactivated',
+  },
+  tenant: { suspended: 'admin.tenant.suspended', active: 'admin.tenant.reactivated' },
+  account: { suspended: 'admin.account.suspended', active: 'admin.account.reactivated' },
+} as const satisfies Record<string, Record<Switch['to'], AuditOnlyType>>
+
+export type SuspensionNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
+
+export function suspension({ database, clock, random, tenants, tokens }: SuspensionNeeds) {
+  /** This process forgets at once what it remembers; the others hear of the commit. */
+  function forget(ids: readonly string[], tenantIds: readonly string[]): void {
+    tokens.tell('standingChanged', { ids: [...ids, ...tenantIds] })
+    for (const tenantId of tenantIds) tenants.tell('forget', { tenantId })
+  }
+
+  function record(
+    tx: Transaction,
+    { caller, id, to }: Switch,
+    kind: keyof typeof AUDITED,
+    now: Date,
+    { requestId }: Turn,
+  ): void {
+    appendAudit(tx, [
+      audited(caller, {
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        type: AUDITED[kind][to],
+        occurredAt: now,
+        resource: { type: kind, id },
+        requestId,
+      }),
+    ])
+  }
+
+  return {
+    // Not cancelled with the request: a suspension must not depend on the connection of the operator.
+    async switchOrganization(message: Switch, turn: Turn): Outcome<'switchOrganization'> {
+      const { id, to } = message
+      if (!isUuid(id)) return UNKNOWN_ORGANIZATION
+      const now = clock.now()
+      const done = await database.system(async (tx) => {
+        const switched = await switchOrganization(tx, id, to, now)
+        if (switched === undefined) return undefined
+        const tenantIds = await tenantIdsOf(tx, id, TOLD_TENANTS_MAX)
+        if (switched.changed) {
+          record(tx, message, 'organization', now, turn)
+          const type = to === 'suspended' ? 'org.suspended' : 'org.reactivated'
+          const { requestId } = turn
+          const told = {
+            type,
+            organizationId: id,
+            fields: {},
+            caller: null,
+            now,
+            requestId,
+          } as const
+          appendEvents(tx, await organizationEvents(tx, random, told))
+        }
+        return { tenantIds, organization: await findOrganization(tx, id) }
+      })
+      if (done?.organization === undefined) return UNKNOWN_ORGANIZATION
+      forget([id], done.tenantIds)
+      return { tag: 'found', organization: { ...done.organization, role: null } }
+    },
+
+    async switchTenant(message: Switch, turn: Turn): Outcome<'switchTenant'> {
+      const { id, to } = message
+      if (!isUuid(id)) return UNKNOWN_TENANT
+      const now = clock.now()
+      const tenant = await database.system(async (tx) => {
+        const switched = await switchTenant(tx, id, to, now)
+        if (switched === undefined) return undefined
+        if (switched.changed) {
+          record(tx, message, 'tenant', now, turn)
+          const resource = { type: 'tenant', id }
+          const type = to === 'suspended' ? 'org.tenant.suspended' : 'org.tenant.reactivated'
+          const data = eventData({ actor: DEPLOYMENT, resource, requestId: turn.requestId }, {})
+          appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
+        }
+        return findTenant(tx, id)
+      })
+      if (tenant === undefined) return UNKNOWN_TENANT
+      forget([], [id])
+      return { tag: 'found', tenant: tenantRecord(tenant) }
+    },
+
+    async switchAccount(message: Switch, turn: Turn): Outcome<'switchAccount'> {
+      const { id, to } = message
+      if (!isUuid(id)) return UNKNOWN_ACCOUNT
+      const now = clock.now()
+      const done = await database.system(async (tx) => {
+        const switched = await switchAccount(tx, id, to, now)
+        if (switched === undefined) return undefined
+        const users = await usersOfAccount(tx, id, TOLD_TENANTS_MAX)
+        if (switched.changed) {
+          record(tx, message, 'account', now, turn)
+          appendEvents(
+            tx,
+            users.map((user) => userEvent(random, user, to, now, turn)),
+          )
+        }
+        return { users, account: await findAccountRecord(tx, { id }) }
+      })
+      if (done?.account === undefined) return UNKNOWN_ACCOUNT
+      forget(
+        done.users.map(({ sub }) => sub),
+        [],
+      )
+      return { tag: 'found', account: done.account }
+    },
+
+    async findAccounts({ email }: { email: string }, { signal }: Turn): Outcome<'findAccounts'> {
+      const emailKey = lookedUp(email)
+      const found = await database.system((tx) => findAccountRecord(tx, { emailKey }), { signal })
+      return { tag: 'listed', accounts: found === undefined ? [] : [found] }
+    },
+
+    async readAccount(
+      { accountId: id }: { accountId: string },
+      { signal }: Turn,
+    ): Outcome<'readAccount'> {
+      const found = isUuid(id)
+        ? await database.system((tx) => findAccountRecord(tx, { id }), { signal })
+        : undefined
+      return found === undefined ? UNKNOWN_ACCOUNT : { tag: 'found', account: found }
+    },
+  }
+}
+
+/** What a tenant hears: that its user is suspended, or is what it was. */
+function userEvent(
+  random: Random,
+  user: Awaited<ReturnType<typeof usersOfAccount>>[number],
+  to: Switch['to'],
+  now: Date,
+  { requestId }: Turn,
+): NewEvent {
+  const { tenantId, id, email, fixture } = user
+  const about = { actor: DEPLOYMENT, resource: { type: 'tenant_user', id }, requestId }
+  const status = to === 'suspended' ? 'suspended' : user.status
+  return {
+    id: random.uuid(),
+    tenantId,
+    type: to === 'suspended' ? 'tenant_user.suspended' : 'tenant_user.activated',
+    occurredAt: now,
+    data: eventData(about, { email, status, fixture }),
+  }
+}

@@ -1,0 +1,115 @@
+/** Challenges: made, handed to a browser with the options of a ceremony, and used up by its answer. */
+import {
+  type AuthenticatorTransport,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+} from '@simplewebauthn/server'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  insertPasskeyCeremony,
+  type PasskeyCeremony,
+  spendPasskeyCeremony,
+} from '../../../storage/identity/passkey-ceremonies.js'
+import type { PasskeyRow } from '../../../storage/identity/passkeys.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { sha256 } from '../sessions/flows.js'
+import { ALGORITHMS, userHandleOf } from './credential.js'
+import type { RelyingParty } from './settings.js'
+
+const CHALLENGE_BYTES = 32
+
+export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> & {
+  /** A secret of the browser. */
+  readonly browser: string
+}
+export type Owner = {
+  readonly accountId: string
+  readonly email: string
+  readonly displayName: string
+}
+
+export interface Ceremonies {
+  /** Options for a signature; no passkeys named: any that the authenticator has for us. */
+  request(bound: Bound, allowed: readonly PasskeyRow[], turn: Turn): Promise<object>
+  /** Options for a new key, which none of the account's authenticators makes twice. */
+  create(
+    bound: Bound,
+    owner: Owner,
+    known: readonly PasskeyRow[],
+    wish: { readonly name: string; readonly deviceBound: boolean },
+    turn: Turn,
+  ): Promise<object>
+  /** Uses a challenge up; false when it was not given to this browser, ran out or was used. */
+  spend(bound: Bound, challenge: string, turn: Turn): Promise<boolean>
+}
+
+export function ceremonies(needs: {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly relyingParty: RelyingParty
+}): Ceremonies {
+  const { database, clock, random, relyingParty } = needs
+  const timeout = relyingParty.ceremonySecs * 1000
+
+  async function challenge(bound: Bound, turn: Turn): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(random.bytes(CHALLENGE_BYTES))
+    const expiresAt = new Date(clock.now().getTime() + timeout)
+    const ceremony = kept(bound, Buffer.from(bytes).toString('base64url'))
+    await database.tenant(
+      bound.tenantId,
+      (tx) => insertPasskeyCeremony(tx, ceremony, expiresAt),
+      turn,
+    )
+    return bytes
+  }
+
+  return {
+    async request(bound, allowed, turn) {
+      return generateAuthenticationOptions({
+        rpID: relyingParty.id,
+        challenge: await challenge(bound, turn),
+        timeout,
+        userVerification: 'required',
+        allowCredentials: allowed.map(described),
+      })
+    },
+    async create(bound, { accountId, email, displayName }, known, { name, deviceBound }, turn) {
+      const options = await generateRegistrationOptions({
+        rpName: name,
+        rpID: relyingParty.id,
+        userID: userHandleOf(accountId),
+        userName: email,
+        userDisplayName: displayName === '' ? email : displayName,
+        challenge: await challenge(bound, turn),
+        timeout,
+        attestationType: 'none',
+        excludeCredentials: known.map(described),
+        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+        supportedAlgorithmIDs: ALGORITHMS,
+      })
+      return deviceBound ? { ...options, hints: ['security-key', 'client-device'] } : options
+    },
+    spend(bound, text, turn) {
+      const ceremony = kept(bound, text)
+      return database.tenant(
+        bound.tenantId,
+        (tx) => spendPasskeyCeremony(tx, ceremony, clock.now()),
+        turn,
+      )
+    },
+  }
+}
+
+function kept({ browser, ...bound }: Bound, challenge: string): PasskeyCeremony {
+  return { ...bound, challengeSha256: sha256(challenge), browserSha256: sha256(browser) }
+}
+
+function described({ credentialId, transports }: PasskeyRow) {
+  return {
+    id: Buffer.from(credentialId).toString('base64url'),
+    transports: transports as AuthenticatorTransport[],
+  }
+}

@@ -1,0 +1,147 @@
+/** Passkeys on the account page: added, renamed, removed. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { removePasskey, renamePasskey } from '../../../storage/identity/passkeys.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { personEvent } from '../sessions/events.js'
+import type { BrowserSession } from '../sessions/protocol.js'
+import { isUuid } from '../../domain/ids.js'
+import type { EventType } from '../../domain/events.js'
+import { faceOf } from '../tenants/branding.js'
+import type { PageTenant } from '../sign-in/protocol.js'
+import type { PasskeyTools } from './needs.js'
+import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
+import { passkeyName, registration, storePasskey } from './registration.js'
+
+/** How fresh the evidence is for changing what protects an account. */
+const SENSITIVE_SECS = 300
+const ADD_PATH = '/auth/account/passkeys/new'
+
+export function ownPasskeys(tools: PasskeyTools) {
+  const { database, clock, random, browserSessions } = tools
+  const { create, verify } = registration(tools)
+
+  return {
+    async page(own: OwnAccount, turn: Turn): Promise<PasskeysProtocol['addPage']['reply']> {
+      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
+      return first ?? { tag: 'page', tenant: await faceFor(own.session, turn) }
+    },
+
+    async options(own: OwnAccount & { browser: string }, turn: Turn) {
+      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
+      if (first !== null) return first
+      const { name } = await faceFor(own.session, turn)
+      const wish = { name, deviceBound: false }
+      return {
+        tag: 'options',
+        options: await create(own.session, own.browser, wish, turn),
+      } as const
+    },
+
+    async add(
+      { credential, name, browser, ...own }: PasskeysProtocol['add']['message'],
+      turn: Turn,
+    ): Promise<PasskeysProtocol['add']['reply']> {
+      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
+      if (first !== null) return first
+      const { session } = own
+      const tenant = await faceFor(session, turn)
+      const created = await verify(session, browser, credential, turn)
+      const now = clock.now()
+      const codes =
+        created &&
+        (await database.system(async (tx) => {
+          if (!(await holdOpenSession(tx, session))) return null
+          const stored = await storePasskey(tx, tools, session, created, name, now)
+          if (stored === null) return null
+          const fields = { outcome: 'success', method: 'passkey', enrolled: true }
+          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, turn)])
+          return stored
+        }, turn))
+      return codes === null
+        ? { tag: 'wrong', tenant }
+        : { tag: 'added', recoveryCodes: codes, tenant }
+    },
+
+    async rename(
+      { session, token, passkeyId, name }: PasskeysProtocol['rename']['message'],
+      turn: Turn,
+    ): Promise<PasskeysProtocol['rename']['reply']> {
+      const { accountId, tenantId, sub } = session
+      // No level and no age: only a confined session is refused.
+      const flow = { returnTo: '/auth/account', reason: { tag: 'sensitive' } } as const
+      const needed = { token, tenantId, sub, demand: { level: 1 }, flow } as const
+      const verdict = await browserSessions.ask('demand', needed, turn)
+      if (verdict.tag === 'sign_in') return verdict
+      if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
+      const shown = passkeyName(name)
+      const renamed = await database.system(
+        (tx) => renamePasskey(tx, accountId, passkeyId, shown),
+        turn,
+      )
+      return { tag: renamed ? 'renamed' : 'unknown_passkey' }
+    },
+
+    async remove(
+      { passkeyId, ...own }: PasskeysProtocol['remove']['message'],
+      turn: Turn,
+    ): Promise<PasskeysProtocol['remove']['reply']> {
+      // Not the highest level: whoever lost the key must be able to take it away.
+      const first = await signInFirst(own, 2, '/auth/account', turn)
+      if (first !== null) return first
+      const { session } = own
+      if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
+      const now = clock.now()
+      return database.system(async (tx) => {
+        const removed = await removePasskey(tx, session.accountId, passkeyId)
+        if (removed === 'unknown') return { tag: 'unknown_passkey' }
+        if (removed === 'last') return { tag: 'last_way_in' }
+        const fields = { reason: 'passkey_removed' }
+        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, turn)])
+        return { tag: 'removed' }
+      }, turn)
+    },
+  }
+
+  /**
+   * Null when the evidence is fresh and strong enough. For an account without a second factor the
+   * password is: a passkey is then the first one.
+   */
+  async function signInFirst(
+    { session, token }: OwnAccount,
+    level: 2 | 'highest',
+    returnTo: string,
+    turn: Turn,
+  ): Promise<SignInFirst | null> {
+    const hasFactor = await tools.hasFactor(session.accountId, turn)
+    const verdict = await browserSessions.ask(
+      'demand',
+      {
+        token,
+        tenantId: session.tenantId,
+        sub: session.sub,
+        demand: { level: hasFactor ? level : 1, maxAgeSecs: SENSITIVE_SECS },
+        flow: { returnTo, reason: { tag: 'sensitive' } },
+      },
+      turn,
+    )
+    return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
+  }
+
+  async function faceFor({ tenantId }: BrowserSession, turn: Turn): Promise<PageTenant> {
+    const face = await database.system((tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+  }
+
+  function told(
+    { tenantId, sub, id: sessionId }: BrowserSession,
+    type: EventType,
+    fields: Readonly<Record<string, unknown>>,
+    now: Date,
+    { requestId }: Turn,
+  ) {
+    return personEvent(random, { tenantId, type, sub, sessionId, requestId, fields }, now)
+  }
+}

@@ -1,0 +1,81 @@
+/** A new passkey: the options for making one, its verification, and its place at the account. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { insertPasskey, listPasskeys } from '../../../storage/identity/passkeys.js'
+import {
+  countRecoveryCodes,
+  replaceRecoveryCodes,
+} from '../../../storage/identity/second-factors.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
+import type { PasskeyTools } from './needs.js'
+import type { Owner } from './ceremonies.js'
+import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
+
+const NAME_LENGTH_MAX = 60
+const UNNAMED = 'Passkey'
+
+export type Created = NewCredential
+/** Whose passkey, and for which of their sessions. */
+export type Registrant = Owner & { readonly tenantId: string; readonly id: string }
+
+export function registration({ database, ceremonies, relyingParty }: PasskeyTools) {
+  const bound = ({ tenantId, id }: Registrant, browser: string) =>
+    ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const
+
+  return {
+    async create(
+      who: Registrant,
+      browser: string,
+      wish: { readonly name: string; readonly deviceBound: boolean },
+      turn: Turn,
+    ): Promise<object> {
+      // Passkeys belong to the account, which belongs to no tenant.
+      const known = await database.system((tx) => listPasskeys(tx, who.accountId), turn)
+      return ceremonies.create(bound(who, browser), who, known, wish, turn)
+    },
+
+    /** The new key; null when the answer is not one to a challenge of ours, or wrong. */
+    async verify(
+      who: Registrant,
+      browser: string,
+      credential: string,
+      turn: Turn,
+    ): Promise<Created | null> {
+      const creating = readCreating(credential)
+      const challenge = creating && challengeOf(creating)
+      if (creating === null || challenge === null) return null
+      if (!(await ceremonies.spend(bound(who, browser), challenge, turn))) return null
+      return verifyCreation(relyingParty, creating, challenge)
+    },
+  }
+}
+
+/** The name of a passkey as somebody typed it. */
+export function passkeyName(typed: string): string {
+  // Nobody sees what these are, and they turn lists around.
+  const visible = typed.replaceAll(/[\p{Cc}\p{Cf}]/gu, '').trim()
+  const name = [...visible].slice(0, NAME_LENGTH_MAX).join('')
+  return name === '' ? UNNAMED : name
+}
+
+/**
+ * Adds a passkey to its account, with recovery codes where the account has none: null when the key
+ * is known already or there are too many, else the codes, which may be none.
+ */
+export async function storePasskey(
+  tx: Transaction,
+  { random }: { readonly random: Random },
+  { accountId }: Pick<Owner, 'accountId'>,
+  created: Created,
+  name: string,
+  now: Date,
+): Promise<string[] | null> {
+  const row = { ...created, accountId, id: random.uuid(), name: passkeyName(name), createdAt: now }
+  if (!(await insertPasskey(tx, row))) return null
+  if ((await countRecoveryCodes(tx, accountId)) > 0) return []
+  const codes = newRecoveryCodes(random)
+  const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+  await replaceRecoveryCodes(tx, accountId, hashes, now)
+  return codes
+}

@@ -1,0 +1,152 @@
+/** A passkey as the first factor: it says by itself who the person is. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
+import { joinByInvitation } from '../organizations/joining.js'
+import { findAccountSignIn, recordSignIn } from '../../../storage/identity/sign-ins.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { pathOf } from '../sessions/flows.js'
+import { acrOf } from '../../domain/assurance.js'
+import { quotaAddress } from '../../domain/quota-address.js'
+import { flowPage, type Progress, progressIn, readProgress, upstreamsOf } from '../sign-in/flow.js'
+import type { LoginShown } from '../sign-in/protocol.js'
+import { openSession } from '../sign-in/session.js'
+import type { PasskeyTools } from './needs.js'
+import { levelOfPasskey, methodsOfPasskey } from './credential.js'
+import { prove } from './proof.js'
+import type { Answer, Ceremony, PasskeysProtocol } from './protocol.js'
+
+type Outcome = PasskeysProtocol['signIn']['reply']
+
+export function signInStep(tools: PasskeyTools) {
+  const { database, clock, random, lockout, ceremonies } = tools
+
+  const bound = ({ flow }: Progress, browser: string) =>
+    ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null, browser }) as const
+
+  return {
+    async options({ flow, browser, visitor }: Ceremony, turn: Turn) {
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const options = await ceremonies.request(bound(progress, browser), [], turn)
+      return { tag: 'options', options } as const
+    },
+
+    async signIn(message: Ceremony & Answer, turn: Turn): Promise<Outcome> {
+      const { flow: token, browser, visitor, credential } = message
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const email = progress.flow.loginHint ?? ''
+      const page = flowPage(token, progress.flow)
+      const shown: LoginShown = {
+        ...page,
+        email,
+        again: false,
+        offers: tools.offers,
+        upstreams: await upstreamsOf(tools, progress.flow, turn),
+        captcha: null,
+      }
+      try {
+        const { passkey, signed } = await prove(tools, bound(progress, browser), credential, turn)
+        const name =
+          passkey === undefined
+            ? `passkey:${quotaAddress(visitor.address)}`
+            : `mfa:${passkey.accountId}`
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          if (passkey !== undefined && signed !== null) {
+            const opened = await open(progress, passkey, signed, visitor, turn)
+            if (opened !== null) {
+              await attempt.succeeded()
+              return opened
+            }
+          }
+          const locked = await attempt.failed()
+          const known = passkey && (await memberOf(progress, passkey, turn))
+          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, turn)
+          return null
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        return judged.outcome ?? { tag: 'wrong', ...shown }
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
+        throw error
+      }
+    },
+  }
+
+  function memberOf({ flow }: Progress, { accountId }: PasskeyRow, turn: Turn) {
+    return database.system((tx) => findAccountSignIn(tx, flow.tenantId, accountId), turn)
+  }
+
+  /** A new session in place of whatever the browser had; null: a copied key, or nobody of the tenant. */
+  async function open(
+    { flow, token: flowToken }: Progress,
+    passkey: PasskeyRow,
+    signed: { readonly counter: number; readonly backedUp: boolean },
+    visitor: Ceremony['visitor'],
+    turn: Turn,
+  ): Promise<Outcome | null> {
+    const now = clock.now()
+    const { tenantId, tenantSettings } = flow
+    const { accountId } = passkey
+    const level = levelOfPasskey(passkey)
+    const amr = methodsOfPasskey(passkey)
+    // The account belongs to no tenant, and the session that ends may be one of another.
+    const token = await database.system(async (tx) => {
+      const person = await findAccountSignIn(tx, tenantId, accountId)
+      if (person === undefined) return null
+      const { sub, tenantUserId } = person
+      const told = { tenantId, sub, requestId: turn.requestId }
+      if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
+        appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
+        return null
+      }
+      const opened = { tenantId, tenantSettings, accountId, pending: false, level, amr }
+      const session = await openSession(tx, tools, opened, visitor, now)
+      const doing = { ...told, sessionId: session.id }
+      const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+      const doings: Doing[] = [
+        ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
+        { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
+      ]
+      const joining = { tenantId, accountId, sub, requestId: turn.requestId }
+      appendEvents(tx, [
+        ...doings.map((one) => personEvent(random, one, now)),
+        ...(await joinByInvitation(tx, random, joining, now)),
+      ])
+      return session.token
+    }, turn)
+    if (token === null) return null
+    const progress = await readProgress(tools, flowToken, token, turn)
+    const location = pathOf(progress?.step ?? 'login', flowToken, flow.returnTo)
+    return { tag: 'signed_in', token, location }
+  }
+
+  async function tellFailure(
+    { flow: { tenantId } }: Progress,
+    sub: string | null,
+    locked: boolean,
+    address: string,
+    turn: Turn,
+  ): Promise<void> {
+    const doing = { tenantId, sub, sessionId: null, requestId: turn.requestId }
+    const told: Doing[] = [
+      { ...doing, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
+    ]
+    if (locked) {
+      const fields = { subject: 'passkey', ip: address }
+      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+    }
+    const events = told.map((one) => personEvent(random, one, clock.now()))
+    await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
+  }
+}
+
+/** Two devices have one key: one of them is a copy (WebAuthn section 6.1.1). */
+export const COPIED = {
+  type: 'security.suspicious_activity',
+  sessionId: null,
+  fields: { reason: 'passkey_counter' },
+} as const

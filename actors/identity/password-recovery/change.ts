@@ -1,0 +1,210 @@
+/** Another password, and a proven address, for somebody who is signed in. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findAccountPassword, setAccountPassword } from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import {
+  findBrowserSession,
+  renewBrowserSession,
+} from '../../../storage/identity/browser-sessions.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { findTenantUserOfAccountSub } from '../../../storage/identity/tenant-users.js'
+import type { BrowserSession } from '../sessions/protocol.js'
+import { sha256 } from '../sessions/flows.js'
+import { faceOf } from '../tenants/branding.js'
+import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
+import type { PageTenant } from '../sign-in/protocol.js'
+import { sendTicketed } from '../../operations/mail/with-ticket.js'
+import { SESSION_TOKEN_BYTES } from '../sign-in/session.js'
+import { choosePassword } from './choosing.js'
+import { endGivenOut } from './ending.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { ChangeShown, CredentialsProtocol } from './protocol.js'
+import { personDid } from './records.js'
+
+const NOTICE_MS = 3 * 86_400_000
+const VERIFICATION_MS = 86_400_000
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+export function changeSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
+  const { tenants } = tools
+
+  async function faceOfTenant(tenantId: string, turn: Turn): Promise<PageTenant> {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+    if (face === undefined) throw new Error('the tenant of an open session is gone')
+    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+  }
+
+  const shownOf = async (session: BrowserSession, turn: Turn): Promise<ChangeShown> => ({
+    tenant: await faceOfTenant(session.tenantId, turn),
+    email: session.email,
+  })
+
+  return {
+    async readChange({ session }: Message<'readChange'>, turn: Turn): Outcome<'readChange'> {
+      return { tag: 'page', ...(await shownOf(session, turn)) }
+    },
+
+    async change(message: Message<'change'>, turn: Turn): Outcome<'change'> {
+      const { session, current, password, visitor, languages } = message
+      const { tenantId, accountId, email, sub } = session
+      const shown = await shownOf(session, turn)
+      try {
+        const name = `password:${accountId}`
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          // Accounts belong to no tenant.
+          const phc = await database.system((tx) => findAccountPassword(tx, accountId), turn)
+          const verdict = await passwords.ask('verify', { phc, password: current }, turn)
+          if (verdict.tag === 'mismatch') await attempt.failed()
+          if (verdict.tag === 'match') await attempt.succeeded()
+          return verdict.tag
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        if (judged.outcome === 'mismatch') return { tag: 'wrong', ...shown }
+        if (judged.outcome === 'busy') return BUSY
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const chosen = await choosePassword(passwords, password, email, turn)
+      if (chosen.tag === 'busy') return chosen
+      if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+      const now = clock.now()
+      const token = random.token(SESSION_TOKEN_BYTES)
+      const { name, color, locale } = shown.tenant
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'password_changed', at: now },
+        head: { tenant: name, color, locale, languages },
+        expiresAt: new Date(now.getTime() + NOTICE_MS),
+      })
+      const done = await database.system(async (tx) => {
+        const renewal = {
+          tenantId,
+          id: session.id,
+          tokenSha256: sha256(visitor.token ?? ''),
+          newTokenSha256: sha256(token),
+          newId: random.uuid(),
+        }
+        if (!(await renewBrowserSession(tx, renewal, now))) return false
+        await setAccountPassword(tx, accountId, chosen.phc, now)
+        const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
+        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, turn, now)
+        await voidTickets(tx, accountId, null, 'password_reset', now)
+        await voidTickets(tx, accountId, null, 'sign_in', now)
+        await mail.queue(tx, letter)
+        const { address } = visitor
+        const type = 'account.password.changed'
+        const done = { tenantId, type, sub, address, requestId: turn.requestId } as const
+        appendAudit(tx, [personDid(random, done, now)])
+        return true
+      }, turn)
+      return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
+    },
+
+    async requestVerification(
+      { session, visitor, languages, browserId, host }: Message<'requestVerification'>,
+      turn: Turn,
+    ): Outcome<'requestVerification'> {
+      if (!selfService.enabled || session.confined) return ABSENT
+      if (session.emailVerified) return { tag: 'verified' }
+      const { tenantId, accountId, email } = session
+      try {
+        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (asked.tag === 'locked') return asked
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const tenant = await faceOfTenant(tenantId, turn)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
+      const token = random.token(LINK_TOKEN_BYTES)
+      // The host where the person is signed in: cookies of another host do not reach it.
+      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: {
+          kind: 'email_verification',
+          link: `${at}/auth/email/${token}`,
+          until: expiresAt,
+        },
+        head: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
+        expiresAt,
+      })
+      const ticket = {
+        tenantId,
+        purpose: 'email_verification',
+        accountId,
+        email,
+        linkSha256: sha256(token),
+        browserSha256: sha256(browserId),
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      return { tag: 'requested', tenant }
+    },
+
+    async readVerification({ token }: Message<'readVerification'>, turn: Turn) {
+      const hash = sha256(token)
+      const ticket = await database.system(
+        (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
+        turn,
+      )
+      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, turn)
+      const { tenantId, tenantName, tenantSettings, email } = ticket
+      const tenant = faceOf(tenantId, tenantName, tenantSettings)
+      return { tag: 'page', tenant, email } as const
+    },
+
+    // Only in the browser that asked, signed in to this account: somebody else may have made the account and
+    // asked for the letter, and would keep what they sign in with.
+    async verify({ token, browserId, visitor }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
+      const now = clock.now()
+      const hash = sha256(token)
+      return database.system(async (tx) => {
+        const ticket = await findTicket(tx, 'email_verification', hash, now)
+        if (ticket === undefined) return goneLink(tx, 'email_verification', hash)
+        const { tenantId, tenantName, tenantSettings, email, accountId } = ticket
+        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        const isHere =
+          ticket.browserSha256 !== null &&
+          Buffer.compare(ticket.browserSha256, sha256(browserId)) === 0
+        if (!isHere || !(await isSignedIn(tx, visitor.token, accountId, now)))
+          return { tag: 'other_browser', tenant } as const
+        const used = await useTicket(tx, 'email_verification', hash, now)
+        if (used === undefined) return goneLink(tx, 'email_verification', hash)
+        const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
+        const { address } = visitor
+        const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
+        await proveMailbox(tx, tools, { ...proof, address }, turn, now)
+        return { tag: 'done', tenant, email } as const
+      }, turn)
+    },
+  }
+}
+
+/** A confined session does not count: the account has keys that its tenant's provider knows nothing of. */
+async function isSignedIn(
+  tx: Transaction,
+  token: string | null,
+  accountId: string,
+  now: Date,
+): Promise<boolean> {
+  if (token === null) return false
+  const session = await findBrowserSession(tx, sha256(token), now)
+  return session?.accountId === accountId && !session.pending && !session.confined
+}

@@ -1,0 +1,24 @@
+/** A password that a person chose, judged and hashed: by length, by likeness, by how common it is, by breaches. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import { isStrong } from '../../domain/password-rules.js'
+import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { PasswordFault } from './protocol.js'
+
+export type Chosen =
+  | { readonly tag: 'hashed'; readonly phc: string }
+  | PasswordFault
+  | { readonly tag: 'busy' }
+
+export async function choosePassword(
+  passwords: ActorRef<PasswordsProtocol>,
+  password: string,
+  email: string,
+  turn: Turn,
+): Promise<Chosen> {
+  if (!isStrong(password, email)) return { tag: 'weak_password' }
+  const chosen = await passwords.ask('choose', { password }, turn)
+  if (chosen.tag === 'unacceptable') return { tag: 'weak_password' }
+  if (chosen.tag === 'common') return { tag: 'common_password' }
+  if (chosen.tag === 'breached') return { tag: 'breached_password' }
+  return chosen.tag === 'unchecked' ? { tag: 'busy' } : chosen
+}

@@ -1,0 +1,117 @@
+/** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { setFirstPassword } from '../../../storage/identity/accounts.js'
+import {
+  findTicket,
+  type TicketFound,
+  useTicket,
+} from '../../../storage/operations/mail-tickets.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { sha256 } from '../sessions/flows.js'
+import { shownName } from '../../domain/shown-names.js'
+import { faceOf } from '../tenants/branding.js'
+import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { openSession } from '../sign-in/session.js'
+import { choosePassword } from './choosing.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { type CredentialsTools } from './needs.js'
+import type { CredentialsProtocol, InvitationShown } from './protocol.js'
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
+
+/**
+ * Whoever proved to read the mailbox before keeps what they sign in with. Whatever else opens an account was
+ * set by somebody who may read another one: anybody can make an account for an address. Accepting is what
+ * proves the mailbox, so it must not make the password of that somebody good here.
+ */
+const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
+
+export function invitationSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords } = tools
+
+  async function shownOf(token: string, turn: Turn): Promise<InvitationShown | undefined> {
+    // Whose invitation it is, is read from its row.
+    const ticket = await database.system(
+      (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
+      turn,
+    )
+    if (ticket === undefined) return undefined
+    const { tenantId, tenantName, tenantSettings } = ticket
+    const { email, displayName, expiresAt } = ticket
+    const tenant = faceOf(tenantId, tenantName, tenantSettings)
+    return { tenant, email, displayName, isKnown: isKnown(ticket), expiresAt }
+  }
+
+  return {
+    async readInvitation(message: Message<'readInvitation'>, turn: Turn) {
+      const shown = await shownOf(message.token, turn)
+      if (shown === undefined)
+        return readGoneLink(database, 'invitation', sha256(message.token), turn)
+      return { tag: 'page', ...shown } as const
+    },
+
+    async acceptInvitation(
+      message: Message<'acceptInvitation'>,
+      turn: Turn,
+    ): Outcome<'acceptInvitation'> {
+      const { token, password, visitor } = message
+      const known = await shownOf(token, turn)
+      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), turn)
+      const displayName = shownName(message.displayName)
+      const shown = { ...known, displayName }
+      let phc: string | null = null
+      if (!known.isKnown) {
+        const chosen = await choosePassword(passwords, password, known.email, turn)
+        if (chosen.tag === 'busy') return chosen
+        if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+        phc = chosen.phc
+      }
+      const now = clock.now()
+      const hash = sha256(token)
+      // The account is global, the membership the tenant's.
+      return database.system(async (tx) => {
+        const used = await useTicket(tx, 'invitation', hash, now)
+        if (used === undefined) return goneLink(tx, 'invitation', hash)
+        const { tenantId, tenantSettings, accountId } = used
+        // Before anything else: of an invitation that was taken back meanwhile nothing must come.
+        const user = await acceptTenantUser(tx, tenantId, accountId, now)
+        if (user === undefined) return goneLink(tx, 'invitation', hash)
+        const { sub } = user
+        const { address } = visitor
+        const how = 'invitation'
+        const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
+        const proved = await proveMailbox(tx, tools, proof, turn, now)
+        const isFirst =
+          phc !== null &&
+          (proved !== 'known' || !isKnown(used)) &&
+          (await setFirstPassword(tx, accountId, phc, displayName, now))
+        const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
+        const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
+        if (!isFirst) {
+          told(tx, [activated], now)
+          return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
+        }
+        const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+        const session = await openSession(tx, tools, opened, visitor, now)
+        const fields = { amr: ['pwd'], acr: 'aal1' }
+        const sessionId = session.id
+        const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
+        told(tx, [activated, signedIn], now)
+        return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
+      }, turn)
+    },
+  }
+
+  function told(tx: Transaction, doings: readonly Doing[], now: Date): void {
+    appendEvents(
+      tx,
+      doings.map((doing) => personEvent(random, doing, now)),
+    )
+  }
+}

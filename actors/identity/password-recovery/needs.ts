@@ -1,0 +1,31 @@
+/** What every handler of this actor works with. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { LoginNeeds } from '../sign-in/flow.js'
+import type { Lockout } from '../sign-in/lockout.js'
+import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
+import type { UserSelfServiceSettings } from '../sign-in/settings.js'
+import type { CaptchaGate } from '../abuse-protection/gate.js'
+import type { MailRoom } from '../../operations/mail/mail-queue.js'
+import type { PasswordsProtocol } from '../passwords/protocol.js'
+
+export type CredentialsNeeds = Pick<
+  LoginNeeds,
+  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'tenants'
+> & {
+  readonly passwords: ActorRef<PasswordsProtocol>
+  readonly mail: MailRoom
+  readonly email: MailQuotaSettings
+  readonly gate: CaptchaGate
+  readonly selfService: UserSelfServiceSettings
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
+}
+
+export type CredentialsTools = CredentialsNeeds & {
+  readonly lockout: Lockout
+  readonly quota: MailQuota
+}
+
+export const LINK_TOKEN_BYTES = 32
+export const BUSY = { tag: 'busy' } as const
+export const ABSENT = { tag: 'absent' } as const

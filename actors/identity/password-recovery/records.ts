@@ -1,0 +1,34 @@
+/** What people do with their credentials, in the audit chain of the tenant where they did it. */
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { NewAuditEvent } from '../../../storage/operations/audit.js'
+import type { AuditOnlyType } from '../../domain/audit.js'
+
+export type PersonDid = {
+  readonly tenantId: string
+  readonly type: AuditOnlyType
+  readonly sub: string
+  readonly address: string | null
+  readonly requestId: string | undefined
+  /** More about it; never a secret. */
+  readonly data?: Readonly<Record<string, string>> | undefined
+}
+
+export function personDid(random: Random, done: PersonDid, now: Date): NewAuditEvent {
+  const { tenantId, type, sub, address, requestId, data = {} } = done
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    subject: { sub, subject_type: 'human' },
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    resource: { type: 'human', id: sub },
+    outcome: 'success',
+    requestId: requestId ?? null,
+    ip: address,
+    data,
+  }
+}

@@ -1,0 +1,157 @@
+/** A new password for whoever forgot theirs. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { setAccountPassword } from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { findSignIn } from '../../../storage/identity/sign-ins.js'
+import { sha256 } from '../sessions/flows.js'
+import { isEmail } from '../../domain/email.js'
+import { faceOf } from '../tenants/branding.js'
+import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { flowPage, progressIn } from '../sign-in/flow.js'
+import { sendTicketed } from '../../operations/mail/with-ticket.js'
+import { choosePassword } from './choosing.js'
+import { endGivenOut } from './ending.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { CredentialsProtocol, ForgotShown } from './protocol.js'
+import { personDid } from './records.js'
+
+/** A notice that comes later than this says nothing new. */
+const NOTICE_MS = 3 * 86_400_000
+
+type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
+type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+
+export function resetSteps(tools: CredentialsTools) {
+  const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
+  const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
+
+  return {
+    async forgot({ flow, visitor }: Message<'forgot'>, turn: Turn): Outcome<'forgot'> {
+      if (!selfService.enabled) return ABSENT
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const email = progress.flow.loginHint ?? ''
+      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
+    },
+
+    // Whether anybody has the address costs and says the same.
+    async requestReset(message: Message<'requestReset'>, turn: Turn): Outcome<'requestReset'> {
+      if (!selfService.enabled) return ABSENT
+      const { flow: flowToken, visitor, languages } = message
+      const progress = await progressIn(tools, flowToken, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const { flow } = progress
+      const { tenantId } = flow
+      const email = message.email.trim()
+      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget }
+      if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+      try {
+        const judged = await gate.judge(message.captcha, visitor.address)
+        if (judged.tag === 'captcha') return { ...shown, tag: 'captcha' }
+        if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
+        if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
+        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (asked.tag === 'locked') return { ...shown, ...asked }
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const found = await database.system((tx) => findSignIn(tx, tenantId, email), turn)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
+      const token = random.token(LINK_TOKEN_BYTES)
+      const { name: tenant, color, locale } = shown.tenant
+      const letter = await mail.seal({
+        tenantId,
+        to: found?.email ?? email,
+        known: found !== undefined,
+        occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
+        head: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
+        expiresAt,
+      })
+      const ticket = {
+        tenantId,
+        purpose: 'password_reset',
+        accountId: found?.accountId ?? null,
+        email,
+        linkSha256: sha256(token),
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      return { tag: 'requested', ...flowPage(flowToken, flow) }
+    },
+
+    async readReset({ token }: Message<'readReset'>, turn: Turn): Outcome<'readReset'> {
+      const hash = sha256(token)
+      // Whose link it is, is read from its row.
+      const ticket = await database.system(
+        (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
+        turn,
+      )
+      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, turn)
+      const { tenantId, tenantName, tenantSettings, email } = ticket
+      return { tag: 'page', tenant: faceOf(tenantId, tenantName, tenantSettings), email }
+    },
+
+    async reset(message: Message<'reset'>, turn: Turn): Outcome<'reset'> {
+      const hash = sha256(message.token)
+      const known = await database.system(
+        (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
+        turn,
+      )
+      if (known === undefined) return readGoneLink(database, 'password_reset', hash, turn)
+      const { tenantId, tenantName, tenantSettings, email } = known
+      const tenant = faceOf(tenantId, tenantName, tenantSettings)
+      const chosen = await choosePassword(passwords, message.password, email, turn)
+      if (chosen.tag === 'busy') return chosen
+      if (chosen.tag !== 'hashed') return { ...chosen, tenant, email }
+      const now = clock.now()
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'password_changed', at: now },
+        head: {
+          tenant: tenant.name,
+          color: tenant.color,
+          locale: tenant.locale,
+          languages: message.languages,
+        },
+        expiresAt: new Date(now.getTime() + NOTICE_MS),
+      })
+      // The account is everybody's: what it has open ends in every tenant.
+      return database.system(async (tx) => {
+        const used = await useTicket(tx, 'password_reset', hash, now)
+        if (used === undefined) return goneLink(tx, 'password_reset', hash)
+        const person = await findSignIn(tx, tenantId, used.email)
+        if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
+        const { accountId, sub } = person
+        const { address } = message.visitor
+        // Before the new password: where this is the first proof of the mailbox, the factors of before go too.
+        const proof = {
+          accountId,
+          how: 'reset',
+          inOwnSession: false,
+          tenantId,
+          sub,
+          address,
+        } as const
+        await proveMailbox(tx, tools, proof, turn, now)
+        await setAccountPassword(tx, accountId, chosen.phc, now)
+        await voidTickets(tx, accountId, null, 'password_reset', now)
+        await voidTickets(tx, accountId, null, 'sign_in', now)
+        const { requestId } = turn
+        const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
+        await endGivenOut(tx, tools, ended, turn, now)
+        await mail.queue(tx, letter)
+        const type = 'account.password.reset'
+        appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        return { tag: 'done', tenant } as const
+      }, turn)
+    },
+  }
+}

@@ -1,0 +1,14 @@
+/** [scim]: directory provisioning. decisions.md section 13. */
+import { count, flag } from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+
+export const scimSettings = section(
+  'scim',
+  {
+    enabled: flag(false).describe('Serve /scim/v2.'),
+    max_results: count(200, 1, 1_000).describe('Largest page of a list.'),
+  },
+  { about: 'Directory provisioning (RFC 7644).' },
+)
+
+export type ScimSettings = SettingsOf<typeof scimSettings>

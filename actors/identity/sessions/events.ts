@@ -1,0 +1,27 @@
+/** Events about a person's own doings in a tenant: who is the tenant user. decisions.md 9. */
+import type { Random } from '../../../runtime/kernel/random.js'
+import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
+
+export type Doing = {
+  readonly tenantId: string
+  readonly type: EventType
+  /** Null: nobody we know. */
+  readonly sub: string | null
+  readonly sessionId: string | null
+  readonly requestId: string | undefined
+  readonly fields?: Readonly<Record<string, unknown>> | undefined
+}
+
+export function personEvent(random: Random, doing: Doing, now: Date): NewEvent {
+  const { tenantId, type, sub, sessionId, requestId, fields = {} } = doing
+  const actor = sub === null ? { type: 'anonymous', id: 'unknown' } : { type: 'human', id: sub }
+  const resource =
+    sessionId === null ? { type: 'tenant', id: tenantId } : { type: 'session', id: sessionId }
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    data: eventData({ actor, resource, requestId }, fields),
+  }
+}

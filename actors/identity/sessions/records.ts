@@ -1,0 +1,46 @@
+/** A session as the rest of the house sees it. */
+import type {
+  BrowserSessionRow,
+  BrowserSessionSeen,
+} from '../../../storage/identity/browser-sessions.js'
+import { acrOf } from '../../domain/assurance.js'
+import type { OrganizationRole } from '../../domain/scopes.js'
+import type { BrowserSession, SessionSeen } from './protocol.js'
+
+export function sessionRecord(row: BrowserSessionRow): BrowserSession {
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    organizationId: row.organizationId,
+    accountId: row.accountId,
+    tenantUserId: row.tenantUserId,
+    sub: row.sub,
+    email: row.email,
+    emailVerified: row.emailVerified,
+    displayName: row.displayName,
+    roles: row.roles,
+    role: highestRole(row.roles),
+    confined: row.confined,
+    level: row.level,
+    acr: acrOf(row.level),
+    amr: row.amr,
+    authTime: row.authTime,
+    createdAt: row.createdAt,
+    expiresAt: row.expiresAt,
+  }
+}
+
+const ROLES: readonly OrganizationRole[] = ['owner', 'admin']
+
+/**
+ * The highest of the known roles; whoever has none of them is a member (decisions.md 21). Roles are
+ * those in the tenant alone: who owns the organization and was made a member here is a member here.
+ */
+export function highestRole(roles: readonly string[]): OrganizationRole {
+  return ROLES.find((role) => roles.includes(role)) ?? 'member'
+}
+
+export function seenRecord(row: BrowserSessionSeen): SessionSeen {
+  const { level, ...seen } = row
+  return { ...seen, acr: acrOf(level) }
+}

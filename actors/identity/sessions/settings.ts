@@ -1,0 +1,29 @@
+/** [session_cookie]: how long people stay signed in. decisions.md 15. */
+import { flag, seconds } from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+
+const MONTH_SECS = 30 * 86_400
+
+export const sessionCookieSettings = section(
+  'session_cookie',
+  {
+    enabled: flag(false).describe(
+      'Keep people signed in when the browser is closed; otherwise the cookie ends with it.',
+    ),
+    idle_secs: seconds(3_600, MONTH_SECS).describe('A session that is not used ends after this.'),
+    absolute_secs: seconds(43_200, MONTH_SECS).describe('A session ends after this, used or not.'),
+  },
+  {
+    about: 'Sessions of people in browsers. A tenant may set its own lifetimes.',
+    rules: [
+      {
+        keys: ['idle_secs', 'absolute_secs'],
+        holds: ({ idle_secs, absolute_secs }) => idle_secs <= absolute_secs,
+        rule: 'be at most absolute_secs',
+        fix: 'lower session_cookie.idle_secs or raise session_cookie.absolute_secs',
+      },
+    ],
+  },
+)
+
+export type SessionCookieSettings = SettingsOf<typeof sessionCookieSettings>

@@ -1,0 +1,107 @@
+/** Signing in: the handlers, put together from its steps. */
+import type { Registry } from 'prom-client'
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
+import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
+import { sha256 } from '../sessions/flows.js'
+import type { CaptchaGate } from '../abuse-protection/gate.js'
+import { browserSessions, type BrowserSessionsProtocol } from '../sessions/protocol.js'
+import { passwords } from '../passwords/protocol.js'
+import { sso } from '../federated-login/protocol.js'
+import { tenants } from '../tenants/protocol.js'
+import { faceOf } from '../tenants/branding.js'
+import type { LoginNeeds } from './flow.js'
+import { byMailStep, type ByMailTools } from './by-mail.js'
+import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
+import { inviteSteps } from './invite.js'
+import { lockout } from './lockout.js'
+import { signInMetrics, type SignInStep } from './metrics.js'
+import { passwordStep } from './password.js'
+import { login, type LoginProtocol } from './protocol.js'
+import { secondFactorStep } from './second-factor.js'
+
+export type LoginActorNeeds = LoginNeeds & {
+  readonly registry: Registry
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly email: MailQuotaSettings
+  readonly gate: CaptchaGate
+} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
+
+export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
+  address: login,
+  asks: { passwords, tenants, browserSessions, sso },
+  mailbox: { capacity: 1024, inflightMax: 256 },
+  lane: {
+    start: () => undefined,
+    password: () => undefined,
+    challenge: () => undefined,
+    requestMail: () => undefined,
+    mailPage: () => undefined,
+    mailCode: () => undefined,
+    readLink: () => undefined,
+    useLink: () => undefined,
+    secondFactor: () => undefined,
+    enrolment: () => undefined,
+    enrol: () => undefined,
+    // In turn, so that racers for one invite do not each hash a password to find it spent.
+    acceptInvite: ({ token }) => token,
+    readInviteLetter: () => undefined,
+    acceptInviteLetter: ({ token }) => token,
+    signOut: () => undefined,
+  },
+  create: (needs) => {
+    const { database, clock, coordination, settings, registry } = needs
+    const tools = {
+      ...needs,
+      lockout: lockout(coordination, settings, clock),
+      mailQuota: mailQuota(coordination, needs.email),
+    }
+    const mailed = byMailStep(tools)
+    const invited = inviteSteps(tools)
+    const first = passwordStep(tools)
+    const second = secondFactorStep(tools)
+    const metrics = signInMetrics(registry)
+    /** The handler of a form, counted by what comes of it. */
+    const counted =
+      <Message, Reply extends { readonly tag: string }>(
+        step: SignInStep,
+        handle: (message: Message, turn: Turn) => Promise<Reply>,
+      ) =>
+      async (message: Message, turn: Turn): Promise<Reply> => {
+        const reply = await handle(message, turn)
+        metrics.count(step, reply.tag)
+        return reply
+      }
+
+    return {
+      start: first.start,
+      password: counted('password', first.password),
+      requestMail: counted('mail', mailed.requestMail),
+      mailPage: mailed.mailPage,
+      mailCode: counted('mail_code', mailed.mailCode),
+      readLink: mailed.readLink,
+      useLink: counted('mail_link', mailed.useLink),
+      challenge: second.challenge,
+      secondFactor: counted('second_factor', second.secondFactor),
+      enrolment: second.enrolment,
+      enrol: counted('enrolment', second.enrol),
+      acceptInvite: counted('invite', invited.acceptInvite),
+      readInviteLetter: invited.readInviteLetter,
+      acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
+      async signOut({ token }, turn) {
+        if (token === null) return { tag: 'signed_out', tenant: null }
+        // A session that owes its second factor is ended too.
+        const found = await database.system(async (tx) => {
+          const row = await findBrowserSession(tx, sha256(token), clock.now())
+          return row && { row, tenant: await findTenantWithSettings(tx, row.tenantId) }
+        }, turn)
+        if (found === undefined) return { tag: 'signed_out', tenant: null }
+        const { row, tenant } = found
+        const session = { tenantId: row.tenantId, id: row.id }
+        await needs.browserSessions.ask('end', { session, reason: 'logout' }, turn)
+        const face = tenant === undefined ? null : faceOf(tenant.id, tenant.name, tenant.settings)
+        return { tag: 'signed_out', tenant: face }
+      },
+    }
+  },
+})

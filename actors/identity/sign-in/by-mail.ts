@@ -1,0 +1,279 @@
+/**
+ * Signing in by mail: a code to type into the page that asked for it, a link to confirm in the
+ * browser that asked for it, or both in one letter. An address that nobody has costs the same work
+ * and gets the same answer: the rows are written, the letter is not sent.
+ */
+import { createHash } from 'node:crypto'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import {
+  findTicket,
+  type TicketFound,
+  tryCode,
+  useTicket,
+} from '../../../storage/operations/mail-tickets.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { sha256 } from '../sessions/flows.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { isEmail } from '../../domain/email.js'
+import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
+import type { MailRoom } from '../../operations/mail/mail-queue.js'
+import { sendTicketed } from '../../operations/mail/with-ticket.js'
+import { faceOf } from '../tenants/branding.js'
+import { goneLink, readGoneLink } from './expired-link.js'
+import {
+  flowPage,
+  type LoginTools,
+  onward,
+  type Progress,
+  progressIn,
+  readProgress,
+  upstreamsOf,
+} from './flow.js'
+import type { MailQuota } from './mail-quota.js'
+import { openAlong } from './login-challenges.js'
+import { addressAt, tenantHostOf } from './tenant-host.js'
+import type {
+  LinkPage,
+  LoginProtocol,
+  MailShown,
+  RequestMail,
+  SignInOffers,
+  UseLink,
+  Visitor,
+} from './protocol.js'
+import type { EmailOtpSettings, MagicLinkSettings } from './settings.js'
+
+const LINK_TOKEN_BYTES = 32
+/** RFC 8176 has no word for mail; a one-time password is what it comes to. */
+const AMR = ['otp']
+const ABSENT = { tag: 'absent' } as const
+const BUSY = { tag: 'busy' } as const
+
+export type ByMailTools = LoginTools & {
+  readonly mail: MailRoom
+  readonly mailQuota: MailQuota
+  readonly offers: SignInOffers
+  readonly emailOtp: EmailOtpSettings
+  readonly magicLink: MagicLinkSettings
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
+}
+
+type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
+
+export function byMailStep(tools: ByMailTools) {
+  const { database, clock, random, lockout, mail, mailQuota, offers, issuer, tenants } = tools
+  const { emailOtp, magicLink } = tools
+  const ttlSecs = Math.min(
+    emailOtp.enabled ? emailOtp.ttl_secs : Infinity,
+    magicLink.enabled ? magicLink.ttl_secs : Infinity,
+  )
+
+  const gone = (hash: Uint8Array, turn: Turn) => readGoneLink(database, 'sign_in', hash, turn)
+
+  return {
+    async requestMail(message: RequestMail, turn: Turn): Outcome<'requestMail'> {
+      if (!offers.code && !offers.link) return ABSENT
+      const { flow: token, visitor, browserId, languages, host } = message
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const { flow } = progress
+      const { tenantId } = flow
+      const email = message.email.trim()
+      const upstreams = await upstreamsOf(tools, flow, turn)
+      const shown = {
+        ...flowPage(token, flow),
+        email,
+        again: false,
+        offers,
+        upstreams,
+        captcha: null,
+      }
+      if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+      try {
+        const asked = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (asked.tag === 'locked') return { ...shown, ...asked }
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+      const found = await database.system((tx) => findSignIn(tx, tenantId, email), turn)
+      const now = clock.now()
+      const expiresAt = new Date(now.getTime() + ttlSecs * 1000)
+      const code = offers.code ? newUserCode((count) => random.bytes(count)) : null
+      const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
+      const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
+      const { name, color, locale } = shown.tenant
+      const letter = await mail.seal({
+        tenantId,
+        to: found?.email ?? email,
+        known: found !== undefined,
+        occasion: {
+          kind: 'sign_in',
+          code: code === null ? null : showUserCode(code),
+          link: linkToken === null ? null : `${address}/auth/magic/${linkToken}?flow=${token}`,
+          until: expiresAt,
+        },
+        head: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
+        expiresAt,
+      })
+      const ticket = {
+        tenantId,
+        purpose: 'sign_in',
+        accountId: found?.accountId ?? null,
+        email,
+        linkSha256: linkToken === null ? null : sha256(linkToken),
+        codeSha256: code === null ? null : codeSha256(token, code),
+        flowSha256: sha256(token),
+        browserSha256: sha256(browserId),
+        attempts: emailOtp.max_attempts,
+        createdAt: now,
+        expiresAt,
+      } as const
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
+    },
+
+    async mailPage({ flow, visitor }, turn): Outcome<'mailPage'> {
+      if (!offers.code && !offers.link) return ABSENT
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
+      if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
+      return { tag: 'page', ...flowPage(flow, progress.flow), offers }
+    },
+
+    async mailCode({ flow: token, code: typed, visitor }, turn): Outcome<'mailCode'> {
+      if (!offers.code) return ABSENT
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const { flow } = progress
+      const { tenantId } = flow
+      const shown: MailShown = { ...flowPage(token, flow), offers }
+      try {
+        const name = `mail-code:${Buffer.from(sha256(token)).toString('base64url')}`
+        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const judged = await lockout.attempt(attempted, async (attempt) => {
+          const code = readUserCode(typed)
+          const found =
+            code === null
+              ? undefined
+              : await database.system((tx) => spend(tx, tenantId, token, code), turn)
+          if (found !== undefined) {
+            await attempt.succeeded()
+            return found
+          }
+          const locked = await attempt.failed()
+          await tellFailure(tenantId, locked, visitor.address, turn)
+          return null
+        })
+        if (judged.tag === 'locked') return { ...shown, ...judged }
+        const found = judged.outcome
+        if (found === null) return { tag: 'wrong', ...shown }
+        const proves = proofOf(progress, found, 'code', visitor, turn)
+        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, turn)
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return BUSY
+        throw error
+      }
+    },
+
+    async readLink({ token, flow }, turn): Outcome<'readLink'> {
+      const now = clock.now()
+      const hash = sha256(token)
+      const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), turn)
+      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, turn)
+      const { tenantId, tenantName, tenantSettings } = ticket
+      const page: LinkPage = { tenant: faceOf(tenantId, tenantName, tenantSettings), flow }
+      return { tag: 'page', ...page }
+    },
+
+    async useLink(
+      { token, flow: flowToken, browserId, visitor }: UseLink,
+      turn,
+    ): Outcome<'useLink'> {
+      const now = clock.now()
+      const hash = sha256(token)
+      const progress = await readProgress(tools, flowToken, visitor.token, turn)
+      if (progress === undefined) return gone(hash, turn)
+      // The tenant of a link is read from its row.
+      const used = await database.system(async (tx) => {
+        const ticket = await findTicket(tx, 'sign_in', hash, now)
+        if (ticket === undefined || !isOfFlow(ticket, flowToken))
+          return goneLink(tx, 'sign_in', hash)
+        const { tenantId, tenantName, tenantSettings } = ticket
+        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        if (!same(ticket.browserSha256, sha256(browserId))) {
+          return { tag: 'other_browser', tenant } as const
+        }
+        const isUsed = (await useTicket(tx, 'sign_in', hash, now)) !== undefined
+        const found = isUsed ? await findSignIn(tx, tenantId, ticket.email) : undefined
+        return found === undefined
+          ? ({ tag: 'gone', tenant } as const)
+          : ({ tag: 'found', found } as const)
+      }, turn)
+      if (used.tag !== 'found') return used
+      const { found } = used
+      const proves = proofOf(progress, found, 'link', visitor, turn)
+      const { flow } = progress
+      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, turn)
+    },
+  } satisfies {
+    [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
+      message: LoginProtocol[K]['message'],
+      turn: Turn,
+    ) => Outcome<K>
+  }
+
+  /** What the letter proves, for the transaction that opens the session. */
+  function proofOf(
+    { session, flow: { tenantId } }: Progress,
+    { accountId, sub }: SignInRow,
+    how: 'code' | 'link',
+    { address }: Visitor,
+    turn: Turn,
+  ) {
+    const inOwnSession = session?.accountId === accountId && !session.pending && !session.confined
+    const proof = { accountId, how, inOwnSession, tenantId, sub, address } as const
+    return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, turn, now)
+  }
+
+  /** Spends a code; whose it was, if they may still sign in. */
+  async function spend(
+    tx: Transaction,
+    tenantId: string,
+    flow: string,
+    code: string,
+  ): Promise<SignInRow | undefined> {
+    const spent = await tryCode(tx, sha256(flow), codeSha256(flow, code), clock.now())
+    if (spent === undefined || spent === 'wrong') return undefined
+    const found = await findSignIn(tx, tenantId, spent.email)
+    return found?.accountId === spent.accountId ? found : undefined
+  }
+
+  async function tellFailure(tenantId: string, locked: boolean, ip: string, turn: Turn) {
+    const now = clock.now()
+    const doing = { tenantId, sub: null, sessionId: null, requestId: turn.requestId }
+    const told: Doing[] = [
+      { ...doing, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
+    ]
+    if (locked) {
+      const fields = { subject: 'email_otp', ip }
+      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+    }
+    const events = told.map((one) => personEvent(random, one, now))
+    await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
+  }
+}
+
+/** With the secret of its flow: whoever reads the rows alone cannot try codes. */
+function codeSha256(flow: string, code: string): Uint8Array {
+  return createHash('sha256').update(`svc-mail-code-v1\n${flow}\n${code}`).digest()
+}
+
+const same = (a: Uint8Array | null, b: Uint8Array) => a !== null && Buffer.compare(a, b) === 0
+
+const isOfFlow = ({ flowSha256 }: TicketFound, flow: string) => same(flowSha256, sha256(flow))

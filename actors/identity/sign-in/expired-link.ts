@@ -1,0 +1,26 @@
+/** A link that opens nothing any more, or never did: whose it was, while its row still says so. */
+import { findTicketTenant, type TicketPurpose } from '../../../storage/operations/mail-tickets.js'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { faceOf } from '../tenants/branding.js'
+import type { LinkGone } from './protocol.js'
+
+export async function goneLink(
+  tx: Transaction,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+): Promise<LinkGone> {
+  const found = await findTicketTenant(tx, purpose, linkSha256)
+  const tenant = found === undefined ? null : faceOf(found.id, found.name, found.settings)
+  return { tag: 'gone', tenant }
+}
+
+/** The same outside of a transaction; the tenant of a link is read from its row. */
+export function readGoneLink(
+  database: Database,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+  turn: Turn,
+): Promise<LinkGone> {
+  return database.system((tx) => goneLink(tx, purpose, linkSha256), turn)
+}

@@ -1,0 +1,162 @@
+/** What every step of signing in begins with: the flow of its page and the session of its browser. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  type BrowserSessionRow,
+  findBrowserSession,
+} from '../../../storage/identity/browser-sessions.js'
+import type { Coordination } from '../../../storage/platform/coordination/port.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import { accountFactors, type AccountFactors } from '../../../storage/identity/passkeys.js'
+import {
+  findFlowPlace,
+  findSignInFlow,
+  type SignInFlowFound,
+} from '../../../storage/identity/sign-in-flows.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { nextStep, pathOf, reachOf, sha256, type Step } from '../sessions/flows.js'
+import type { FlowReason } from '../sessions/protocol.js'
+import type { SessionCookieSettings } from '../sessions/settings.js'
+import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { SsoProtocol } from '../federated-login/protocol.js'
+import type { Upstream } from '../../domain/upstream.js'
+import type { TenantsProtocol } from '../tenants/protocol.js'
+import { faceOf } from '../tenants/branding.js'
+import type { Lockout, LockoutSettings } from './lockout.js'
+import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
+
+export type LoginNeeds = {
+  database: Database
+  coordination: Pick<Coordination, 'take' | 'get' | 'put'>
+  sealer: Sealer
+  clock: Clock
+  random: Random
+  passwords: ActorRef<PasswordsProtocol>
+  tenants: ActorRef<TenantsProtocol>
+  sso: ActorRef<SsoProtocol>
+  settings: LockoutSettings
+  cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
+  /** `two_factor.enabled`. */
+  alwaysTwo: boolean
+  /** `passkey.enabled`. */
+  passkeys: boolean
+}
+
+/** The parts of `LoginNeeds` with the lockout built. */
+export type LoginTools = LoginNeeds & { readonly lockout: Lockout }
+
+/** A browser in a flow. */
+export type Progress = {
+  readonly flow: SignInFlowFound
+  /** The secret of the flow, for the page. */
+  readonly token: string
+  /** Its session, of whichever tenant, a pending one included. */
+  readonly session: BrowserSessionRow | undefined
+  /** What that session's account can prove itself with. */
+  readonly factors: AccountFactors
+  readonly step: Step
+}
+
+const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
+
+/** Reads where a browser stands; undefined when there is no such flow any more. */
+export function readProgress(
+  { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
+  flow: string,
+  sessionToken: string | null,
+  turn: Turn,
+): Promise<Progress | undefined> {
+  // Neither token says whose tenant it is: that is read from the rows.
+  return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), turn)
+}
+
+/** The same for whoever sent a page of the flow: of one that ran out they are told whose it was. */
+export async function progressIn(
+  tools: Pick<LoginNeeds, 'database' | 'clock'>,
+  flow: string,
+  sessionToken: string | null,
+  turn: Turn,
+): Promise<Progress | FlowUnknown> {
+  const progress = await readProgress(tools, flow, sessionToken, turn)
+  if (progress !== undefined) return progress
+  const place = await tools.database.system((tx) => findFlowPlace(tx, sha256(flow)), turn)
+  if (place === undefined) return { tag: 'unknown_flow', tenant: null, uiLocales: null }
+  const { tenantId, tenantName, tenantSettings, uiLocales } = place
+  return {
+    tag: 'unknown_flow',
+    tenant: faceOf(tenantId, tenantName, tenantSettings),
+    uiLocales,
+  }
+}
+
+async function progressOf(
+  tx: Transaction,
+  token: string,
+  sessionToken: string | null,
+  now: Date,
+): Promise<Progress | undefined> {
+  const flow = await findSignInFlow(tx, sha256(token), now)
+  if (flow === undefined) return undefined
+  const session =
+    sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
+  const factors = session === undefined ? NO_FACTORS : await accountFactors(tx, session.accountId)
+  const step = stepOfOther(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
+  return { flow, token, session, factors, step }
+}
+
+/** Whether the flow is for one person, and the session is of another one. */
+export function isOther(
+  { tenantId, sub }: Pick<SignInFlowFound, 'tenantId' | 'sub'>,
+  session: Pick<BrowserSessionRow, 'tenantId' | 'sub'> | undefined,
+): boolean {
+  return sub !== null && session?.tenantId === tenantId && session.sub !== sub
+}
+
+/**
+ * Somebody else who signed in for a flow goes back to whoever asked, who then says what it means: on
+ * the sign-in page they would stand before the same question again and again.
+ */
+function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefined): Step | null {
+  if (session === undefined || !isOther(flow, session) || session.createdAt < flow.createdAt)
+    return null
+  return session.pending ? 'mfa' : 'done'
+}
+
+/** On to wherever the browser belongs instead of the page it asked for. */
+export function onward({ step, token, flow }: Progress): Onward {
+  return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
+}
+
+/** The other providers that the sign-in page of a flow offers. */
+export async function upstreamsOf(
+  { sso }: Pick<LoginNeeds, 'sso'>,
+  { tenantId, tenantSettings }: SignInFlowFound,
+  turn: Turn,
+): Promise<readonly Upstream[]> {
+  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, turn)
+  return upstreams
+}
+
+export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
+  return {
+    flow: token,
+    tenant: faceOf(flow.tenantId, flow.tenantName, flow.tenantSettings),
+    reason: flow.reason as FlowReason,
+    uiLocales: flow.uiLocales,
+    formTargets: flow.formTargets,
+  }
+}
+
+/** What a person can prove themselves with on the second-factor page. */
+export function methodsOf({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
+  const deviceBound = flow.level === 3 && factors.deviceBound
+  const code = factors.totp ? 'totp' : 'recovery'
+  return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
+}
+
+/** What they can set up on the enrolment page: what reaches the level of the flow. */
+export function offeredMethods({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
+  const deviceBound = flow.level === 3
+  return { code: deviceBound || factors.totp ? null : 'totp', passkey: passkeys, deviceBound }
+}

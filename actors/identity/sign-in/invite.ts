@@ -1,0 +1,303 @@
+/**
+ * Operator invites. The form takes any address, and answers the same whether or not it has an account: a letter
+ * says the rest, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no mailbox
+ * exists, so a new account of such an address is made at once.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  findAccountByEmail,
+  insertAccount,
+  setFirstPassword,
+} from '../../../storage/identity/accounts.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import {
+  findInviteLetter,
+  findOperatorInvite,
+  type InvitePlace,
+  keepInviteLetter,
+  type UsedInvite,
+  useInviteLetter,
+  useOperatorInvite,
+} from '../../../storage/identity/operator-invites.js'
+import { grantOrganizationRole } from '../../../storage/identity/organizations.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { findSignInKeys } from '../../../storage/identity/sign-ins.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  activateWithRole,
+  findTenantUserOfAccount,
+  insertTenantUser,
+} from '../../../storage/identity/tenant-users.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { sha256 } from '../sessions/flows.js'
+import { choosePassword } from '../password-recovery/choosing.js'
+import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { isEmail } from '../../domain/email.js'
+import { eventData } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { shownName } from '../../domain/shown-names.js'
+import { MailShareUsed } from '../../operations/mail/mail-queue.js'
+import { isReserved, isUndeliverable } from '../../operations/mail/reserved-domains.js'
+import type { ByMailTools } from './by-mail.js'
+import { faceOf } from '../tenants/branding.js'
+import type { LoginProtocol, Visitor } from './protocol.js'
+import { openSession } from './session.js'
+
+const SUBJECT_BYTES = 24
+const LINK_TOKEN_BYTES = 32
+const ACCOUNT = '/auth/account'
+
+type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
+type Message<K extends keyof LoginProtocol> = LoginProtocol[K]['message']
+
+export function inviteSteps(tools: ByMailTools) {
+  const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
+
+  return {
+    async acceptInvite(message: Message<'acceptInvite'>, turn: Turn): Outcome<'acceptInvite'> {
+      const now = clock.now()
+      const tokenSha256 = sha256(message.token)
+      const email = message.email.trim()
+      const displayName = shownName(message.displayName)
+      const known = await database.system((tx) => findOperatorInvite(tx, tokenSha256), turn)
+      if (known === undefined) return { tag: 'unknown_invite' }
+      if (known.usedAt !== null || known.expiresAt <= now) return { tag: 'spent' }
+      const { organizationName, expiresAt } = known
+      const shown = { organizationName, expiresAt, email, displayName }
+      if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+      const hashed = await choosePassword(passwords, message.password, email, turn)
+      if (hashed.tag === 'busy') return hashed
+      if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
+      const { visitor } = message
+      if (isReserved(email) || isUndeliverable(email)) {
+        const fresh = { email, displayName, phc: hashed.phc }
+        const made = await atOnce(tokenSha256, fresh, visitor, turn)
+        if (made !== null) return made
+      }
+      try {
+        const name = `invite:${hex(message.token)}:${email.toLowerCase()}`
+        const asked = await mailQuota.ask(name, visitor.address)
+        if (asked.tag === 'locked') return asked
+      } catch (error) {
+        if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
+        throw error
+      }
+      return write(message, { email, displayName, phc: hashed.phc }, turn)
+    },
+
+    async readInviteLetter(
+      { token, browserId }: Message<'readInviteLetter'>,
+      turn: Turn,
+    ): Outcome<'readInviteLetter'> {
+      const found = await letterOf(token, turn)
+      if (found === undefined) return { tag: 'spent' }
+      return { tag: 'page', ...shownOf(found, browserId) }
+    },
+
+    async acceptInviteLetter(
+      message: Message<'acceptInviteLetter'>,
+      turn: Turn,
+    ): Outcome<'acceptInviteLetter'> {
+      const { token, password, browserId, visitor } = message
+      const known = await letterOf(token, turn)
+      if (known === undefined) return { tag: 'spent' }
+      const { place, isKnown } = known
+      const { email, displayName } = place.letter
+      const shown = shownOf(known, browserId)
+      let phc: string | null = null
+      if (!isKnown && !shown.needsPassword) phc = place.letter.phc
+      else if (!isKnown) {
+        const chosen = await choosePassword(passwords, password, email, turn)
+        if (chosen.tag === 'busy') return chosen
+        if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+        phc = chosen.phc
+      }
+      const now = clock.now()
+      // The account is global, the membership the tenant's: all of it or nothing.
+      const accept = async (tx: Transaction): Outcome<'acceptInviteLetter'> => {
+        const used = await useInviteLetter(tx, place, hex(secretOf(token)), now)
+        if (used === undefined) return { tag: 'spent' }
+        const account = { id: random.uuid(), email, displayName }
+        const bare = { ...account, emailVerified: false, passwordHash: null, createdAt: now }
+        await insertAccount(tx, bare)
+        const accountId = await findAccountByEmail(tx, email)
+        if (accountId === undefined) throw new Error('the account of an invite is there')
+        const invite = { ...place, role: used.role }
+        const person = await become(tx, invite, { accountId, email }, turn, now)
+        const { address } = visitor
+        const at = { tenantId: place.tenantId, sub: person.sub, address }
+        const proof = { accountId, how: 'invitation', inOwnSession: false, ...at } as const
+        await proveMailbox(tx, tools, proof, turn, now)
+        if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
+          return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
+        const session = await signIn(tx, invite, { accountId, ...person }, visitor, turn, now)
+        return { tag: 'accepted', token: session, location: ACCOUNT }
+      }
+      try {
+        return await database.system(accept, turn)
+      } catch (error) {
+        if (error instanceof Suspended) return { tag: 'spent' }
+        throw error
+      }
+    },
+  }
+
+  /** The letter, whatever the address has; five addresses at most. */
+  async function write(
+    message: Message<'acceptInvite'>,
+    { email, displayName, phc }: { email: string; displayName: string; phc: string },
+    turn: Turn,
+  ): Outcome<'acceptInvite'> {
+    const now = clock.now()
+    const secret = random.token(LINK_TOKEN_BYTES)
+    const letter = { token: hex(secret), email, displayName, phc, browser: hex(message.browserId) }
+    const key = hex(`${message.token}\n${email.toLowerCase()}`)
+    const tokenSha256 = sha256(message.token)
+    const place = await database.system(
+      (tx) => keepInviteLetter(tx, tokenSha256, key, letter, now),
+      turn,
+    )
+    if (place === undefined) return { tag: 'spent' }
+    const { tenantId, expiresAt } = place
+    const { name: tenant, color, locale } = faceOf(tenantId, place.tenantName, place.tenantSettings)
+    const link = `${issuer}/auth/invites/letters/${place.id}.${secret}`
+    const sealed = await mail.seal({
+      tenantId,
+      to: email,
+      known: true,
+      invitesOwner: true,
+      occasion: { kind: 'invitation', link, until: expiresAt },
+      head: { tenant, color, locale, languages: message.languages },
+      expiresAt,
+    })
+    try {
+      // The share of an address counts over all tenants.
+      await database.system((tx) => mail.queue(tx, sealed), turn)
+    } catch (error) {
+      if (!(error instanceof MailShareUsed)) throw error
+      return { tag: 'locked', retryAfterSecs: error.retryAfterSecs }
+    }
+    return { tag: 'sent', email, organizationName: place.organizationName }
+  }
+
+  /** A new account of an address that is no mailbox. Null: the address has an account. */
+  async function atOnce(
+    tokenSha256: Uint8Array,
+    { email, displayName, phc }: { email: string; displayName: string; phc: string },
+    visitor: Visitor,
+    turn: Turn,
+  ) {
+    const now = clock.now()
+    try {
+      // The invite names its tenant; the account belongs to none.
+      return await database.system(async (tx) => {
+        const invite = await useOperatorInvite(tx, tokenSha256, now)
+        if (invite === undefined) return { tag: 'spent' } as const
+        const accountId = random.uuid()
+        const account = { id: accountId, email, displayName, createdAt: now }
+        const isNew = await insertAccount(tx, {
+          ...account,
+          emailVerified: false,
+          passwordHash: phc,
+        })
+        if (!isNew) throw new AddressTaken()
+        const person = await become(tx, invite, { accountId, email }, turn, now)
+        const token = await signIn(tx, invite, { accountId, ...person }, visitor, turn, now)
+        return { tag: 'accepted', token, location: ACCOUNT } as const
+      }, turn)
+    } catch (error) {
+      if (error instanceof AddressTaken) return null
+      throw error
+    }
+  }
+
+  /** A place in the organization and in its tenant. @throws Suspended */
+  async function become(
+    tx: Transaction,
+    { tenantId, organizationId, role }: UsedInvite,
+    { accountId, email }: { readonly accountId: string; readonly email: string },
+    turn: Turn,
+    now: Date,
+  ): Promise<{ readonly id: string; readonly sub: string }> {
+    const known = await findTenantUserOfAccount(tx, tenantId, accountId)
+    const isNew = known === undefined
+    let person: { readonly id: string; readonly sub: string } | undefined
+    if (isNew) {
+      person = { id: random.uuid(), sub: random.token(SUBJECT_BYTES) }
+      const made = { ...person, tenantId, accountId, status: 'active', roles: [role] } as const
+      await insertTenantUser(tx, { ...made, fixture: false, createdAt: now })
+    } else person = await activateWithRole(tx, tenantId, accountId, role, now)
+    if (person === undefined) throw new Suspended()
+    const member = { organizationId, memberType: 'account', memberId: accountId } as const
+    await grantOrganizationRole(tx, { ...member, role, createdAt: now })
+    const { id, sub } = person
+    const actor = { type: 'human', id: sub }
+    const about = (type: string, about: string) =>
+      eventData({ actor, resource: { type, id: about }, requestId: turn.requestId }, {})
+    const told = { tenantId, occurredAt: now }
+    const created = { ...about('tenant_user', id), email, status: 'active', fixture: false }
+    const added = { ...about('organization', organizationId), member: actor, role }
+    appendEvents(tx, [
+      ...(isNew
+        ? [{ ...told, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
+        : []),
+      { ...told, id: random.uuid(), type: 'org.member.added', data: added },
+    ])
+    return { id, sub }
+  }
+
+  async function signIn(
+    tx: Transaction,
+    { tenantId, tenantSettings }: Pick<UsedInvite, 'tenantId' | 'tenantSettings'>,
+    { accountId, sub }: { readonly accountId: string; readonly sub: string },
+    visitor: Visitor,
+    { requestId }: Turn,
+    now: Date,
+  ): Promise<string> {
+    const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+    const session = await openSession(tx, tools, opened, visitor, now)
+    const fields = { amr: ['pwd'], acr: 'aal1' }
+    const told = { tenantId, sub, sessionId: session.id, requestId, fields }
+    const doing: Doing = { ...told, type: 'auth.login.success' }
+    appendEvents(tx, [personEvent(random, doing, now)])
+    return session.token
+  }
+
+  async function letterOf(token: string, turn: Turn) {
+    const [id = ''] = token.split('.')
+    if (!isUuid(id)) return undefined
+    const secret = hex(secretOf(token))
+    return database.system(async (tx) => {
+      const place = await findInviteLetter(tx, id, secret, clock.now())
+      if (place === undefined) return undefined
+      const { emailVerified, hasKey } = await findSignInKeys(tx, place.letter.email)
+      return { place, isKnown: emailVerified && hasKey }
+    }, turn)
+  }
+}
+
+type Letter = {
+  readonly place: InvitePlace & { readonly letter: { email: string; browser: string } }
+  /** The account of the address is proved and has a way to sign in. */
+  readonly isKnown: boolean
+}
+
+function shownOf({ place, isKnown }: Letter, browserId: string) {
+  const { organizationName, expiresAt, letter } = place
+  const needsPassword = !isKnown && letter.browser !== hex(browserId)
+  return { organizationName, expiresAt, email: letter.email, isKnown, needsPassword }
+}
+
+const hex = (text: string) => Buffer.from(sha256(text)).toString('hex')
+
+const secretOf = (token: string) => token.slice(token.indexOf('.') + 1)
+
+/** Thrown to take back the use of the invite: the tenant has suspended the person. */
+class Suspended extends Error {
+  override readonly name = 'Suspended'
+}
+
+/** Thrown to take back the use of the invite. */
+class AddressTaken extends Error {
+  override readonly name = 'AddressTaken'
+}

@@ -1,0 +1,100 @@
+/**
+ * Limits on guessing. Once the failures of a name reach the limit it is locked for the full time, for
+ * the right password too (decisions.md 7.6, lockout); how attempts are counted: ../risk/attempts.ts.
+ *
+ * Names are e-mail addresses as typed, whether or not such an account exists, and accounts (second
+ * factor). Beside them every address has a quota of checks. A backend that gives no answer means no:
+ * unlimited guessing is what this exists against.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { quotaAddress } from '../../domain/quota-address.js'
+import type { AuthSettings } from '../passwords/settings.js'
+import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../abuse-protection/attempts.js'
+
+export type LockoutSettings = Pick<
+  AuthSettings,
+  | 'brute_force_max_attempts'
+  | 'brute_force_lockout_secs'
+  | 'password_verify_ip_max_attempts'
+  | 'password_verify_ip_window_secs'
+>
+
+/** The part of the coordination port this uses (storage/platform/coordination/port.ts). */
+export interface LockoutCounts extends AttemptCounts {
+  get(key: string): Promise<Uint8Array | undefined>
+  put(key: string, value: Uint8Array, ttlSecs: number): Promise<void>
+}
+
+/** One attempt: at what, from where, and for how long anybody waits for it. */
+export type Attempted = {
+  readonly name: string
+  readonly address: string
+  readonly signal?: AbortSignal | undefined
+}
+
+export type Attempt<Outcome> =
+  | { readonly tag: 'judged'; readonly outcome: Outcome }
+  | { readonly tag: 'locked'; readonly retryAfterSecs: number }
+
+export interface Lockout {
+  /** Attempts of a name that its window holds, failed ones as a success gives them back. */
+  used(name: string): Promise<number>
+  /**
+   * Has one attempt judged that the limits leave. `judge` says what became of it; an attempt of which
+   * it said nothing is given back. `failed` is true for the failure that locks the name.
+   * @throws CoordinationUnavailable when attempts cannot be counted, and what `judge` throws.
+   */
+  attempt<Outcome>(
+    attempted: Attempted,
+    judge: (attempt: OpenAttempt) => Promise<Outcome>,
+  ): Promise<Attempt<Outcome>>
+}
+
+export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock: Clock): Lockout {
+  const { brute_force_max_attempts: limit, brute_force_lockout_secs: windowSecs } = settings
+  const ofName = { limit, windowSecs }
+  const ofAddress = {
+    limit: settings.password_verify_ip_max_attempts,
+    windowSecs: settings.password_verify_ip_window_secs,
+  }
+  const encoder = new TextEncoder()
+  const decoder = new TextDecoder()
+
+  async function lockedFor(name: string): Promise<number | undefined> {
+    const lock = await counts.get(`lockout:locked:${name}`)
+    if (lock === undefined) return undefined
+    return Math.max(1, Number(decoder.decode(lock)) - clock.nowSecs())
+  }
+
+  return {
+    used: async (name) => (await counts.take(`lockout:name:${name}`, ofName, 0)).used,
+
+    async attempt(attempted, judge) {
+      const { name, address, signal } = attempted
+      const locked = await lockedFor(name)
+      if (locked !== undefined) return { tag: 'locked', retryAfterSecs: locked }
+      const here = await counts.take(`lockout:address:${quotaAddress(address)}`, ofAddress)
+      if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
+      const judged = await judgeAttempt(
+        counts,
+        `lockout:name:${name}`,
+        ofName,
+        (attempt) =>
+          judge({
+            ...attempt,
+            async failed() {
+              if (!(await attempt.failed())) return false
+              const ends = String(clock.nowSecs() + windowSecs)
+              await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
+              return true
+            },
+          }),
+        signal,
+      )
+      if (judged.tag === 'judged') return judged
+      // Locked, perhaps, while it waited for the verdicts of others.
+      const retryAfterSecs = (await lockedFor(name)) ?? judged.retryAfterSecs
+      return { tag: 'locked', retryAfterSecs }
+    },
+  }
+}

@@ -1,0 +1,147 @@
+/** One attempt at a second factor: counted, and the session raised with what it proves. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  type BrowserSessionRow,
+  raiseBrowserSession,
+} from '../../../storage/identity/browser-sessions.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { type Doing, personEvent } from '../sessions/events.js'
+import { PASSWORD_FRESH_MS, pathOf, sha256 } from '../sessions/flows.js'
+import { acrOf } from '../../domain/assurance.js'
+import type { LoginTools, Progress } from './flow.js'
+import type { FlowStep, SignedIn } from './protocol.js'
+import { SESSION_TOKEN_BYTES } from './session.js'
+
+const BUSY = { tag: 'busy' } as const
+
+/** What a factor proves of its session. */
+export type Proof = {
+  readonly level: 2 | 3
+  /** RFC 8176. */
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+/** The session ended or was raised by another request: what was spent is taken back. */
+class SessionGone extends Error {
+  override readonly name = 'SessionGone'
+}
+
+/**
+ * One counted attempt. When the proof is spent the session is raised under a new cookie, all in one
+ * transaction; a proof that was spent before, or by somebody else meanwhile, is a wrong one.
+ */
+export async function attempted<Shown extends object, Success extends object>(
+  {
+    database,
+    clock,
+    random,
+    lockout,
+  }: Pick<LoginTools, 'database' | 'clock' | 'random' | 'lockout'>,
+  progress: Progress,
+  session: BrowserSessionRow,
+  visitor: FlowStep['visitor'],
+  turn: Turn,
+  work: {
+    readonly shown: Shown
+    readonly proof: Proof
+    readonly succeed: (
+      tx: Transaction,
+      raised: SignedIn,
+      now: Date,
+    ) => Promise<{ readonly told: readonly Doing[]; readonly outcome: Success } | null>
+  },
+): Promise<
+  | Success
+  | (Shown & { tag: 'wrong' })
+  | (Shown & { tag: 'locked'; retryAfterSecs: number })
+  | typeof BUSY
+> {
+  const { flow, token } = progress
+  const { shown } = work
+  const now = clock.now()
+  try {
+    const name = `mfa:${session.accountId}`
+    const attempted = { name, address: visitor.address, signal: turn.signal }
+    const judged = await lockout.attempt(attempted, async (attempt) => {
+      const newToken = random.token(SESSION_TOKEN_BYTES)
+      const location = pathOf('done', token, flow.returnTo)
+      const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
+      // Factors belong to the account, which belongs to no tenant.
+      const done = await database.system(async (tx) => {
+        const success = await work.succeed(tx, raised, now)
+        if (success === null) return null
+        const isRaised = await raiseBrowserSession(tx, {
+          tenantId: session.tenantId,
+          id: session.id,
+          tokenSha256: sha256(visitor.token!),
+          newTokenSha256: sha256(newToken),
+          ...work.proof,
+        })
+        if (!isRaised) throw new SessionGone()
+        const events = success.told.map((one) => personEvent(random, one, now))
+        appendEvents(tx, events)
+        return success.outcome
+      }, turn)
+      if (done !== null) {
+        await attempt.succeeded()
+        return done
+      }
+      const locked = await attempt.failed()
+      const told = [verified(session, turn, { outcome: 'failure' })]
+      if (locked) {
+        const fields = { subject: 'second_factor', ip: visitor.address }
+        told.push({ ...doingOf(session, turn), type: 'security.brute_force.detected', fields })
+      }
+      const events = told.map((one) => personEvent(random, one, now))
+      await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), turn)
+      return null
+    })
+    if (judged.tag === 'locked') return { ...shown, ...judged }
+    return judged.outcome ?? { ...shown, tag: 'wrong' }
+  } catch (error) {
+    if (error instanceof SessionGone) return { ...shown, tag: 'wrong' }
+    if (error instanceof CoordinationUnavailable) return BUSY
+    throw error
+  }
+}
+
+/**
+ * A second factor soon after the password completes one authentication, whose time is then now. Later
+ * it raises the level and leaves the time: the password is as old as it is.
+ */
+export function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Date): Date {
+  return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
+}
+
+export function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: Turn) {
+  return { tenantId, sub, sessionId: id, requestId }
+}
+
+export function verified(
+  session: BrowserSessionRow,
+  turn: Turn,
+  fields: Readonly<Record<string, unknown>>,
+): Doing {
+  return { ...doingOf(session, turn), type: 'auth.mfa.verify', fields }
+}
+
+export function signedIn(
+  session: BrowserSessionRow,
+  turn: Turn,
+  amr: readonly string[],
+  level: 2 | 3,
+): Doing {
+  return {
+    ...doingOf(session, turn),
+    type: 'auth.login.success',
+    fields: { amr, acr: acrOf(level) },
+  }
+}
+
+/** The methods of a session with those of another factor: several make `mfa`. */
+export function amrWith({ amr }: Pick<BrowserSessionRow, 'amr'>, methods: readonly string[]) {
+  return [...new Set([...amr.filter((one) => one !== 'mfa'), ...methods, 'mfa'])]
+}

@@ -1,0 +1,36 @@
+/**
+ * How often letters may be asked for, counted in the coordination backend: per address as typed,
+ * whether or not anybody has it, and per network address. The answer is so the same for both.
+ */
+import { quotaAddress } from '../../domain/quota-address.js'
+import type { EmailSettings } from '../../operations/mail/settings.js'
+import type { LockoutCounts } from './lockout.js'
+
+export type MailQuotaSettings = Pick<
+  EmailSettings,
+  'requests_per_name_max' | 'requests_per_address_max' | 'requests_window_secs'
+>
+
+export type MailAsked =
+  | { readonly tag: 'open' }
+  | { readonly tag: 'locked'; readonly retryAfterSecs: number }
+
+export interface MailQuota {
+  /** @throws CoordinationUnavailable when it cannot be counted. */
+  ask(name: string, address: string): Promise<MailAsked>
+}
+
+export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): MailQuota {
+  const windowSecs = settings.requests_window_secs
+  const ofName = { limit: settings.requests_per_name_max, windowSecs }
+  const ofAddress = { limit: settings.requests_per_address_max, windowSecs }
+  return {
+    async ask(name, address) {
+      const here = await counts.take(`mail:address:${quotaAddress(address)}`, ofAddress)
+      if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
+      const taken = await counts.take(`mail:name:${name}`, ofName)
+      if (!taken.allowed) return { tag: 'locked', retryAfterSecs: taken.resetSecs }
+      return { tag: 'open' }
+    },
+  }
+}

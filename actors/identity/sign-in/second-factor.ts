@@ -1,0 +1,170 @@
+/** The second step: a TOTP code or a recovery code, and the enrolment of a TOTP secret. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
+import {
+  confirmTotp,
+  findTotpFactor,
+  replaceRecoveryCodes,
+  spendRecoveryCode,
+  spendTotpStep,
+  type TotpFactorRow,
+} from '../../../storage/identity/second-factors.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Doing } from '../sessions/events.js'
+import { amrWith, attempted, authTimeOf, signedIn, verified } from './login-attempt.js'
+import {
+  flowPage,
+  type LoginTools,
+  methodsOf,
+  offeredMethods,
+  onward,
+  type Progress,
+  progressIn,
+} from './flow.js'
+import type {
+  Enrolled,
+  EnrolmentPage,
+  EnrolmentShown,
+  FactorPage,
+  FactorShown,
+  FlowStep,
+  FlowUnknown,
+  LoginProtocol,
+  Onward,
+  SignedIn,
+} from './protocol.js'
+import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
+import { totpStepOf } from './totp.js'
+import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
+
+type Coded = FlowStep & { readonly code: string }
+type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
+
+export function secondFactorStep(tools: LoginTools) {
+  const { database, clock, random, passkeys } = tools
+  const { offered, kept, opened } = totpOffers(tools)
+
+  return {
+    async challenge(
+      { flow, visitor }: FlowStep,
+      turn: Turn,
+    ): Promise<FactorPage | Onward | FlowUnknown> {
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
+      if (progress.step !== 'mfa') return onward(progress)
+      return {
+        tag: 'page',
+        ...flowPage(flow, progress.flow),
+        methods: methodsOf(progress, passkeys),
+      }
+    },
+
+    async secondFactor(
+      { flow: token, code, visitor }: Coded,
+      turn: Turn,
+    ): Promise<Outcome<'secondFactor'>> {
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const { step, session, flow } = progress
+      if (step !== 'mfa' || session === undefined) return onward(progress)
+      const methods = methodsOf(progress, passkeys)
+      const shown: FactorShown = { ...flowPage(token, flow), methods }
+      const { accountId } = session
+      const factor = await database.system((tx) => findTotpFactor(tx, accountId), turn)
+      const spend = methods.code !== null ? await spending(session, factor, code) : null
+      const amr = amrWith(session, ['otp'])
+      return attempted(tools, progress, session, visitor, turn, {
+        shown,
+        proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
+        async succeed(tx, raised, now) {
+          if (spend === null || !(await spend.run(tx, now))) return null
+          const told: Doing[] = [
+            verified(session, turn, { outcome: 'success', method: spend.method }),
+          ]
+          if (session.pending) told.push(signedIn(session, turn, amr, 2))
+          return { told, outcome: { ...raised } satisfies SignedIn }
+        },
+      })
+    },
+
+    async enrolment(
+      { flow, visitor }: FlowStep,
+      turn: Turn,
+    ): Promise<EnrolmentPage | Onward | FlowUnknown> {
+      const progress = await progressIn(tools, flow, visitor.token, turn)
+      if ('tag' in progress) return progress
+      if (progress.step !== 'enroll') return onward(progress)
+      const secret = await offered(progress.session!, turn)
+      return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
+    },
+
+    async enrol({ flow: token, code, visitor }: Coded, turn: Turn): Promise<Outcome<'enrol'>> {
+      const progress = await progressIn(tools, token, visitor.token, turn)
+      if ('tag' in progress) return progress
+      const { step, session, flow } = progress
+      if (step !== 'enroll' || session === undefined) return onward(progress)
+      const secret = await offered(session, turn)
+      const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
+      const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+      const factor = timeStep === null ? null : await kept(secret)
+      return attempted(tools, progress, session, visitor, turn, {
+        shown,
+        proof: {
+          level: 2,
+          amr: amrWith(session, ['otp']),
+          authTime: authTimeOf(session, clock.now()),
+        },
+        async succeed(tx, raised, now) {
+          if (timeStep === null || factor === null) return null
+          const { accountId } = session
+          if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
+          const recoveryCodes = newRecoveryCodes(random)
+          const hashes = recoveryCodes.map((one) => recoveryCodeSha256(accountId, one)!)
+          await replaceRecoveryCodes(tx, accountId, hashes, now)
+          const fields = { outcome: 'success', method: 'totp', enrolled: true }
+          const outcome: Enrolled = {
+            ...flowPage(token, flow),
+            tag: 'enrolled',
+            token: raised.token,
+            recoveryCodes,
+            location: raised.location,
+          }
+          return { told: [verified(session, turn, fields)], outcome }
+        },
+      })
+    },
+  }
+
+  /** How a code is used up; null when it is none. */
+  async function spending(
+    { accountId }: BrowserSessionRow,
+    factor: TotpFactorRow | undefined,
+    typed: string,
+  ) {
+    const code = digits(typed)
+    if (/^[0-9]{6}$/.test(code)) {
+      if (factor === undefined) return null
+      const secret = await opened(factor)
+      const step = totpStepOf(secret, code, clock.nowSecs())
+      secret.fill(0)
+      if (step === null) return null
+      const run = (tx: Transaction, now: Date) => spendTotpStep(tx, accountId, factor.id, step, now)
+      return { method: 'totp', run }
+    }
+    const hash = recoveryCodeSha256(accountId, typed)
+    if (hash === null) return null
+    const run = (tx: Transaction, now: Date) => spendRecoveryCode(tx, accountId, hash, now)
+    return { method: 'recovery_code', run }
+  }
+}
+
+function enrolmentShown(
+  token: string,
+  progress: Progress,
+  secret: OfferedSecret,
+  passkeys: boolean,
+): EnrolmentShown {
+  const page = flowPage(token, progress.flow)
+  const methods = offeredMethods(progress, passkeys)
+  return { ...page, methods, ...secretShown(page.tenant.name, secret) }
+}

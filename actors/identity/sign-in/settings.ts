@@ -1,0 +1,83 @@
+/** [two_factor] and the ways of people that go by mail. decisions.md 15. */
+import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import type { SignInOffers } from './protocol.js'
+
+export const twoFactorSettings = section(
+  'two_factor',
+  {
+    enabled: flag(false).describe(
+      'Every sign-in of a person needs a second factor; otherwise only where it is asked for.',
+    ),
+  },
+  { about: 'Second factors.' },
+)
+
+const TEN_MINUTES_SECS = 600
+
+export const emailOtpSettings = section(
+  'email_otp',
+  {
+    enabled: dependentFlag().describe('People may sign in with a code that they get by mail.'),
+    ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a code can be used.'),
+    max_attempts: count(5, 1, 20).describe('Wrong codes after which it cannot be used any more.'),
+  },
+  { about: 'Sign-in with a code by mail. Gives level 1 (aal1); needs [email].' },
+)
+
+export const magicLinkSettings = section(
+  'magic_link',
+  {
+    enabled: flag(false).describe('People may sign in with a link that they get by mail.'),
+    ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a link can be used.'),
+  },
+  {
+    about:
+      'Sign-in with a link by mail, in the browser that asked for it. Gives level 1 (aal1); needs [email].',
+  },
+)
+
+export const invitationsSettings = section(
+  'invitations',
+  {
+    enabled: dependentFlag().describe(
+      'A person who is invited to a tenant gets a mail with a link.',
+    ),
+    ttl_secs: seconds(604_800, 2_592_000).describe('How long an invitation can be accepted.'),
+  },
+  { about: 'Invitations of tenant users by mail. Needs [email].' },
+)
+
+export const userSelfServiceSettings = section(
+  'user_self_service',
+  {
+    enabled: dependentFlag().describe(
+      'People set a new password when they forgot theirs, and confirm their address, by mail.',
+    ),
+    reset_ttl_secs: seconds(3_600, 86_400).describe('How long a link to a new password holds.'),
+  },
+  { about: 'What people do by themselves by mail. Needs [email].' },
+)
+
+export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
+export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
+export type InvitationsSettings = SettingsOf<typeof invitationsSettings>
+export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
+export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
+
+type Switch = { readonly enabled: boolean }
+
+/** What the sign-in page offers besides the password. */
+export function signInOffers(settings: {
+  readonly passkey: Switch
+  readonly email_otp: Switch
+  readonly magic_link: Switch
+  readonly user_self_service: Switch
+}): SignInOffers {
+  return {
+    passkey: settings.passkey.enabled,
+    code: settings.email_otp.enabled,
+    link: settings.magic_link.enabled,
+    reset: settings.user_self_service.enabled,
+  }
+}

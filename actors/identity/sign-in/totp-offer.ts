@@ -1,0 +1,87 @@
+/**
+ * A TOTP secret that is offered until its first code comes: the same for a while, to one session. Whoever sat in
+ * front of another one, with a password that they should not have, must not know the factor that is enrolled
+ * here; so what is kept for the account, sealed, is what the secrets of its sessions are drawn from.
+ */
+import { createHmac } from 'node:crypto'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import {
+  findOfferedTotp,
+  offerTotp,
+  type TotpFactorRow,
+  totpSecretContext,
+} from '../../../storage/identity/second-factors.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { SecretShown } from './protocol.js'
+import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
+
+/** How long an offered secret stays the same when the page is opened again. */
+const OFFER_MS = 15 * 60_000
+
+export type OfferedSecret = {
+  readonly id: string
+  readonly bytes: Uint8Array
+  readonly email: string
+}
+
+export type OfferNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly sealer: Sealer
+}
+type Owner = { readonly id: string; readonly accountId: string; readonly email: string }
+
+export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
+  function opened({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
+    return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
+  }
+
+  /** The secret that is on offer to a session: the one offered lately, or a new one. */
+  async function offered(
+    { id: sessionId, accountId, email }: Owner,
+    turn: Turn,
+  ): Promise<OfferedSecret> {
+    const now = clock.now()
+    const since = new Date(now.getTime() - OFFER_MS)
+    // Factors belong to the account, which belongs to no tenant.
+    const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), turn)
+    const to = (id: string, base: Uint8Array) => ({ id, bytes: drawn(base, sessionId), email })
+    if (lately !== undefined) return to(lately.id, await opened(lately))
+    const id = random.uuid()
+    const fresh = random.bytes(TOTP_SECRET_BYTES)
+    const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
+    const counts = await database.system(
+      (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
+      turn,
+    )
+    if (counts === undefined) throw new Error('a secret that was just offered is gone')
+    return to(counts.id, counts.id === id ? fresh : await opened(counts))
+  }
+
+  /** The secret as it is kept once its first code has come. */
+  async function kept({ id, bytes }: OfferedSecret) {
+    return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
+  }
+
+  return { offered, kept, opened }
+}
+
+/** Says nothing of the secrets of other sessions; `base` is not used afterwards. */
+function drawn(base: Uint8Array, sessionId: string): Uint8Array {
+  const bytes = createHmac('sha256', base).update(`totp offer ${sessionId}`).digest()
+  base.fill(0)
+  return new Uint8Array(bytes.subarray(0, TOTP_SECRET_BYTES))
+}
+
+export function secretShown(tenant: string, { bytes, email }: OfferedSecret): SecretShown {
+  const secret = base32(bytes)
+  return { secret, otpauthUri: otpauthUri(tenant, email, secret) }
+}
+
+/** People type codes with spaces, as apps show them. */
+export const digits = (typed: string): string => typed.replaceAll(/[\s-]/g, '')

@@ -1,0 +1,79 @@
+/** A tenant as its pages show it, from the `branding` of its settings. Anything unfit is left out. */
+import { LOCALES } from '../../domain/locales.js'
+import type { PageTenant } from '../sign-in/protocol.js'
+
+const LOGO_LENGTH_MAX = 96 * 1024
+
+export function faceOf(
+  id: string,
+  name: string,
+  settings: Readonly<Record<string, unknown>>,
+): PageTenant {
+  const branding = memberOf(settings, 'branding')
+  const shown = memberText(branding, 'name')
+  const color = memberText(branding, 'color')?.toLowerCase()
+  const logo = memberText(branding, 'logo')
+  const locale = LOCALES.find((one) => one === memberText(branding, 'locale'))
+  return {
+    id,
+    name: shown === undefined || shown.trim() === '' ? name : shown.slice(0, 120),
+    color: color !== undefined && /^#[0-9a-f]{6}$/.test(color) ? color : null,
+    logo: logo !== undefined && isPicture(logo) ? logo : null,
+    locale: locale ?? null,
+    supportContact: memberText(settings, 'support_contact') ?? null,
+  }
+}
+
+function isPicture(uri: string): boolean {
+  return (
+    uri.length <= LOGO_LENGTH_MAX &&
+    /^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/.test(uri)
+  )
+}
+
+/** Lifetimes of sessions: the tenant's own, else those of the deployment. */
+export function lifetimesOf(
+  settings: Readonly<Record<string, unknown>>,
+  defaults: { readonly idle_secs: number; readonly absolute_secs: number },
+): { readonly idleSecs: number; readonly absoluteSecs: number } {
+  const session = memberOf(settings, 'session')
+  return {
+    idleSecs: memberSecs(session, 'idle_secs') ?? defaults.idle_secs,
+    absoluteSecs: memberSecs(session, 'absolute_secs') ?? defaults.absolute_secs,
+  }
+}
+
+/** What a tenant says of sign-in through the providers of the deployment: yes, to those it knows. */
+export function socialOf(settings: Readonly<Record<string, unknown>>): {
+  readonly enabled: boolean
+  readonly provision: boolean
+} {
+  const social = memberOf(settings, 'social')
+  return {
+    enabled: memberOf(social, 'enabled') !== false,
+    provision: memberOf(social, 'provision') === true,
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null
+    ? (value as Record<string, unknown>)[name]
+    : undefined
+}
+
+function memberText(value: unknown, name: string): string | undefined {
+  const member = memberOf(value, name)
+  return typeof member === 'string' ? member : undefined
+}
+
+const LIFETIME_SECS_MAX = 30 * 86_400
+
+function memberSecs(value: unknown, name: string): number | undefined {
+  const member = memberOf(value, name)
+  return typeof member === 'number' &&
+    Number.isInteger(member) &&
+    member > 0 &&
+    member <= LIFETIME_SECS_MAX
+    ? member
+    : undefined
+}

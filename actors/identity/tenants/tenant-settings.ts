@@ -1,0 +1,166 @@
+/** What those who look after an environment decide about it: read, changed, told to every process. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import {
+  findTenantWithSettings,
+  type TenantWithSettings,
+  updateTenantSettings,
+} from '../../../storage/identity/tenants.js'
+import { audited } from '../../domain/audit.js'
+import { payeeFault } from '../../domain/commerce/evm-addresses.js'
+import type {
+  Branding,
+  ChangeSettings,
+  NoEnvironment,
+  SettingInvalid,
+  SettingsFound,
+  SocialSignIn,
+  TenantSettingsRecord,
+} from './protocol.js'
+
+const NO_ENVIRONMENT = { tag: 'no_environment' } as const
+
+export type TenantSettingsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  /** Told of a change, so that this process knows it at once; the others hear of the commit. */
+  readonly changed: (tenantId: string) => void
+}
+
+export function tenantSettings({ database, clock, random, changed }: TenantSettingsNeeds) {
+  return {
+    async readSettings(
+      { tenantId }: { readonly tenantId: string },
+      { signal }: Turn,
+    ): Promise<SettingsFound | NoEnvironment> {
+      const row = await database.tenant(tenantId, (tx) => findTenantWithSettings(tx, tenantId), {
+        signal,
+      })
+      return row === undefined || row.controlPlane
+        ? NO_ENVIRONMENT
+        : { tag: 'found', settings: settingsOf(row) }
+    },
+
+    async changeSettings(
+      { caller, change }: ChangeSettings,
+      { signal, requestId }: Turn,
+    ): Promise<SettingsFound | SettingInvalid | NoEnvironment> {
+      const { tenantId } = caller.principal
+      for (const [network, address] of Object.entries(change.x402PayTo ?? {})) {
+        const detail = await payeeFault(address)
+        if (detail !== null) return { tag: 'invalid', pointer: `/x402_pay_to/${network}`, detail }
+      }
+      const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
+      const settings = storedSettings(change)
+      const now = clock.now()
+      const updated = await database.tenant(
+        tenantId,
+        async (tx) => {
+          const rows = await updateTenantSettings(
+            tx,
+            tenantId,
+            { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings },
+            now,
+          )
+          if (rows === undefined) return undefined
+          const changed = settingsOf(rows.after)
+          appendAudit(tx, [
+            audited(caller, {
+              id: random.uuid(),
+              tenantId,
+              type: 'tenant.settings.changed',
+              occurredAt: now,
+              resource: { type: 'tenant', id: tenantId },
+              requestId,
+              data: { before: wire(settingsOf(rows.before)), after: wire(changed) },
+            }),
+          ])
+          return changed
+        },
+        { signal },
+      )
+      changed(tenantId)
+      return updated === undefined ? NO_ENVIRONMENT : { tag: 'found', settings: updated }
+    },
+  }
+}
+
+function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
+  const { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings } = row
+  const stored = settings as StoredSettings
+  const { branding, session, social, checkout_redirect_hosts: hosts } = stored
+  return {
+    admitAgents,
+    directAgentRegistration,
+    credentialIssuerEnabled,
+    checkoutRedirectHosts: hosts ?? [],
+    x402PayTo: stored.x402_pay_to ?? {},
+    logoutRevokesOffline: stored.logout_revokes_offline ?? false,
+    branding: {
+      name: branding?.name,
+      color: branding?.color,
+      logo: branding?.logo,
+      locale: branding?.locale,
+    },
+    session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
+    social: { enabled: social?.enabled, provision: social?.provision },
+  }
+}
+
+/** As they lie in the row, where the pages read them (actors/identity/tenants/branding.ts). */
+type StoredSettings = {
+  readonly checkout_redirect_hosts?: readonly string[]
+  readonly x402_pay_to?: Readonly<Record<string, string>>
+  readonly logout_revokes_offline?: boolean
+  readonly branding?: Branding
+  readonly social?: SocialSignIn
+  readonly session?: {
+    readonly idle_secs?: number | undefined
+    readonly absolute_secs?: number | undefined
+  }
+}
+
+function storedSettings(change: ChangeSettings['change']): StoredSettings {
+  const { branding, session, social, checkoutRedirectHosts: hosts } = change
+  const { x402PayTo, logoutRevokesOffline } = change
+  return {
+    ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
+    ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
+    ...(logoutRevokesOffline === undefined ? {} : { logout_revokes_offline: logoutRevokesOffline }),
+    ...(branding === undefined ? {} : { branding }),
+    ...(social === undefined ? {} : { social }),
+    ...(session === undefined
+      ? {}
+      : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
+  }
+}
+
+/** As the interface spells them: whoever reads the audit event knows them by these names. */
+function wire(settings: TenantSettingsRecord): Record<string, unknown> {
+  const { name, color, logo, locale } = settings.branding
+  const { idleSecs, absoluteSecs } = settings.session
+  return {
+    admit_agents: settings.admitAgents,
+    direct_agent_registration: settings.directAgentRegistration,
+    credential_issuer_enabled: settings.credentialIssuerEnabled,
+    checkout_redirect_hosts: settings.checkoutRedirectHosts,
+    x402_pay_to: settings.x402PayTo,
+    logout_revokes_offline: settings.logoutRevokesOffline,
+    // The picture itself is too large for a record; that there is one is not.
+    branding: {
+      name: name ?? null,
+      color: color ?? null,
+      logo: logo !== undefined,
+      locale: locale ?? null,
+    },
+    session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
+    social: {
+      enabled: settings.social.enabled ?? null,
+      provision: settings.social.provision ?? null,
+    },
+  }
+}

@@ -1,0 +1,37 @@
+/** The people of a tenant: those it invites or provisions, and the fixture users of a sandbox. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { passwords } from '../passwords/protocol.js'
+import { fixtures } from './fixtures.js'
+import { members } from './members.js'
+import { type UsersProtocol, users } from './protocol.js'
+import type { UsersNeeds } from './needs.js'
+
+export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
+  address: users,
+  asks: { passwords },
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  // Mints of one tenant in turn, so that a crowd does not hash passwords for one free place.
+  lane: {
+    prepareFixture: () => undefined,
+    mintFixture: ({ caller }) => caller.principal.tenantId,
+    rotateFixture: ({ caller }) => caller.principal.tenantId,
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    invite: ({ userId }) => userId,
+    update: ({ userId }) => userId,
+    suspend: ({ userId }) => userId,
+    reactivate: ({ userId }) => userId,
+    remove: ({ userId }) => userId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const made = fixtures(needs)
+    return {
+      ...members(needs),
+      prepareFixture: (_message, turn) => made.prepare(turn),
+      mintFixture: made.mint,
+      rotateFixture: made.rotate,
+    }
+  },
+})

@@ -1,0 +1,71 @@
+/** The letter to whoever is invited: sealed before the transaction that makes the user. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { sha256 } from '../sessions/flows.js'
+import { faceOf } from '../tenants/branding.js'
+import { MailShareUsed, type SealedMail } from '../../operations/mail/mail-queue.js'
+import { sendTicketed } from '../../operations/mail/with-ticket.js'
+import type { UsersNeeds } from './needs.js'
+import type { MailThrottled } from './protocol.js'
+
+const LINK_TOKEN_BYTES = 32
+
+export type PreparedInvitation = {
+  readonly tokenSha256: Uint8Array
+  readonly letter: SealedMail
+  readonly expiresAt: Date
+}
+
+/** What a transaction that was ended by a used-up share of mail is answered with. @throws any other error. */
+export function mailThrottled(error: unknown): MailThrottled {
+  if (!(error instanceof MailShareUsed)) throw error
+  return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
+}
+
+type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>
+
+export function invitationLetters(tools: Tools) {
+  const { database, clock, random, mail, invitations, issuer } = tools
+  return {
+    /** Null where invitations are not sent by mail. */
+    async prepare(tenantId: string, email: string, turn: Turn): Promise<PreparedInvitation | null> {
+      if (!invitations.enabled) return null
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      if (face === undefined) return null
+      const shown = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const { name: tenant, color, locale } = shown
+      const token = random.token(LINK_TOKEN_BYTES)
+      const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
+      const link = `${issuer}/auth/invitations/${token}`
+      const letter = await mail.seal({
+        tenantId,
+        to: email,
+        known: true,
+        occasion: { kind: 'invitation', link, until: expiresAt },
+        head: { tenant, color, locale },
+        expiresAt,
+      })
+      return { tokenSha256: sha256(token), letter, expiresAt }
+    },
+
+    /** In the transaction of the user who is invited. */
+    async send(
+      tx: Transaction,
+      { letter, tokenSha256, expiresAt }: PreparedInvitation,
+      user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
+    ): Promise<void> {
+      const { tenantId, accountId, email } = user
+      const ticket = {
+        tenantId,
+        purpose: 'invitation',
+        accountId,
+        email,
+        linkSha256: tokenSha256,
+        createdAt: clock.now(),
+        expiresAt,
+      } as const
+      await sendTicketed(tx, { random, mail }, ticket, letter)
+    },
+  }
+}

@@ -1,0 +1,409 @@
+/**
+ * Tenant users: invited or pre_provisioned -> active -> suspended -> what they were, removed from
+ * anywhere. The row of a removed user stays; who comes back is the same subject.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  findAccountByEmail,
+  insertAccount,
+  setAccountPassword,
+} from '../../../storage/identity/accounts.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { endDelegations } from '../../../storage/agents/delegations.js'
+import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  endHumanSessions,
+  findTenantUser,
+  findTenantUserOfAccount,
+  holdTenantUser,
+  insertTenantUser,
+  listTenantUsers,
+  reactivateTenantUser,
+  removeTenantUser,
+  reviveTenantUser,
+  suspendTenantUser,
+  type TenantUserRow,
+  updateTenantUser,
+} from '../../../storage/identity/tenant-users.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
+import { reclaimUnproved } from '../accounts/mailbox-proof.js'
+import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
+import { delegationRevoked, type EventType, eventData } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { isStrong } from '../../domain/password-rules.js'
+import { isReserved } from '../../operations/mail/reserved-domains.js'
+import { domainOf } from '../federated-login/rules.js'
+import type { UsersNeeds } from './needs.js'
+import { isFixtureLimit } from './fixtures.js'
+import type {
+  CreateUser,
+  ListUsers,
+  OneUser,
+  UpdateUser,
+  UserRecord,
+  UsersListed,
+  UsersProtocol,
+} from './protocol.js'
+import { invitationLetters, mailThrottled, type PreparedInvitation } from './invitations.js'
+import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
+
+const SUBJECT_BYTES = 24
+const UNKNOWN_USER = { tag: 'unknown_user' } as const
+const ABOVE = { tag: 'owner_above_caller' } as const
+const EXISTS = { tag: 'user_exists' } as const
+/** Of the unique constraint in 0003_identity.sql. */
+const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
+
+type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
+
+export function members(needs: UsersNeeds) {
+  const { database, clock, random, passwords } = needs
+  const letters = invitationLetters(needs)
+
+  /** The user, unless it was removed: then it is nobody's but the list's. */
+  async function find(tx: Transaction, { caller, userId }: OneUser) {
+    const user = isUuid(userId)
+      ? await findTenantUser(tx, caller.principal.tenantId, userId)
+      : undefined
+    return user?.status === 'removed' ? undefined : user
+  }
+
+  /** The same, with what is judged of it kept as it is until the transaction ends. */
+  async function hold(tx: Transaction, message: OneUser) {
+    const { caller, userId } = message
+    if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
+    return find(tx, message)
+  }
+
+  async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
+    const user = await findTenantUser(tx, tenantId, id)
+    if (user === undefined) throw new Error('a tenant user that was found is there')
+    return { tag: 'found' as const, user: recordOf(user) }
+  }
+
+  /** `type` of the catalogue, about a user. */
+  function event(
+    caller: Caller,
+    user: { readonly tenantId: string; readonly id: string },
+    type: EventType,
+    fields: Readonly<Record<string, unknown>>,
+    { requestId }: Turn,
+  ) {
+    const about = {
+      actor: actorOf(caller),
+      resource: { type: 'tenant_user', id: user.id },
+      requestId,
+    }
+    return {
+      id: random.uuid(),
+      tenantId: user.tenantId,
+      type,
+      occurredAt: clock.now(),
+      audit: doneBy(caller),
+      data: eventData(about, fields),
+    }
+  }
+
+  /** Ends what the user has open and what they allowed agents. @returns the events that tell it. */
+  async function endAll(
+    tx: Transaction,
+    caller: Caller,
+    user: TenantUserRow,
+    reason: string,
+    now: Date,
+    { requestId }: Turn,
+  ) {
+    const { tenantId, sub } = user
+    // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+    await endHumanSessions(tx, user, reason, now)
+    const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
+    const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
+    return ended.map((one) => delegationRevoked(random.uuid(), one, by))
+  }
+
+  async function insert(
+    tx: Transaction,
+    { caller, email, displayName }: CreateUser,
+    chosenHash: string | null,
+    invitation: PreparedInvitation | null,
+    turn: Turn,
+  ) {
+    const now = clock.now()
+    const { tenantId } = caller.principal
+    const standing = chosenHash === null ? 'none' : await standingOver(tx, tenantId, email)
+    const passwordHash = standing === 'none' ? null : chosenHash
+    let accountId: string | undefined = random.uuid()
+    const fresh = await insertAccount(tx, {
+      id: accountId,
+      email,
+      emailVerified: false,
+      displayName: displayName ?? '',
+      passwordHash,
+      createdAt: now,
+    })
+    if (!fresh) accountId = await findAccountByEmail(tx, email)
+    if (accountId === undefined) throw new Error('an account that is in the way is there')
+    const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
+    if (known !== undefined && known.status !== 'removed') return EXISTS
+    // An account with an unproved address does not shut out the owner of the domain.
+    const isOurs =
+      fresh ||
+      (standing === 'owner' &&
+        passwordHash !== null &&
+        (await takeOver(tx, accountId, email, passwordHash, caller, turn, now)))
+    // A person with an account keeps its password, and has to accept the invitation.
+    const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
+    const id = known?.id ?? random.uuid()
+    if (known === undefined) {
+      await insertTenantUser(tx, {
+        tenantId,
+        id,
+        accountId,
+        sub: random.token(SUBJECT_BYTES),
+        status,
+        roles: [],
+        fixture: false,
+        createdAt: now,
+        displayName: displayName ?? null,
+        invitedAs: email,
+      })
+    } else {
+      const shown = { displayName: displayName ?? null, invitedAs: email }
+      const back = { tenantId, id, status, ...shown } as const
+      if (!(await reviveTenantUser(tx, back, now))) return EXISTS
+    }
+    const user = await findTenantUser(tx, tenantId, id)
+    if (user === undefined) throw new Error('a tenant user that was made is there')
+    if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
+    const fields = { email: user.email, status, fixture: false }
+    appendEvents(tx, [
+      event(caller, user, 'admin.user.created', fields, turn),
+      ...(status === 'invited' ? [event(caller, user, 'tenant_user.invited', fields, turn)] : []),
+    ])
+    return { tag: 'created' as const, user: recordOf(user), replayed: false }
+  }
+
+  /**
+   * What gives a tenant the right to set the password of a new account: `owner`, the address lies in a domain
+   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so no mailbox exists.
+   */
+  async function standingOver(
+    tx: Transaction,
+    tenantId: string,
+    email: string,
+  ): Promise<'owner' | 'sandbox' | 'none'> {
+    const domain = domainOf(email)
+    if (domain !== undefined && (await hasVerifiedDomain(tx, tenantId, domain))) return 'owner'
+    if (!isReserved(email)) return 'none'
+    const tenant = await findTenant(tx, tenantId)
+    return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
+  }
+
+  async function takeOver(
+    tx: Transaction,
+    accountId: string,
+    email: string,
+    passwordHash: string,
+    caller: Caller,
+    turn: Turn,
+    now: Date,
+  ): Promise<boolean> {
+    const domain = domainOf(email)!
+    const taken = { accountId, domain, address: doneBy(caller).ip ?? '' }
+    if (!(await reclaimUnproved(tx, { random }, taken, turn, now))) return false
+    await setAccountPassword(tx, accountId, passwordHash, now)
+    return true
+  }
+
+  return {
+    async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: Turn) {
+      // One more than asked for tells whether there is another page.
+      const rows = await database.system(
+        (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
+        { signal },
+      )
+      const page = rows.slice(0, limit)
+      const last = page.at(-1)
+      const next =
+        rows.length > limit && last !== undefined
+          ? { createdAt: last.createdAt, id: last.id }
+          : null
+      return { tag: 'listed', users: page.map(recordOf), next } satisfies UsersListed
+    },
+
+    async read(message: OneUser, { signal }: Turn): Outcome<'read'> {
+      const user = await database.system((tx) => find(tx, message), { signal })
+      return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
+    },
+
+    async create(message: CreateUser, turn: Turn): Outcome<'create'> {
+      let passwordHash: string | null = null
+      if (message.password !== undefined) {
+        if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
+        const hashed = await passwords.ask('choose', { password: message.password }, turn)
+        if (hashed.tag === 'busy') return hashed
+        if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
+        if (hashed.tag === 'common') return { tag: 'password_common' }
+        if (hashed.tag === 'breached') return { tag: 'password_breached' }
+        if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
+        passwordHash = hashed.phc
+      }
+      const { tenantId } = message.caller.principal
+      const invitation = await letters.prepare(tenantId, message.email, turn)
+      try {
+        // The account is global, the membership the tenant's: both or neither.
+        return await database.system(
+          (tx) =>
+            idempotently(
+              tx,
+              message.idempotency,
+              () => insert(tx, message, passwordHash, invitation, turn),
+              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+            ),
+          { signal: turn.signal },
+        )
+      } catch (error) {
+        // Somebody else invited the same human between our look and our insert.
+        if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
+        return mailThrottled(error)
+      }
+    },
+
+    async invite(message: OneUser, turn: Turn): Outcome<'invite'> {
+      const known = await database.system((tx) => find(tx, message), turn)
+      if (known === undefined) return UNKNOWN_USER
+      if (known.status !== 'invited') return { tag: 'not_invited' }
+      const invitation = await letters.prepare(known.tenantId, known.email, turn)
+      if (invitation === null) return { tag: 'absent' }
+      if (invitation.letter.refusal === 'sandbox_address') return { tag: 'address_refused' }
+      const sent = database.system(async (tx): Outcome<'invite'> => {
+        const user = await find(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        if (user.status !== 'invited') return { tag: 'not_invited' }
+        // The link that went before holds no longer.
+        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
+        await letters.send(tx, invitation, user)
+        const fields = { email: user.email, status: user.status, fixture: user.fixture }
+        appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
+        return { tag: 'found', user: recordOf(user) }
+      }, turn)
+      return sent.catch(mailThrottled)
+    },
+
+    async update(message: UpdateUser, turn: Turn): Outcome<'update'> {
+      const { caller, roles, displayName, metadata } = message
+      return database.system(
+        async (tx) => {
+          // What is judged are the roles that are replaced, not those of a moment before.
+          const user = await hold(tx, message)
+          if (user === undefined) return UNKNOWN_USER
+          if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
+          const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
+          if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
+          const now = clock.now()
+          const change = { displayName, roles: roles && [...new Set(roles)], metadata }
+          if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
+            return UNKNOWN_USER
+          // Tokens carry what the old roles gave, and would be refreshed with it.
+          if (roles !== undefined && holdsLess(roles, user.roles)) {
+            appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, turn))
+          }
+          appendAudit(tx, [
+            audited(caller, {
+              id: random.uuid(),
+              tenantId: user.tenantId,
+              type: 'admin.user.updated',
+              occurredAt: now,
+              resource: { type: 'tenant_user', id: user.id },
+              requestId: turn.requestId,
+              data: {
+                changed: Object.entries({ display_name: displayName, roles, metadata })
+                  .filter(([, value]) => value !== undefined)
+                  .map(([name]) => name),
+                ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
+              },
+            }),
+          ])
+          return present(tx, user)
+        },
+        { signal: turn.signal },
+      )
+    },
+
+    // Not cancelled with the request: it must not depend on whether the one who asked stays.
+    suspend: (message: OneUser, turn: Turn): Outcome<'suspend'> =>
+      database.system(async (tx) => {
+        const user = await hold(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        if (isAbove(user, message.caller)) return ABOVE
+        const now = clock.now()
+        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, turn)
+        if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
+          const fields = { status: 'suspended', fixture: user.fixture }
+          appendEvents(tx, [
+            ...lent,
+            event(message.caller, user, 'tenant_user.suspended', fields, turn),
+          ])
+        }
+        return present(tx, user)
+      }),
+
+    async reactivate(message: OneUser, turn: Turn): Outcome<'reactivate'> {
+      try {
+        return await database.system(
+          async (tx) => {
+            const user = await hold(tx, message)
+            if (user === undefined) return UNKNOWN_USER
+            if (isAbove(user, message.caller)) return ABOVE
+            if (!user.accountActive) return { tag: 'account_suspended' as const }
+            const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
+            const presented = await present(tx, user)
+            if (changed) {
+              const fields = { status: presented.user.status, fixture: user.fixture }
+              appendEvents(tx, [event(message.caller, user, 'tenant_user.activated', fields, turn)])
+            }
+            return presented
+          },
+          { signal: turn.signal },
+        )
+      } catch (error) {
+        if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
+        throw error
+      }
+    },
+
+    remove: (message: OneUser, turn: Turn): Outcome<'remove'> =>
+      database.system(async (tx) => {
+        const user = await hold(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        if (isAbove(user, message.caller)) return ABOVE
+        const now = clock.now()
+        const lent = await endAll(tx, message.caller, user, 'user_removed', now, turn)
+        if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
+        // Whoever is invited again one day gets a letter of that day.
+        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
+        const fields = { status: 'removed', fixture: user.fixture }
+        appendEvents(tx, [
+          ...lent,
+          event(message.caller, user, 'tenant_user.removed', fields, turn),
+        ])
+        return { tag: 'removed' }
+      }),
+  }
+}
+
+function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
+  return standsAbove(roles, principal.scopes)
+}
+
+function recordOf({
+  accountId: _account,
+  accountActive: _active,
+  ...user
+}: TenantUserRow): UserRecord {
+  return user
+}

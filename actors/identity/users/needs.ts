@@ -1,0 +1,19 @@
+/** What looking after the people of a tenant is given. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { InvitationsSettings } from '../sign-in/settings.js'
+import type { MailRoom } from '../../operations/mail/mail-queue.js'
+import type { PasswordsProtocol } from '../passwords/protocol.js'
+
+export type UsersNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly passwords: ActorRef<PasswordsProtocol>
+  readonly mail: MailRoom
+  readonly invitations: InvitationsSettings
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
+}

@@ -1,0 +1,184 @@
+/**
+ * People of a tenant (decisions.md 2.3, 17). A tenant user is a membership, not the account: pairwise
+ * subject, tenant-local status, roles and metadata. A fixture user is an ordinary one on a reserved
+ * mail domain, for tests.
+ */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { OrganizationId, TenantId } from '../../domain/ids.js'
+
+export type UsersProtocol = {
+  /**
+   * Makes up a fixture user and hashes its password. Nothing is stored: the caller writes it in
+   * the transaction of whatever the user belongs to.
+   */
+  prepareFixture: Ask<Record<never, never>, FixturePrepared | Busy>
+  /** Another fixture user of a sandbox; at most five are active. */
+  mintFixture: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
+  /** A new password for a fixture user; without an id for the oldest active one. */
+  rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | RolesBeyondCaller | Busy>
+  list: Ask<ListUsers, UsersListed>
+  read: Ask<OneUser, UserFound | UnknownUser>
+  create: Ask<
+    CreateUser,
+    | UserCreated
+    | UserExists
+    | PasswordUnacceptable
+    | PasswordRefused
+    | Busy
+    | KeyRefused
+    | MailThrottled
+  >
+  /** Sends the invitation of a user who is still invited once more. */
+  invite: Ask<
+    OneUser,
+    | UserFound
+    | UnknownUser
+    | { tag: 'not_invited' }
+    | { tag: 'absent' }
+    | AddressRefused
+    | MailThrottled
+  >
+  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
+  /** Ends what the human has open in the tenant, at once. */
+  suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
+  reactivate: Ask<
+    OneUser,
+    | UserFound
+    | UnknownUser
+    | FixtureLimit
+    | OwnerAbove
+    /** An operator of the deployment suspended the account: the tenant cannot lift that. */
+    | { readonly tag: 'account_suspended' }
+  >
+  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
+}
+
+export type FixturePrepared = {
+  tag: 'prepared'
+  /** What stands before the `@`; `fixtureEmail` makes the address. */
+  mailbox: string
+  displayName: string
+  /** Shown once, never stored. */
+  password: string
+  /** PHC string. */
+  passwordHash: string
+}
+/** The password workers are busy; try again. */
+export type Busy = { tag: 'busy' }
+
+export type MintFixture = {
+  readonly caller: Caller
+  readonly idempotency: IdempotencyClaim | null
+}
+export type FixtureMinted = {
+  readonly tag: 'minted'
+  readonly id: string
+  readonly email: string
+  /** Shown once: null on a replay. */
+  readonly password: string | null
+  readonly status: 'active'
+  readonly createdAt: Date
+  readonly replayed: boolean
+}
+export type NotSandbox = { readonly tag: 'not_sandbox' }
+export type FixtureLimit = { readonly tag: 'fixture_user_limit' }
+export type KeyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export type RotateFixture = { readonly caller: Caller; readonly userId: string | null }
+export type FixtureRotated = {
+  readonly tag: 'rotated'
+  readonly id: string
+  readonly email: string
+  readonly password: string
+  readonly rotatedAt: Date
+}
+
+export type UserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
+export type UserRecord = {
+  readonly id: string
+  readonly tenantId: TenantId
+  readonly sub: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly status: UserStatus
+  readonly roles: readonly string[]
+  readonly organizationIds: readonly OrganizationId[]
+  readonly fixture: boolean
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly lastLoginAt: Date | null
+}
+
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type ListUsers = {
+  readonly tenantId: TenantId
+  /** Null: everybody but those who were removed. */
+  readonly status: UserStatus | null
+  readonly email: string | null
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type UsersListed = {
+  readonly tag: 'listed'
+  readonly users: readonly UserRecord[]
+  readonly next: ListCursor | null
+}
+
+export type OneUser = { readonly caller: Caller; readonly userId: string }
+export type UserFound = { readonly tag: 'found'; readonly user: UserRecord }
+/** Not there, removed, or of another tenant. */
+export type UnknownUser = { readonly tag: 'unknown_user' }
+
+export type CreateUser = {
+  readonly caller: Caller
+  readonly email: string
+  readonly displayName: string | undefined
+  /** Makes the user pre-provisioned; without one it is invited. */
+  readonly password: string | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type UserCreated = {
+  readonly tag: 'created'
+  readonly user: UserRecord
+  readonly replayed: boolean
+}
+/** The tenant or the address has had its invitations; nothing was done. */
+export type MailThrottled = { readonly tag: 'mail_throttled'; readonly retryAfterSecs: number }
+/** A sandbox writes to reserved names, verified domains and its owners alone. */
+export type AddressRefused = { readonly tag: 'address_refused' }
+export type UserExists = { readonly tag: 'user_exists' }
+/** Known from breaches; or breaches could not be asked. */
+export type PasswordRefused =
+  | { readonly tag: 'password_common' }
+  | { readonly tag: 'password_breached' }
+  | { readonly tag: 'password_unchecked' }
+export type PasswordUnacceptable = { readonly tag: 'password_unacceptable' }
+
+export type UpdateUser = OneUser & {
+  /** Null: the name of the account again. */
+  readonly displayName: string | null | undefined
+  readonly roles: readonly string[] | undefined
+  readonly metadata: Readonly<Record<string, unknown>> | undefined
+}
+/** The roles would give more than the caller itself holds. */
+export type RolesBeyondCaller = {
+  readonly tag: 'roles_beyond_caller'
+  readonly roles: readonly string[]
+}
+
+/** The user is an owner, and the caller is not let do what owners do. */
+export type OwnerAbove = { readonly tag: 'owner_above_caller' }
+
+/** Under a `.test` domain (RFC 6761 section 6.2): mail to it goes nowhere. */
+export function fixtureEmail(mailbox: string, tenantSlug: string): string {
+  return `${mailbox}@${tenantSlug}.test`
+}
+
+export const users = address<UsersProtocol>('users', ['prepareFixture', 'list', 'read'])

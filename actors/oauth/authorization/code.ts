@@ -1,0 +1,100 @@
+/** The answer that a client waits for: a code, written down with everything that was allowed. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { type AskedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
+import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
+import { rememberConsent } from '../../../storage/oauth/consents.js'
+import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
+import type { InteractionNeeds, Underway } from './pending-request.js'
+import { codeLocation } from './locations.js'
+import type { Answered, Refused } from './protocol.js'
+
+const CODE_BYTES = 32
+
+/** What the person allows if they say yes. */
+export type Granting = {
+  readonly session: BrowserSession
+  readonly scopes: readonly string[]
+  /** What has to be allowed for it: the scopes, and those of claims asked for one by one. */
+  readonly consented: readonly string[]
+  readonly audience: readonly string[]
+  readonly claims: AskedClaims | null
+}
+
+/** Thrown to roll back: somebody else used up the request, or the session ended. */
+class Overtaken extends Error {}
+
+/** In one transaction: the request is used up, the consent remembered, the code written. */
+export async function issueCode(
+  needs: InteractionNeeds,
+  underway: Underway,
+  granting: Granting,
+  turn: Turn,
+): Promise<Answered | Refused> {
+  const { client, request } = underway
+  const code = needs.random.token(CODE_BYTES)
+  try {
+    await needs.database.tenant(
+      client.tenantId,
+      (tx) => write(needs, tx, underway, granting, code),
+      { signal: turn.signal },
+    )
+  } catch (error) {
+    if (!(error instanceof Overtaken)) throw error
+    return { tag: 'refused', error: 'invalid_request_uri', description: error.message }
+  }
+  const location = codeLocation({ ...request, issuer: needs.issuer }, code)
+  return { tag: 'answered', location }
+}
+
+async function write(
+  { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
+  tx: Transaction,
+  { client, request, pushedId, kept, allowed }: Underway,
+  { session, scopes, consented, audience, claims }: Granting,
+  code: string,
+): Promise<void> {
+  const now = clock.now()
+  const after = (secs: number) => new Date(now.getTime() + secs * 1000)
+  const { tenantId, id: clientId } = client
+  const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
+  const used = [kept?.id ?? null, pushedId].filter((id) => id !== null)
+  if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
+    throw new Overtaken('the request was used already')
+  const opened = await openPersonSession(tx, {
+    tenantId,
+    sessionId,
+    subject,
+    clientId,
+    organizationId,
+    expiresAt: after(sessionSecsMax),
+  })
+  if (!opened) throw new Overtaken('the session has ended')
+  if (allowed !== null) {
+    await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
+  }
+  await insertCode(tx, {
+    tenantId,
+    id: random.uuid(),
+    codeSha256: hashRefreshToken(code),
+    clientId,
+    sessionId,
+    subject,
+    organizationId,
+    redirectUri: request.redirectUri,
+    codeChallenge: request.codeChallenge,
+    jkt: request.jkt,
+    scopes,
+    audience,
+    nonce: request.nonce,
+    level,
+    amr,
+    authTime,
+    authorizationDetails: request.details,
+    claims,
+    createdAt: now,
+    expiresAt: after(oidc.code_ttl_secs),
+  })
+}

@@ -1,0 +1,41 @@
+/** An ID token of ours that comes back as a hint: expired ones count, forged ones do not. */
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
+import type { KeysProtocol } from '../signing-keys/protocol.js'
+import { ID_TOKEN_TYPE } from '../tokens/issue/id-token.js'
+import { decodeJwt, hasType, verifySignature } from '../../platform/jose/jwt.js'
+
+export type IdTokenHint = {
+  readonly subject: string
+  readonly clientId: string
+  readonly sessionId: string
+  readonly tenantId: string
+}
+
+/** Null when it is not one that we signed, or when its key is gone by now. */
+export async function readIdTokenHint(
+  keys: ActorRef<KeysProtocol>,
+  issuer: string,
+  token: string,
+  turn: Turn,
+): Promise<IdTokenHint | null> {
+  const decoded = decodeJwt(token)
+  if (decoded.tag === 'refused') return null
+  const { header, claims } = decoded.jwt
+  if (header.kid === undefined || !hasType(header, ID_TOKEN_TYPE)) return null
+  const found = await keys.ask('verificationKey', { kid: header.kid }, turn)
+  if (found.tag === 'keys_unavailable')
+    throw new DependencyUnavailable('no verification keys are available')
+  if (found.tag === 'unknown') return null
+  const publicKey = createPublicKey({ key: { ...found.jwk } as JsonWebKey, format: 'jwk' })
+  if (!verifySignature(decoded.jwt, { algorithm: found.algorithm, publicKey })) return null
+  const { iss, sub, aud, sid, tenant_id: tenantId } = claims
+  if (iss !== issuer || !isText(sub) || !isText(aud) || !isText(sid) || !isText(tenantId))
+    return null
+  return { subject: sub, clientId: aud, sessionId: sid, tenantId }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

@@ -1,0 +1,256 @@
+/**
+ * Carries a request that was judged through sign-in and consent to its answer. What the person is
+ * asked for is decided anew at every step, from the request and the session of the moment: that a
+ * browser came back proves nothing. OpenID Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470.
+ */
+import { createHash } from 'node:crypto'
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
+import { consentedScopes } from '../../../storage/oauth/consents.js'
+import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
+import { scopesOfClaims } from '../../domain/person-claims.js'
+import { HUMAN_SCOPES } from '../../domain/scopes.js'
+import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import { faceOf } from '../../identity/tenants/branding.js'
+import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
+import { type Granting, issueCode } from './code.js'
+import { readIdTokenHint } from './id-token-hint.js'
+import { errorLocation, formTarget, hostOf } from './locations.js'
+import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
+import type { Allowed, InteractionNeeds, Underway } from './pending-request.js'
+
+/** A person has this long to sign in and decide: the hour of a sign-in, and then some. */
+const REQUEST_MS = 75 * 60_000
+const HANDLE_BYTES = 32
+export const RESUME_PATH = '/oauth/authorize/resume'
+
+export type Outcome = Answered | Interaction | ConsentAsked | Refused
+
+export function handleSha256(handle: string): Uint8Array {
+  return createHash('sha256').update(handle, 'utf8').digest()
+}
+
+export async function proceed(
+  needs: InteractionNeeds,
+  underway: Underway,
+  turn: Turn,
+): Promise<Outcome> {
+  const { client, request } = underway
+  const back = (error: ReturnedError, description: string): Answered => ({
+    tag: 'answered',
+    location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
+  })
+  const person = await demandedPerson(needs, underway, turn)
+  if ('fault' in person) return back('invalid_request', person.fault)
+  const { sub } = person
+  const { database, issuer } = needs
+  const audience = await knownAudience(database, issuer, client, request.audience, turn)
+  if (audience === null) return back('invalid_target', 'the audience is not one of this tenant')
+
+  const found = await findSession(needs, underway, sub, turn)
+  if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
+  const { session } = found
+  const held: readonly string[] = HUMAN_SCOPES[session.role]
+  const may = (scope: string) => client.scopes.includes(scope) && held.includes(scope)
+  const scopes = request.scopes.filter(may)
+  if (scopes.length === 0) return back('access_denied', 'there is no scope that may be granted')
+  const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
+  const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
+
+  const said = isAllowed(underway.allowed, granting)
+  if (said || !(await asksConsent(needs, underway, granting, turn)))
+    return issueCode(needs, underway, granting, turn)
+  if (request.prompt.none) return back('consent_required', 'the person was not asked yet')
+  return askConsent(needs, underway, session, granting, turn)
+}
+
+type Found =
+  | { readonly tag: 'session'; readonly session: BrowserSession }
+  | Interaction
+  | { readonly tag: 'none'; readonly error: readonly [ReturnedError, string] }
+
+/** The session that satisfies the request, the page that leads to one, or that there is none. */
+async function findSession(
+  needs: InteractionNeeds,
+  underway: Underway,
+  sub: string | null,
+  turn: Turn,
+): Promise<Found> {
+  const { client, request, sessionToken } = underway
+  const demand = demandOf(underway)
+  if (request.prompt.none) {
+    const read = await needs.sessions.ask('read', { token: sessionToken }, turn)
+    const session = read.tag === 'open' ? read.session : null
+    const theirs = session?.tenantId === client.tenantId && (sub === null || session.sub === sub)
+    const unmet =
+      session !== null && theirs ? unmetDemand(session, demand, needs.clock.now()) : 'stale'
+    if (session !== null && unmet === null) return { tag: 'session', session }
+    return unmet === 'level'
+      ? {
+          tag: 'none',
+          error: ['unmet_authentication_requirements', 'a higher level of assurance is needed'],
+        }
+      : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
+  }
+  if (sub !== null && (await signedInOther(needs, underway, sub, turn)))
+    return { tag: 'none', error: ['login_required', 'somebody else signed in'] }
+  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
+  const verdict = await needs.sessions.ask(
+    'demand',
+    {
+      token: sessionToken,
+      tenantId: client.tenantId,
+      demand,
+      flow: {
+        returnTo: `${RESUME_PATH}/${handle}`,
+        reason: { tag: 'application', name: client.name },
+        ...(request.loginHint === null ? {} : { loginHint: request.loginHint.slice(0, 320) }),
+        ...(request.uiLocales === null ? {} : { uiLocales: request.uiLocales.slice(0, 256) }),
+        formTargets: [formTarget(request.redirectUri)],
+      },
+      ...(sub === null ? {} : { sub }),
+    },
+    turn,
+  )
+  if (verdict.tag === 'met') return { tag: 'session', session: verdict.session }
+  await keep(needs, underway, handle, turn)
+  return { tag: 'interaction', location: verdict.location }
+}
+
+/**
+ * Whether somebody else signed in for this request, which is for one person (OpenID Connect Core
+ * section 3.1.2.1, `id_token_hint`): the application learns it, the browser is not asked for ever.
+ */
+async function signedInOther(
+  { sessions }: InteractionNeeds,
+  { client, requestedAt, kept, sessionToken }: Underway,
+  sub: string,
+  turn: Turn,
+): Promise<boolean> {
+  if (kept === null) return false
+  const read = await sessions.ask('read', { token: sessionToken }, turn)
+  if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
+  return read.session.sub !== sub && read.session.createdAt >= requestedAt
+}
+
+/** `max_age` and `prompt=login` as one moment: the person signed in at or after it. */
+export function demandOf({
+  request: { level, maxAgeSecs, prompt },
+  requestedAt,
+}: Pick<Underway, 'request' | 'requestedAt'>): SessionDemand {
+  const newest = requestedAt.getTime()
+  const oldest = maxAgeSecs === null ? null : newest - maxAgeSecs * 1000
+  const since = prompt.login ? newest : oldest
+  return { level, ...(since === null ? {} : { since: new Date(since) }) }
+}
+
+/** The one person who will do; `sub` is null where anybody does. */
+export async function demandedPerson(
+  { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
+  { client, request }: Pick<Underway, 'client' | 'request'>,
+  turn: Turn,
+): Promise<{ readonly sub: string | null } | { readonly fault: string }> {
+  const { idTokenHint, sub } = request
+  if (idTokenHint === null) return { sub }
+  const hint = await readIdTokenHint(keys, issuer, idTokenHint, turn)
+  if (hint === null || hint.tenantId !== client.tenantId)
+    return { fault: 'id_token_hint is not an ID token of ours' }
+  return sub === null || sub === hint.subject
+    ? { sub: hint.subject }
+    : { fault: 'the hints name different people' }
+}
+
+function grantingOf(
+  { request }: Underway,
+  session: BrowserSession,
+  { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
+  may: (scope: string) => boolean,
+): Granting {
+  const { claims } = request
+  const allowed = (names: readonly string[]) =>
+    names.filter((name) => scopesOfClaims([name]).every(may))
+  const asked = claims && {
+    idToken: allowed(claims.idToken),
+    userinfo: allowed(claims.userinfo),
+  }
+  const names = [...(asked?.idToken ?? []), ...(asked?.userinfo ?? [])]
+  return {
+    session,
+    scopes,
+    // A claim that is asked for by its name needs the same yes as its scope.
+    consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
+    audience,
+    claims: asked,
+  }
+}
+
+/**
+ * Whether the person said yes to this. What can be granted is worked out anew, and the application may
+ * have got more since the question was shown: then it is asked again.
+ */
+function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {
+  return (
+    allowed?.sessionId === session.id && consented.every((scope) => allowed.scopes.includes(scope))
+  )
+}
+
+async function asksConsent(
+  { database }: InteractionNeeds,
+  { client, request }: Underway,
+  { session, consented }: Granting,
+  { signal }: Turn,
+): Promise<boolean> {
+  // Details say what exactly is to be done: they are asked every time.
+  if (request.prompt.consent || request.details !== null) return true
+  const { tenantId, sub: subject } = session
+  const key = { tenantId, subject, clientId: client.id }
+  const before = await database.tenant(tenantId, (tx) => consentedScopes(tx, key), { signal })
+  return !consented.every((scope) => before.includes(scope))
+}
+
+async function askConsent(
+  needs: InteractionNeeds,
+  underway: Underway,
+  session: BrowserSession,
+  { consented }: Granting,
+  turn: Turn,
+): Promise<ConsentAsked> {
+  const { client, request } = underway
+  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
+  await keep(needs, underway, handle, turn)
+  return {
+    tag: 'consent',
+    handle,
+    sessionId: session.id,
+    tenant: faceOf(client.tenantId, client.tenantName, client.tenantSettings),
+    clientName: client.name,
+    clientHost: hostOf(request.redirectUri),
+    email: session.email,
+    scopes: consented,
+    details: (request.details ?? []).map((one) => JSON.stringify(one, null, 2)),
+    uiLocales: request.uiLocales,
+    formTargets: [formTarget(request.redirectUri)],
+  }
+}
+
+/** Writes the request down under its handle, unless it is kept already. */
+async function keep(
+  { database, clock, random }: InteractionNeeds,
+  { client, request, requestedAt, pushedId, kept }: Underway,
+  handle: string,
+  { signal }: Turn,
+): Promise<void> {
+  if (kept !== null) return
+  const { tenantId } = client
+  const row = {
+    tenantId,
+    id: random.uuid(),
+    handleSha256: handleSha256(handle),
+    clientId: client.id,
+    pushedId,
+    request,
+    createdAt: requestedAt,
+    expiresAt: new Date(clock.now().getTime() + REQUEST_MS),
+  }
+  await database.tenant(tenantId, (tx) => insertAuthorizationRequest(tx, row), { signal })
+}

@@ -1,0 +1,80 @@
+/** OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3; decisions.md 7.6, end-session. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { findAuthorizingClient } from '../../../storage/oauth/applications.js'
+import { endSession as endTokens } from '../../../storage/oauth/token-sessions.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type { KeysProtocol } from '../signing-keys/protocol.js'
+import { faceOf } from '../../identity/tenants/branding.js'
+import { readForm } from '../tokens/form.js'
+import type { TokensProtocol } from '../tokens/protocol.js'
+import { readIdTokenHint } from './id-token-hint.js'
+import { isRegistered } from './validate-request.js'
+import { withParameters } from './locations.js'
+import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
+
+const STATE_CHARACTERS_MAX = 2048
+
+export type LogoutNeeds = {
+  readonly database: Database
+  readonly keys: ActorRef<KeysProtocol>
+  readonly sessions: ActorRef<BrowserSessionsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly clock: Clock
+  readonly issuer: string
+}
+
+/**
+ * Ends the session that the hint names, whichever browser brings it. Where to go afterwards is the
+ * application's to register: an address that is not, or the application gone, leads to a page.
+ */
+export async function endSession(
+  { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
+  { parameters, sessionToken }: EndSessionRequest,
+  turn: Turn,
+): Promise<SessionEnded | Refused> {
+  const form = readForm(parameters)
+  if ('repeated' in form) return refusal('a parameter is repeated', null)
+  const uiLocales = form.get('ui_locales')
+  const refused = (description: string) => refusal(description, uiLocales)
+  const token = form.get('id_token_hint')
+  if (token === null) return refused('id_token_hint is missing')
+  const hint = await readIdTokenHint(keys, issuer, token, turn)
+  if (hint === null) return refused('id_token_hint is not an ID token of ours')
+  const clientId = form.get('client_id')
+  if (clientId !== null && clientId !== hint.clientId)
+    return refused('client_id is not the one that the ID token is for')
+
+  const { tenantId, sessionId } = hint
+  const own = await sessions.ask('read', { token: sessionToken }, turn)
+  // A sign-in may have replaced the session since: the one of the same person here ends with it.
+  const ownSession =
+    own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
+  const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
+  for (const id of ids) {
+    await sessions.ask('end', { session: { tenantId, id }, reason: 'client_logout' }, turn)
+    await database.tenant(tenantId, (tx) =>
+      endTokens(tx, tenantId, id, 'client_logout', clock.now()),
+    )
+  }
+  tokens.tell('standingChanged', { ids: [...ids] })
+
+  // The tenant of an application is not known before the application is: it crosses tenants.
+  const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
+    signal: turn.signal,
+  })
+  const known = client !== undefined && client.tenantId === tenantId
+  const tenant = known ? faceOf(tenantId, client.tenantName, client.tenantSettings) : null
+  const redirectUri = form.get('post_logout_redirect_uri')
+  const registered =
+    known && redirectUri !== null && isRegistered(redirectUri, client.postLogoutRedirectUris)
+  const state = form.get('state')
+  const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
+  const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null
+  return { tag: 'ended', location, tenant, uiLocales, ownSession }
+}
+
+function refusal(description: string, uiLocales: string | null): Refused {
+  return { tag: 'refused', error: 'invalid_request', description, uiLocales }
+}

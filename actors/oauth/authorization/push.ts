@@ -1,0 +1,99 @@
+/** The PAR endpoint: a request judged before the browser moves. RFC 9126 section 2. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
+import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { AssuranceLevel } from '../../domain/assurance.js'
+import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
+import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { knownAudience } from '../tokens/issue/audience.js'
+import { readForm } from '../tokens/form.js'
+import { refuse } from '../tokens/refusals.js'
+import type { OidcSettings } from '../tokens/settings.js'
+import type {
+  OAuthRefused,
+  ProofRefused,
+  TokenRequest,
+  TokensProtocol,
+} from '../tokens/protocol.js'
+import { demandedPerson, handleSha256 } from './interaction.js'
+import { judge } from './validate-request.js'
+import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
+
+/** 43 characters, as decisions.md 7.3 says. */
+const HANDLE_BYTES = 32
+
+export type PushNeeds = {
+  readonly database: Database
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly keys: ActorRef<KeysProtocol>
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+  readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
+  readonly levelMax: AssuranceLevel
+  /** An active application of an active tenant. */
+  readonly clientOf: (clientId: string, turn: Turn) => Promise<AuthorizingClientRow | null>
+}
+
+export async function push(
+  { database, tokens, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
+  message: TokenRequest,
+  turn: Turn,
+): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
+  const form = readForm(message.form)
+  if ('repeated' in form) return refuse('invalid_request', 'a parameter is repeated')
+  const identified = await tokens.ask('identifyClient', message, turn)
+  if (identified.tag !== 'identified') return identified
+  const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, turn)
+  if (client === null)
+    return refuse('unauthorized_client', 'only applications send people to sign in')
+  if (form.get('request_uri') !== null)
+    return refuse('invalid_request', 'a pushed request cannot name another one')
+  // Here, because the authorization endpoint looks at nothing but the pushed request.
+  const { host } = new URL(message.httpUrl)
+  const named = await namedTenant(tenants, form, client, host, turn)
+  if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
+  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
+  const verdict = judge({ form, client, pushed: true, levelMax })
+  if (verdict.tag !== 'valid') {
+    const { error, description } = verdict
+    return { tag: 'push_refused', error, description }
+  }
+  const { request } = verdict
+  // As the authorization endpoint would (RFC 9126 section 2.1): the client learns it at once.
+  if ((await knownAudience(database, issuer, client, request.audience, turn)) === null)
+    return {
+      tag: 'push_refused',
+      error: 'invalid_target',
+      description: 'the audience is not one of this tenant',
+    }
+  const person = await demandedPerson({ keys, issuer }, { client, request }, turn)
+  if ('fault' in person)
+    return { tag: 'push_refused', error: 'invalid_request', description: person.fault }
+  // RFC 9449 section 10.1: a proof at this endpoint binds the code as dpop_jkt does.
+  if (request.jkt !== null && identified.jkt !== null && request.jkt !== identified.jkt)
+    return refuse('invalid_request', 'dpop_jkt is not the key of the proof')
+  const requestUri = REQUEST_URI_PREFIX + random.token(HANDLE_BYTES)
+  const now = clock.now()
+  await database.tenant(
+    client.tenantId,
+    (tx) =>
+      insertAuthorizationRequest(tx, {
+        tenantId: client.tenantId,
+        id: random.uuid(),
+        handleSha256: handleSha256(requestUri),
+        clientId: client.id,
+        pushedId: null,
+        request: { ...request, jkt: request.jkt ?? identified.jkt },
+        createdAt: now,
+        expiresAt: new Date(now.getTime() + oidc.par_ttl_secs * 1000),
+      }),
+    { signal: turn.signal },
+  )
+  return { tag: 'pushed', requestUri, expiresInSecs: oidc.par_ttl_secs }
+}

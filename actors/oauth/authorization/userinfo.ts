@@ -1,0 +1,89 @@
+/** The UserInfo endpoint. OpenID Connect Core section 5.3, RFC 6750; decisions.md 7.3. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { type ClaimedGrant, findClaimedGrant } from '../../../storage/oauth/authorization-codes.js'
+import { findPerson } from '../../../storage/identity/tenant-users.js'
+import { claimsOf } from '../../domain/person-claims.js'
+import { namesAnother, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { readForm } from '../tokens/form.js'
+import { claimsWithin } from '../tokens/issue/effective-scopes.js'
+import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
+import type {
+  NoToken,
+  TokenMisplaced,
+  Userinfo,
+  UserinfoRefused,
+  UserinfoRequest,
+} from './protocol.js'
+
+const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
+
+export type UserinfoNeeds = {
+  readonly database: Database
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+}
+
+/** RFC 6750 section 3.1: a malformed token is an invalid one. */
+const MALFORMED: Unauthenticated = {
+  tag: 'refused',
+  error: 'unauthorized',
+  description: 'the Authorization header holds no bearer token',
+}
+
+export async function userinfo(
+  { database, tokens, tenants }: UserinfoNeeds,
+  { authorization, form: fields, host, ...request }: UserinfoRequest,
+  turn: Turn,
+): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
+  const form = readForm(fields)
+  const inBody = 'repeated' in form ? null : form.get('access_token')
+  if ('repeated' in form || (inBody !== null && authorization !== null))
+    return refused('invalid_request', 'the token must come once, in one place')
+  const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
+  const token = inBody ?? inHeader
+  if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
+  const judged = await tokens.ask(
+    'authenticate',
+    {
+      ...request,
+      token,
+      scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',
+      // The token is for the application's own API: here it shows what the person allowed.
+      anyAudience: true,
+    },
+    turn,
+  )
+  if (judged.tag === 'refused') return judged
+  const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
+  const there = await tenants.ask('resolve', { host }, turn)
+  if (namesAnother(there, tenantId)) return { tag: 'misplaced' }
+  if (subjectType !== 'human' || !scopes.includes('openid'))
+    return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
+  // Accounts belong to no tenant: the look-up crosses tenants.
+  const [facts, grant] = await database.system(
+    async (tx) => [
+      await findPerson(tx, tenantId, subject),
+      grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
+    ],
+    { signal: turn.signal },
+  )
+  if (facts === undefined)
+    return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }
+  const named = grant === undefined ? [] : namedIn(grant, scopes)
+  const claims = claimsOf(facts, scopes, named)
+  return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
+}
+
+/**
+ * The claims that were asked for by their names: they come with a token for all of the grant. One that
+ * was made narrower, to be handed on (RFC 8693), tells what its own scopes open.
+ */
+function namedIn({ claims, granted, held }: ClaimedGrant, scopes: readonly string[]) {
+  const whole = granted.every((scope) => !held.includes(scope) || scopes.includes(scope))
+  return whole ? claimsWithin(claims.userinfo, held) : []
+}
+
+function refused(error: UserinfoRefused['error'], description: string): UserinfoRefused {
+  return { tag: 'userinfo_refused', error, description }
+}

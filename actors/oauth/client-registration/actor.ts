@@ -1,0 +1,268 @@
+/**
+ * Registers clients and lets them manage their registration. RFC 7591, RFC 7592.
+ *
+ * A client never gets more than whoever let it in: an initial access token carries the scopes of its
+ * maker, and without one a client may ask people for their own data and nothing else. Which tenant
+ * it belongs to is fixed by the token; without one by the host, and never by what the client says.
+ */
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import {
+  type ApplicationRow,
+  deleteApplication,
+  findApplication,
+  findClient,
+  isSecretOf,
+  secretsInForce,
+  insertApplication,
+  lockApplication,
+  newClientSecret,
+  removeApplicationSecrets,
+  replaceApplication,
+  rotateApplicationSecret,
+} from '../../../storage/oauth/applications.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import {
+  useRegistrationToken,
+  writeRegistration,
+} from '../../../storage/oauth/client-registration.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { needsSecret, optionalMembers } from '../clients/rows.js'
+import { clientKind } from '../clients/rules.js'
+import type { AuditOnlyType } from '../../domain/audit.js'
+import { asId } from '../../domain/ids.js'
+import { tenants } from '../../identity/tenants/protocol.js'
+import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import { admit, type AdmissionNeeds, denied, managed, sha256 } from './admission.js'
+import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
+import { judge, type JudgeNeeds } from './judge.js'
+import { metadataOf, refused } from './metadata.js'
+import {
+  type ClientMetadata,
+  type MetadataRefused,
+  type Registration,
+  registration,
+  type RegistrationProtocol,
+} from './protocol.js'
+
+export type RegistrationNeeds = AdmissionNeeds &
+  InitialTokenNeeds &
+  JudgeNeeds & { readonly tokens: ActorRef<TokensProtocol> }
+
+/** Thrown to roll back: the last use of the token was taken by somebody else. */
+class TokenSpent extends Error {}
+
+export const registrationActor = defineActor<RegistrationProtocol, RegistrationNeeds>({
+  address: registration,
+  asks: { tenants, tokens },
+  // Few at a time: they wait here, where they have a place, and not for a connection.
+  mailbox: { capacity: 512, inflightMax: 8 },
+  lane: {
+    register: () => undefined,
+    read: () => undefined,
+    replace: () => undefined,
+    remove: () => undefined,
+    createToken: () => undefined,
+  },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock, random, tokens } = needs
+    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
+    const forget = (clientId: string) => tokens.tell('standingChanged', { ids: [clientId] })
+    const auditOf = (
+      type: AuditOnlyType,
+      tenantId: string,
+      clientId: string,
+      from: { address: string; tokenId: string | null },
+      turn: Turn,
+    ) => ({
+      id: random.uuid(),
+      tenantId,
+      type,
+      occurredAt: clock.now(),
+      subject: { sub: clientId, subject_type: 'service' },
+      actors: [],
+      clientId,
+      delegationId: null,
+      grantId: null,
+      resource: { type: 'application', id: clientId },
+      outcome: 'success' as const,
+      requestId: turn.requestId ?? null,
+      ip: from.address,
+      data: from.tokenId === null ? {} : { registration_token_id: from.tokenId },
+    })
+
+    function registrationOf(
+      row: ApplicationRow,
+      handedOn: ClientMetadata,
+      tenantSlug: string,
+      clientSecret: string | null,
+      registrationAccessToken: string,
+    ): Registration {
+      const metadata = metadataOf(row, handedOn, tenantSlug)
+      const { id: clientId, createdAt: issuedAt } = row
+      return { clientId, issuedAt, metadata, clientSecret, registrationAccessToken }
+    }
+
+    /** A client that needs a secret now and had none gets one; one that needs none loses its own. */
+    async function changeSecret(tx: Transaction, before: ApplicationRow, needs: boolean) {
+      const { tenantId, id: applicationId } = before
+      if (!needs) await removeApplicationSecrets(tx, tenantId, applicationId, 'all')
+      if (!needs || needsSecret(before)) return null
+      const { secret, sha256 } = newClientSecret(random)
+      const now = clock.now()
+      const rotation = { tenantId, applicationId, secretId: random.uuid(), sha256, now }
+      await rotateApplicationSecret(tx, { ...rotation, othersUntil: now })
+      return secret
+    }
+
+    return {
+      async register({ metadata, authorization, host, address }, turn) {
+        const admitted = await admit(needs, authorization, host, turn)
+        if (admitted.tag !== 'admitted') return admitted
+        const { tenantId, tenantSlug, scopes, tokenId } = admitted
+        const read = await judge(needs, metadata, scopes)
+        if (read.tag === 'refused') return read
+        if (read.tenant !== null && read.tenant !== tenantId && read.tenant !== tenantSlug)
+          return refused('tenant: not the one that the client is let into')
+        const { draft, handedOn } = read
+        const kind = clientKind(draft)!
+        const secret = needsSecret(kind) ? newClientSecret(random) : null
+        const token = random.token(TOKEN_BYTES)
+        const now = clock.now()
+        try {
+          return await database.tenant(
+            tenantId,
+            async (tx) => {
+              if (tokenId !== null && !(await useRegistrationToken(tx, tenantId, tokenId, now)))
+                throw new TokenSpent()
+              const row = await insertApplication(tx, {
+                ...kind,
+                id: random.uuid(),
+                tenantId,
+                name: draft.name,
+                redirectUris: [...draft.redirectUris],
+                createdAt: now,
+                secretSha256: secret?.sha256 ?? null,
+                ...optionalMembers(draft),
+              })
+              await writeRegistration(tx, {
+                tenantId,
+                applicationId: row.id,
+                handedOn,
+                tokenSha256: sha256(token),
+                scopesMax: scopes,
+              })
+              const from = { address, tokenId }
+              appendAudit(tx, [
+                auditOf('admin.application.registered', tenantId, row.id, from, turn),
+              ])
+              const clientSecret = secret?.secret ?? null
+              return {
+                tag: 'registered',
+                registration: registrationOf(row, handedOn, tenantSlug, clientSecret, token),
+              }
+            },
+            { signal: turn.signal },
+          )
+        } catch (error) {
+          if (error instanceof TokenSpent) return denied('the initial access token is used up')
+          throw error
+        }
+      },
+
+      async read({ clientId, authorization }, turn) {
+        const found = await managed(needs, clientId, authorization, turn)
+        if (found.tag !== 'managed') return found
+        const { tenantId, tenantSlug, handedOn } = found.row
+        const row = await database.tenant(
+          tenantId,
+          (tx) => findApplication(tx, tenantId, clientId),
+          { signal: turn.signal },
+        )
+        if (row === undefined) return denied('the client is gone')
+        return {
+          tag: 'found',
+          registration: registrationOf(row, handedOn, tenantSlug, null, found.token),
+        }
+      },
+
+      async replace({ clientId, metadata, authorization, address }, turn) {
+        const found = await managed(needs, clientId, authorization, turn)
+        if (found.tag !== 'managed') return found
+        const { tenantId, tenantSlug, scopesMax } = found.row
+        const read = await judge(needs, metadata, scopesMax)
+        if (read.tag === 'refused') return read
+        const named = metadata['client_id']
+        if (typeof named !== 'string' || asId(named) !== clientId)
+          return refused('client_id: must be the one of this registration (RFC 7592 section 2.2)')
+        const { draft, handedOn } = read
+        const kind = clientKind(draft)!
+        const stated = metadata['client_secret'] ?? null
+        const outcome = await database.tenant(
+          tenantId,
+          async (tx): Promise<Registration | MetadataRefused | null> => {
+            const before = await lockApplication(tx, tenantId, clientId)
+            if (before === undefined) return null
+            if (stated !== null && !(await hasSecret(tx, clientId, stated, clock.now())))
+              return refused('client_secret: not the one that was issued')
+            const secret = await changeSecret(tx, before, needsSecret(kind))
+            const row = await replaceApplication(tx, {
+              ...kind,
+              id: clientId,
+              tenantId,
+              name: draft.name,
+              redirectUris: [...draft.redirectUris],
+              updatedAt: clock.now(),
+              // What the operator decided stays as it is.
+              audience: before.audience,
+              requirePkce: before.requirePkce,
+              defaultScopes: before.defaultScopes,
+              ...optionalMembers(draft),
+            })
+            const kept = { handedOn, tokenSha256: null, scopesMax: null }
+            await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
+            const from = { address, tokenId: null }
+            appendAudit(tx, [auditOf('admin.application.updated', tenantId, clientId, from, turn)])
+            return registrationOf(row, handedOn, tenantSlug, secret, found.token)
+          },
+          { signal: turn.signal },
+        )
+        forget(clientId)
+        if (outcome === null) return denied('the client is gone')
+        return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
+      },
+
+      async remove({ clientId, authorization, address }, turn) {
+        const found = await managed(needs, clientId, authorization, turn)
+        if (found.tag !== 'managed') return found
+        const { tenantId } = found.row
+        const from = { address, tokenId: null }
+        const removed = await database.tenant(
+          tenantId,
+          async (tx) => {
+            if (!(await deleteApplication(tx, tenantId, clientId))) return false
+            appendAudit(tx, [auditOf('admin.application.deleted', tenantId, clientId, from, turn)])
+            return true
+          },
+          { signal: turn.signal },
+        )
+        forget(clientId)
+        return removed ? { tag: 'removed' } : denied('the client is gone')
+      },
+
+      createToken: (message, turn) => createToken(needs, message, turn),
+    }
+  },
+})
+
+async function hasSecret(
+  tx: Transaction,
+  clientId: string,
+  stated: unknown,
+  now: Date,
+): Promise<boolean> {
+  if (typeof stated !== 'string') return false
+  const client = await findClient(tx, clientId)
+  return client !== undefined && isSecretOf(stated, secretsInForce(client, now))
+}

@@ -1,0 +1,110 @@
+/**
+ * Who may register and who may manage a registration: what the token of a request opens.
+ * RFC 7591 section 3, RFC 7592 section 2.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import {
+  findRegistered,
+  findRegistrationToken,
+  type RegisteredRow,
+} from '../../../storage/oauth/client-registration.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { isUuid } from '../../domain/ids.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { heldNow } from './makers.js'
+import { refused } from './metadata.js'
+import type { MetadataRefused, TokenRefused } from './protocol.js'
+
+/** Of the route that makes initial access tokens. */
+const MAKER_SCOPE = 'applications:manage'
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
+
+export type AdmissionNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly tenants: ActorRef<TenantsProtocol>
+  /** `oidc.registration_initial_access_token_required`. */
+  readonly tokenRequired: boolean
+}
+
+/** Who lets a client in. */
+export type Admission = {
+  readonly tag: 'admitted'
+  readonly tenantId: string
+  readonly tenantSlug: string
+  /** Beyond a person's own data. */
+  readonly scopes: readonly string[]
+  /** The initial access token, where there was one. */
+  readonly tokenId: string | null
+}
+
+export async function admit(
+  { database, clock, tenants, tokenRequired }: AdmissionNeeds,
+  authorization: string | null,
+  host: string,
+  turn: Turn,
+): Promise<Admission | TokenRefused | MetadataRefused> {
+  const token = bearerOf(authorization)
+  if (token !== null) {
+    // The tenant of a token is not known before the token is: the look-up crosses tenants.
+    const found = await database.system(
+      async (tx) => {
+        const row = await findRegistrationToken(tx, sha256(token), clock.now())
+        if (row === undefined) return undefined
+        const { maker, tenantId } = row
+        return { ...row, held: maker === null ? null : await heldNow(tx, tenantId, maker) }
+      },
+      { signal: turn.signal },
+    )
+    if (found === undefined)
+      return denied('the initial access token is unknown, expired or used up')
+    const { tenantId, tenantSlug, held, id: tokenId } = found
+    if (held?.includes(MAKER_SCOPE) === false)
+      return denied('whoever made the initial access token may not manage applications any more')
+    const scopes = found.scopes.filter((scope) => held?.includes(scope) ?? true)
+    return { tag: 'admitted', tenantId, tenantSlug, scopes, tokenId }
+  }
+  if (tokenRequired || authorization !== null)
+    return denied('registration needs an initial access token')
+  const resolved = await tenants.ask('resolve', { host }, turn)
+  if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active')
+    return refused('this host is not that of a tenant')
+  const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant
+  if (controlPlane) return denied('without a tenant of its own, registration needs a token')
+  return { tag: 'admitted', tenantId, tenantSlug, scopes: [], tokenId: null }
+}
+
+/** The client that a registration access token speaks for. */
+export async function managed(
+  { database }: Pick<AdmissionNeeds, 'database'>,
+  clientId: string,
+  authorization: string | null,
+  turn: Turn,
+): Promise<{ tag: 'managed'; row: RegisteredRow; token: string } | TokenRefused> {
+  const token = bearerOf(authorization)
+  const row =
+    token === null || !isUuid(clientId)
+      ? undefined
+      : // As above: the tenant of a client is not known yet.
+        await database.system((tx) => findRegistered(tx, clientId), { signal: turn.signal })
+  const right =
+    token !== null &&
+    row?.active === true &&
+    timingSafeEqual(sha256(token), Buffer.from(row.tokenSha256))
+  if (!right) return denied('the registration access token is not one of this client')
+  return { tag: 'managed', row, token }
+}
+
+export function sha256(token: string): Uint8Array {
+  return createHash('sha256').update(token, 'utf8').digest()
+}
+
+export function denied(description: string): TokenRefused {
+  return { tag: 'token_refused', description }
+}
+
+function bearerOf(authorization: string | null): string | null {
+  return BEARER.exec(authorization ?? '')?.[1] ?? null
+}

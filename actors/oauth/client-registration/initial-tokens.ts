@@ -1,0 +1,75 @@
+/** Initial access tokens: who holds one may register clients. decisions.md 7.6 and 17. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { insertRegistrationToken } from '../../../storage/oauth/client-registration.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { doneBy } from '../../domain/audit.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { sha256 } from './admission.js'
+import type { CreateToken, IdempotencyRefused, NotATenantToken, TokenCreated } from './protocol.js'
+
+export const TOKEN_BYTES = 32
+
+export type InitialTokenNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+}
+
+export async function createToken(
+  { database, clock, random, tenants }: InitialTokenNeeds,
+  { principal, address, expiresInSecs, maxUses, idempotency }: CreateToken,
+  turn: Turn,
+): Promise<TokenCreated | NotATenantToken | IdempotencyRefused> {
+  const { tenantId, subject, subjectType, scopes } = principal
+  if (subjectType === 'agent') {
+    const resolved = await tenants.ask('resolve', { tenantId }, turn)
+    if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane)
+      return { tag: 'not_a_tenant_token' }
+  }
+  const now = clock.now()
+  const token = random.token(TOKEN_BYTES)
+  const id = random.uuid()
+  const expiresAt = new Date(now.getTime() + expiresInSecs * 1000)
+  return database.tenant(
+    tenantId,
+    (tx) =>
+      idempotently(
+        tx,
+        idempotency,
+        async () => {
+          await insertRegistrationToken(tx, {
+            tenantId,
+            id,
+            tokenSha256: sha256(token),
+            scopes,
+            maker: { type: subjectType, id: subject },
+            maxUses,
+            createdAt: now,
+            expiresAt,
+          })
+          appendAudit(tx, [
+            {
+              ...doneBy({ principal, address }),
+              id: random.uuid(),
+              tenantId,
+              type: 'admin.registration_token.created',
+              occurredAt: now,
+              grantId: null,
+              resource: { type: 'registration_token', id },
+              outcome: 'success',
+              requestId: turn.requestId ?? null,
+              data: { max_uses: maxUses, expires_at: expiresAt.toISOString() },
+            },
+          ])
+          return { tag: 'created', id, token, expiresAt, maxUses, replayed: false } as const
+        },
+        (created) => ({ ...created, token: null }),
+      ),
+    { signal: turn.signal },
+  )
+}

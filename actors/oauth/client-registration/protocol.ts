@@ -1,0 +1,79 @@
+/**
+ * Clients that register themselves (RFC 7591) and manage their registration (RFC 7592).
+ * decisions.md 7.1 (DCR), 7.3 (register) and 7.6 (registration tokens).
+ */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { Principal } from '../../domain/principal.js'
+
+export type RegistrationProtocol = {
+  register: Ask<Register, Registered | MetadataRefused | TokenRefused>
+  read: Ask<ManageRegistration, RegistrationFound | TokenRefused>
+  replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
+  remove: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
+  /** An initial access token for others. */
+  createToken: Ask<CreateToken, TokenCreated | NotATenantToken | IdempotencyRefused>
+}
+
+/** As it came: members that mean nothing here are passed over (RFC 7591 section 2). */
+export type ClientMetadata = Readonly<Record<string, unknown>>
+
+export type Register = {
+  readonly metadata: ClientMetadata
+  /** The Authorization header as sent; null when absent. */
+  readonly authorization: string | null
+  /** Names a tenant where no initial access token does. */
+  readonly host: string
+  readonly address: string
+}
+/** A client as its registration describes it, in the spelling of the wire. */
+export type Registration = {
+  readonly clientId: string
+  readonly issuedAt: Date
+  readonly metadata: ClientMetadata
+  /** Shown once; null where none was made. */
+  readonly clientSecret: string | null
+  readonly registrationAccessToken: string
+}
+export type Registered = { readonly tag: 'registered'; readonly registration: Registration }
+export type RegistrationFound = { readonly tag: 'found'; readonly registration: Registration }
+/** RFC 7591 section 3.2.2. */
+export type MetadataRefused = {
+  readonly tag: 'refused'
+  readonly error: 'invalid_redirect_uri' | 'invalid_client_metadata'
+  readonly description: string
+}
+/** No token, a wrong one, or one that is used up (RFC 6750 section 3.1). */
+export type TokenRefused = { readonly tag: 'token_refused'; readonly description: string }
+
+export type ManageRegistration = {
+  /** From the address. */
+  readonly clientId: string
+  readonly authorization: string | null
+  readonly address: string
+}
+export type ReplaceRegistration = ManageRegistration & { readonly metadata: ClientMetadata }
+
+export type CreateToken = {
+  readonly principal: Principal
+  readonly address: string
+  readonly expiresInSecs: number
+  readonly maxUses: number
+  readonly idempotency: IdempotencyClaim | null
+}
+export type TokenCreated = {
+  readonly tag: 'created'
+  readonly id: string
+  /** Shown once; null on a replay. */
+  readonly token: string | null
+  readonly expiresAt: Date
+  readonly maxUses: number
+  readonly replayed: boolean
+}
+/** As for applications: the control-plane tenant has no clients of its workspaces. */
+export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const registration = address<RegistrationProtocol>('registration', ['read'])

@@ -1,0 +1,22 @@
+/** An application as requests of people meet it: active, of an active tenant, whatever the tenant. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import {
+  type AuthorizingClientRow,
+  findAuthorizingClient,
+} from '../../../storage/oauth/applications.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { isUuid } from '../../domain/ids.js'
+
+export async function activeClient(
+  database: Database,
+  clientId: string,
+  turn: Turn,
+): Promise<AuthorizingClientRow | null> {
+  if (!isUuid(clientId)) return null
+  // The tenant of an application is not known before the application is: it crosses tenants.
+  const row = await database.system((tx) => findAuthorizingClient(tx, clientId), {
+    pool: 'identity',
+    signal: turn.signal,
+  })
+  return row !== undefined && row.status === 'active' && row.tenantActive ? row : null
+}

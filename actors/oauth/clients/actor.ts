@@ -1,0 +1,295 @@
+/** The OAuth clients of a tenant. decisions.md 7.4. */
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  type ApplicationRow,
+  deleteApplication,
+  findApplication,
+  insertApplication,
+  listApplications,
+  lockApplication,
+  newClientSecret,
+  removeApplicationSecrets,
+  replaceApplication,
+  rotateApplicationSecret,
+} from '../../../storage/oauth/applications.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { isUuid } from '../../domain/ids.js'
+import type { Principal } from '../../domain/principal.js'
+import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { tokens, type TokensProtocol } from '../tokens/protocol.js'
+import { changedMembers, powersOf, recordAction } from './audit.js'
+import { needsSecret, optionalMembers, stated } from './rows.js'
+import { clientKind, draftFault, scopesBeyond } from './rules.js'
+import {
+  type Application,
+  type ApplicationCreated,
+  type ApplicationReplaced,
+  type ApplicationsProtocol,
+  type ApplicationUnknown,
+  applications,
+  type CreateApplication,
+  type ReplaceApplication,
+} from './protocol.js'
+
+const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
+/** Of the unique constraint in 0004_tokens.sql. */
+const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
+
+export type ApplicationsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly issuer: string
+}
+
+export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsNeeds>({
+  address: applications,
+  asks: { tenants, tokens },
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    replace: () => undefined,
+    remove: () => undefined,
+    rotateSecret: () => undefined,
+  },
+  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, tenants, tokens, issuer }) => {
+    const isOfControlPlane = async ({ subjectType, tenantId }: Principal, turn: Turn) => {
+      if (subjectType !== 'agent') return false
+      const resolved = await tenants.ask('resolve', { tenantId }, turn)
+      return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
+    }
+
+    /** Inserts the application; its secret is in the outcome and nowhere else. */
+    async function insert(
+      tx: Transaction,
+      { caller, draft }: CreateApplication,
+      requestId: string | undefined,
+    ): Promise<ApplicationCreated> {
+      const kind = clientKind(draft)!
+      const secret = needsSecret(kind) ? newClientSecret(random) : null
+      const now = clock.now()
+      const application = await insertApplication(tx, {
+        ...kind,
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        name: draft.name,
+        redirectUris: [...draft.redirectUris],
+        createdAt: now,
+        secretSha256: secret?.sha256 ?? null,
+        ...optionalMembers(draft),
+      })
+      const data = powersOf(application)
+      const action = { did: 'created', application, data, occurredAt: now } as const
+      recordAction(tx, random, caller, requestId, action)
+      return {
+        tag: 'created',
+        application: toApplication(application),
+        clientSecret: secret?.secret ?? null,
+        replayed: false,
+      }
+    }
+
+    /** A client that needs a secret now and had none gets one; one that needs none loses its own. */
+    async function replaceLocked(
+      tx: Transaction,
+      before: ApplicationRow,
+      { caller, draft, status }: ReplaceApplication,
+      requestId: string | undefined,
+    ): Promise<ApplicationReplaced> {
+      const kind = clientKind(draft)!
+      const now = clock.now()
+      const { tenantId, id } = before
+      const secret = needsSecret(kind) && !needsSecret(before) ? newClientSecret(random) : null
+      if (!needsSecret(kind)) await removeApplicationSecrets(tx, tenantId, id, 'all')
+      if (secret !== null)
+        await rotateApplicationSecret(tx, {
+          tenantId,
+          applicationId: id,
+          secretId: random.uuid(),
+          sha256: secret.sha256,
+          now,
+          othersUntil: now,
+        })
+      const row = await replaceApplication(tx, {
+        ...kind,
+        id,
+        tenantId,
+        name: draft.name,
+        redirectUris: [...draft.redirectUris],
+        updatedAt: now,
+        ...stated({ status }),
+        ...optionalMembers(draft),
+      })
+      const data = { changed: changedMembers(before, row), ...powersOf(row) }
+      const action = { did: 'updated', application: row, data, occurredAt: now } as const
+      recordAction(tx, random, caller, requestId, action)
+      return {
+        tag: 'replaced',
+        application: toApplication(row),
+        clientSecret: secret?.secret ?? null,
+      }
+    }
+
+    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
+    const forget = (applicationId: string) =>
+      tokens.tell('standingChanged', { ids: [applicationId] })
+
+    /** Runs `change` on the locked application of the tenant, if there is one. */
+    async function changing<T>(
+      tenantId: string,
+      applicationId: string,
+      signal: AbortSignal,
+      change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
+    ): Promise<T | ApplicationUnknown> {
+      if (!isUuid(applicationId)) return { tag: 'unknown' }
+      const changed = await database.tenant<T | ApplicationUnknown>(
+        tenantId,
+        async (tx) => {
+          const row = await lockApplication(tx, tenantId, applicationId)
+          return row === undefined ? { tag: 'unknown' } : change(tx, row)
+        },
+        { signal },
+      )
+      forget(applicationId)
+      return changed
+    }
+
+    return {
+      async list({ principal, limit, after }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const { tenantId } = principal
+        // One more than asked for tells whether there is another page.
+        const rows = await database.tenant(
+          tenantId,
+          (tx) => listApplications(tx, tenantId, limit + 1, after),
+          { signal: turn.signal },
+        )
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        return {
+          tag: 'listed',
+          applications: page.map(toApplication),
+          next:
+            rows.length > limit && last !== undefined
+              ? { createdAt: last.createdAt, id: last.id }
+              : null,
+        }
+      },
+
+      async read({ principal, applicationId }, turn) {
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const { tenantId } = principal
+        if (!isUuid(applicationId)) return { tag: 'unknown' }
+        const row = await database.tenant(
+          tenantId,
+          (tx) => findApplication(tx, tenantId, applicationId),
+          { signal: turn.signal },
+        )
+        if (row === undefined) return { tag: 'unknown' }
+        return { tag: 'found', application: toApplication(row) }
+      },
+
+      async create(message, turn) {
+        const { caller, draft, idempotency } = message
+        const { principal } = caller
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const fault = draftFault(draft, issuer)
+        if (fault !== undefined) return fault
+        // Whoever creates a client could act as it: it must not hold more than its creator.
+        const beyond = scopesBeyond(draft, principal.scopes)
+        if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+        try {
+          return await database.tenant(
+            principal.tenantId,
+            (tx) =>
+              idempotently(
+                tx,
+                idempotency,
+                () => insert(tx, message, turn.requestId),
+                (created) => ({ ...created, clientSecret: null }),
+              ),
+            { signal: turn.signal },
+          )
+        } catch (error) {
+          if (isAudienceTaken(error)) return { tag: 'audience_taken' }
+          throw error
+        }
+      },
+
+      async replace(message, turn) {
+        const { caller, applicationId, draft } = message
+        const { principal } = caller
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        const fault = draftFault(draft, issuer)
+        if (fault !== undefined) return fault
+        // Whoever configures a client could act as it.
+        const beyond = scopesBeyond(draft, principal.scopes)
+        if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+        try {
+          return await changing(principal.tenantId, applicationId, turn.signal, (tx, row) =>
+            replaceLocked(tx, row, message, turn.requestId),
+          )
+        } catch (error) {
+          if (isAudienceTaken(error)) return { tag: 'audience_taken' }
+          throw error
+        }
+      },
+
+      async remove({ caller, applicationId }, turn) {
+        const { principal } = caller
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        return changing(principal.tenantId, applicationId, turn.signal, async (tx, application) => {
+          await deleteApplication(tx, application.tenantId, application.id)
+          const data = { name: application.name }
+          const action = { did: 'deleted', application, data, occurredAt: clock.now() } as const
+          recordAction(tx, random, caller, turn.requestId, action)
+          return { tag: 'removed' } as const
+        })
+      },
+
+      async rotateSecret({ caller, applicationId, overlapSecs }, turn) {
+        const { principal } = caller
+        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        return changing(principal.tenantId, applicationId, turn.signal, async (tx, row) => {
+          if (!needsSecret(row)) return { tag: 'no_secret' }
+          // Whoever holds the secret can act as the client.
+          const beyond = scopesBeyond(row, principal.scopes)
+          if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+          const { secret, sha256 } = newClientSecret(random)
+          const now = clock.now()
+          const { tenantId, id } = row
+          await removeApplicationSecrets(tx, tenantId, id, now)
+          await rotateApplicationSecret(tx, {
+            tenantId,
+            applicationId: id,
+            secretId: random.uuid(),
+            sha256,
+            now,
+            othersUntil: new Date(now.getTime() + overlapSecs * 1000),
+          })
+          const data = { overlap_secs: overlapSecs }
+          const action = { did: 'secret_rotated', application: row, data, occurredAt: now } as const
+          recordAction(tx, random, caller, turn.requestId, action)
+          return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
+        })
+      },
+    }
+  },
+})
+
+function toApplication(row: ApplicationRow): Application {
+  return { ...row, clientId: row.id }
+}
+
+function isAudienceTaken(error: unknown): boolean {
+  return (error as { constraint?: unknown }).constraint === AUDIENCE_CONSTRAINT
+}

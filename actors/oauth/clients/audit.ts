@@ -1,0 +1,83 @@
+/** What managing an application leaves in the audit chain of its tenant. */
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { ApplicationRow } from '../../../storage/oauth/applications.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { audited, type Caller } from '../../domain/audit.js'
+
+/** An `admin.application.*` action; `data` never holds a secret. */
+export type ApplicationAction = {
+  readonly did: 'created' | 'updated' | 'deleted' | 'secret_rotated'
+  readonly application: ApplicationRow
+  readonly data: Readonly<Record<string, unknown>>
+  readonly occurredAt: Date
+}
+
+export function recordAction(
+  tx: Transaction,
+  random: Random,
+  caller: Caller,
+  requestId: string | undefined,
+  { did, application, data, occurredAt }: ApplicationAction,
+): void {
+  const { tenantId, id } = application
+  appendAudit(tx, [
+    audited(caller, {
+      id: random.uuid(),
+      tenantId,
+      type: `admin.application.${did}`,
+      occurredAt,
+      resource: { type: 'application', id },
+      requestId,
+      data,
+    }),
+  ])
+}
+
+/** What an application may do: enough to see in the record what a change gave it. */
+export function powersOf(row: ApplicationRow) {
+  return {
+    name: row.name,
+    status: row.status,
+    client_type: row.clientType,
+    grant_types: row.grantTypes,
+    scopes: row.scopes,
+  }
+}
+
+/** Members as the interface spells them, in its order. */
+const MEMBERS = {
+  name: 'name',
+  status: 'status',
+  clientType: 'client_type',
+  tokenEndpointAuthMethod: 'token_endpoint_auth_method',
+  audience: 'audience',
+  redirectUris: 'redirect_uris',
+  postLogoutRedirectUris: 'post_logout_redirect_uris',
+  allowedOrigins: 'allowed_origins',
+  grantTypes: 'grant_types',
+  responseTypes: 'response_types',
+  scopes: 'scopes',
+  defaultScopes: 'default_scopes',
+  jwks: 'jwks',
+  jwksUri: 'jwks_uri',
+  dpopBoundAccessTokens: 'dpop_bound_access_tokens',
+  requirePushedAuthorizationRequests: 'require_pushed_authorization_requests',
+  idTokenSignedResponseAlg: 'id_token_signed_response_alg',
+  logoUri: 'logo_uri',
+  requirePkce: 'require_pkce',
+  authorizationDetailsTypes: 'authorization_details_types',
+} as const satisfies {
+  readonly [member in Exclude<
+    keyof ApplicationRow,
+    'id' | 'tenantId' | 'createdAt' | 'updatedAt'
+  >]: string
+}
+
+/** Names of the members in which two states of an application differ. */
+export function changedMembers(before: ApplicationRow, after: ApplicationRow): readonly string[] {
+  const names = Object.entries(MEMBERS) as [keyof typeof MEMBERS, string][]
+  return names
+    .filter(([member]) => JSON.stringify(before[member]) !== JSON.stringify(after[member]))
+    .map(([, name]) => name)
+}

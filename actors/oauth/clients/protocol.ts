@@ -1,0 +1,195 @@
+/** OAuth clients of a tenant: listed, read, created, replaced, removed. decisions.md 7.4, 7.6, 21. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { ApplicationId, TenantId } from '../../domain/ids.js'
+import type { Principal } from '../../domain/principal.js'
+
+export type ApplicationsProtocol = {
+  list: Ask<ListApplications, ApplicationsListed | NotATenantToken>
+  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown | NotATenantToken>
+  create: Ask<
+    CreateApplication,
+    | ApplicationCreated
+    | ApplicationInvalid
+    | ApplicationForbidden
+    | AudienceTaken
+    | NotATenantToken
+    | IdempotencyRefused
+  >
+  /** Full replacement: what the draft leaves out returns to its default (interface.md, Application). */
+  replace: Ask<
+    ReplaceApplication,
+    | ApplicationReplaced
+    | ApplicationInvalid
+    | ApplicationForbidden
+    | ApplicationUnknown
+    | AudienceTaken
+    | NotATenantToken
+  >
+  remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
+  /** A new secret; the old one may overlap with it (decisions.md 7.6, rotate-secret). */
+  rotateSecret: Ask<
+    RotateSecret,
+    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown | NotATenantToken
+  >
+}
+
+export type ApplicationStatus = 'active' | 'disabled'
+export type ClientType = 'public' | 'confidential'
+export type TokenEndpointAuthMethod =
+  | 'none'
+  | 'client_secret_basic'
+  | 'client_secret_post'
+  | 'private_key_jwt'
+
+/** A set of public keys (RFC 7517 section 5), as the client gave it. */
+export type ClientJwks = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
+
+export type Application = {
+  readonly id: ApplicationId
+  /** Same as the id: an application is its own OAuth client. */
+  readonly clientId: string
+  readonly tenantId: TenantId
+  readonly name: string
+  readonly status: ApplicationStatus
+  readonly clientType: ClientType
+  readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
+  readonly audience: string
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  readonly allowedOrigins: readonly string[]
+  readonly grantTypes: readonly string[]
+  readonly responseTypes: readonly string[]
+  readonly scopes: readonly string[]
+  /**
+   * What client_credentials without `scope` gives, all of them among `scopes`; null leaves it to the
+   * service (`withoutRequest`).
+   */
+  readonly defaultScopes: readonly string[] | null
+  readonly jwks: ClientJwks | null
+  /** Where the keys are fetched from, instead of `jwks`. */
+  readonly jwksUri: string | null
+  readonly dpopBoundAccessTokens: boolean
+  readonly requirePushedAuthorizationRequests: boolean
+  readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  readonly logoUri: string | null
+  /** PKCE also for a confidential client (RFC 7636). */
+  readonly requirePkce: boolean
+  /** Types it may ask for in authorization_details (RFC 9396 section 10). */
+  readonly authorizationDetailsTypes: readonly string[]
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** Place in a list ordered by creation, newest first: the last row seen. */
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+
+export type ListApplications = {
+  readonly principal: Principal
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type ApplicationsListed = {
+  readonly tag: 'listed'
+  readonly applications: readonly Application[]
+  /** Where the next page starts; null on the last page. */
+  readonly next: ListCursor | null
+}
+
+export type ReadApplication = { readonly principal: Principal; readonly applicationId: string }
+export type ApplicationFound = { readonly tag: 'found'; readonly application: Application }
+/**
+ * The control-plane tenant is shared by the owners of all workspaces: an agent's token of it manages
+ * no applications there (interface.md: a tenant-scoped direct agent token).
+ */
+export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
+export type ApplicationUnknown = { readonly tag: 'unknown' }
+
+/** What a creator says; what is left out takes the default of decisions.md 7.4. */
+export type ApplicationDraft = {
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly clientType?: ClientType | undefined
+  readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
+  readonly audience?: string | undefined
+  readonly postLogoutRedirectUris?: readonly string[] | undefined
+  readonly allowedOrigins?: readonly string[] | undefined
+  readonly grantTypes?: readonly string[] | undefined
+  readonly responseTypes?: readonly string[] | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly defaultScopes?: readonly string[] | undefined
+  readonly jwks?: ClientJwks | undefined
+  readonly jwksUri?: string | undefined
+  readonly dpopBoundAccessTokens?: boolean | undefined
+  readonly requirePushedAuthorizationRequests?: boolean | undefined
+  readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined
+  readonly logoUri?: string | undefined
+  readonly requirePkce?: boolean | undefined
+  readonly authorizationDetailsTypes?: readonly string[] | undefined
+}
+export type CreateApplication = {
+  readonly caller: Caller
+  readonly draft: ApplicationDraft
+  readonly idempotency: IdempotencyClaim | null
+}
+export type ApplicationCreated = {
+  readonly tag: 'created'
+  readonly application: Application
+  /** Shown once: null for a client without a secret, and on a replay. */
+  readonly clientSecret: string | null
+  readonly replayed: boolean
+}
+/** One member of the draft is not acceptable. */
+export type ApplicationInvalid = {
+  readonly tag: 'invalid'
+  readonly error: 'bad_request' | 'invalid_redirect_uri' | 'invalid_scope'
+  /** JSON pointer into the request body, in the spelling of the wire. */
+  readonly pointer: string
+  readonly detail: string
+}
+/** The draft gives the application more than its creator holds. */
+export type ApplicationForbidden = {
+  readonly tag: 'forbidden'
+  /** The scopes that the creator does not hold. */
+  readonly scopes: readonly string[]
+}
+export type ReplaceApplication = {
+  readonly caller: Caller
+  readonly applicationId: string
+  readonly draft: ApplicationDraft
+  /** Default active. A disabled application cannot authenticate, and its tokens are refused. */
+  readonly status?: ApplicationStatus | undefined
+}
+export type ApplicationReplaced = {
+  readonly tag: 'replaced'
+  readonly application: Application
+  /** Shown once, where the replacement made the application one with a secret. */
+  readonly clientSecret: string | null
+}
+export type RemoveApplication = { readonly caller: Caller; readonly applicationId: string }
+export type ApplicationRemoved = { readonly tag: 'removed' }
+
+export type RotateSecret = {
+  readonly caller: Caller
+  readonly applicationId: string
+  /** How long the secrets of before stay valid, in seconds: 0 to 86400. */
+  readonly overlapSecs: number
+}
+export type SecretRotated = {
+  readonly tag: 'rotated'
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly rotatedAt: Date
+}
+/** The application authenticates without a secret. */
+export type NoSecretToRotate = { readonly tag: 'no_secret' }
+
+/** Another application of the tenant has this audience. */
+export type AudienceTaken = { readonly tag: 'audience_taken' }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const applications = address<ApplicationsProtocol>('applications', ['list', 'read'])

@@ -1,0 +1,182 @@
+/** What an application may be. decisions.md 7.4 and 21; RFC 7591 section 2. */
+import { redirectUriFault } from '../../domain/redirect-uri.js'
+import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
+import { DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
+import { importPublicJwk } from '../../platform/jose/jwk.js'
+import type {
+  ApplicationDraft,
+  ApplicationInvalid,
+  ClientType,
+  TokenEndpointAuthMethod,
+} from './protocol.js'
+
+/** Every grant an application may be given (decisions.md 7.1), whether or not this build runs it. */
+const GRANT_TYPES = new Set([
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+  'urn:ietf:params:oauth:grant-type:device_code',
+  'urn:openid:params:grant-type:ciba',
+])
+
+/** Whether an application may be given the grant. */
+export function isGrantType(grant: string): boolean {
+  return GRANT_TYPES.has(grant)
+}
+
+const KNOWN_SCOPES = new Set<string>([...TENANT_SCOPES, ...CONTROL_PLANE_SCOPES])
+const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
+const KEYS_MAX = 10
+const AUDIENCE_LENGTH_MAX = 512
+
+/** The two members that say how a client authenticates, made to agree. */
+export type ClientKind = {
+  readonly clientType: ClientType
+  readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
+}
+
+/** What is left out follows from what is said; null when the two contradict each other. */
+export function clientKind(draft: ApplicationDraft): ClientKind | null {
+  const { clientType: type, tokenEndpointAuthMethod: method } = draft
+  const clientType = type ?? (method === 'none' ? 'public' : 'confidential')
+  const tokenEndpointAuthMethod =
+    method ?? (clientType === 'public' ? 'none' : 'client_secret_basic')
+  const agree = (clientType === 'public') === (tokenEndpointAuthMethod === 'none')
+  return agree ? { clientType, tokenEndpointAuthMethod } : null
+}
+
+/** The first thing that is wrong with a draft; undefined when it may become an application. */
+export function draftFault(
+  draft: ApplicationDraft,
+  issuer: string,
+): ApplicationInvalid | undefined {
+  const kind = clientKind(draft)
+  if (kind === null)
+    return bad('/token_endpoint_auth_method', 'public clients have "none", confidential ones not')
+  return (
+    uriFault('/redirect_uris', draft.redirectUris) ??
+    uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? []) ??
+    first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
+    grantFault(draft.grantTypes ?? [], kind) ??
+    first(draft.responseTypes ?? [], '/response_types', (type) =>
+      type === 'code' ? undefined : 'must be "code"',
+    ) ??
+    scopeFault(draft.scopes ?? []) ??
+    defaultScopeFault(draft) ??
+    audienceFault(draft.audience, issuer) ??
+    jwksFault(draft, kind) ??
+    logoFault(draft.logoUri)
+  )
+}
+
+/**
+ * Scopes that the application would hold by itself and its creator does not. It gets nothing of its own
+ * by those that speak of a user.
+ */
+export function scopesBeyond(
+  draft: Pick<ApplicationDraft, 'scopes'>,
+  held: readonly string[],
+): readonly string[] {
+  return (draft.scopes ?? []).filter((scope) => !PERSON_SCOPES.has(scope) && !held.includes(scope))
+}
+
+function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {
+  for (const [index, uri] of uris.entries()) {
+    const fault = redirectUriFault(uri)
+    if (fault !== undefined)
+      return invalid('invalid_redirect_uri', `${pointer}/${index}`, `The URI ${fault}.`)
+  }
+  return undefined
+}
+
+function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInvalid | undefined {
+  if (kind.clientType === 'public' && grants.includes('client_credentials'))
+    return bad('/grant_types', 'A public client cannot have client_credentials.')
+  // OpenID Connect CIBA section 7.1: the client must authenticate.
+  if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
+    return bad('/grant_types', 'A public client cannot have CIBA.')
+  return first(grants, '/grant_types', (grant) =>
+    isGrantType(grant) ? undefined : 'is not a grant type of this service',
+  )
+}
+
+function scopeFault(scopes: readonly string[]): ApplicationInvalid | undefined {
+  const index = scopes.findIndex((scope) => !KNOWN_SCOPES.has(scope))
+  if (index < 0) return undefined
+  return invalid('invalid_scope', `/scopes/${index}`, 'The scope is not one of the catalogue.')
+}
+
+/** RFC 6749 section 3.3: a default never gives what could not be asked for. */
+function defaultScopeFault(draft: ApplicationDraft): ApplicationInvalid | undefined {
+  const own = draft.scopes ?? DEFAULT_SCOPES
+  const index = (draft.defaultScopes ?? []).findIndex((scope) => !own.includes(scope))
+  if (index < 0) return undefined
+  return invalid('invalid_scope', `/default_scopes/${index}`, 'The scope is not one of `scopes`.')
+}
+
+function originFault(origin: string): string | undefined {
+  if (!URL.canParse(origin)) return 'is not an origin'
+  const url = new URL(origin)
+  if (url.origin !== origin) return 'must be scheme, host and port alone, in lower case'
+  if (url.protocol === 'https:') return undefined
+  const local = url.protocol === 'http:' && LOOPBACK_HOSTS.has(url.hostname)
+  return local ? undefined : 'must use HTTPS, or HTTP on a loopback host'
+}
+
+function audienceFault(
+  audience: string | undefined,
+  issuer: string,
+): ApplicationInvalid | undefined {
+  if (audience === undefined) return undefined
+  const absolute = URL.canParse(audience) && !audience.includes('#') && !/\s/.test(audience)
+  if (!absolute || audience.length > AUDIENCE_LENGTH_MAX)
+    return bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
+  return audience === issuer ? bad('/audience', 'The issuer is not an application.') : undefined
+}
+
+function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {
+  const keys = draft.jwks?.keys ?? []
+  if (draft.jwksUri !== undefined) {
+    // RFC 7591 section 2: never both.
+    if (draft.jwks !== undefined) return bad('/jwks_uri', 'Keys are in jwks or at jwks_uri.')
+    const https = URL.canParse(draft.jwksUri) && new URL(draft.jwksUri).protocol === 'https:'
+    return https ? undefined : bad('/jwks_uri', 'The address of the keys must be an HTTPS one.')
+  }
+  if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
+    return bad('/jwks', 'private_key_jwt needs at least one public key.')
+  if (keys.length > KEYS_MAX) return bad('/jwks/keys', `At most ${KEYS_MAX} keys.`)
+  const index = keys.findIndex((key) => importPublicJwk(key) === undefined)
+  if (index < 0) return undefined
+  return bad(`/jwks/keys/${index}`, 'The key must be a public P-256 or Ed25519 key.')
+}
+
+function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
+  if (uri === undefined || (URL.canParse(uri) && new URL(uri).protocol === 'https:'))
+    return undefined
+  return bad('/logo_uri', 'The logo must be an HTTPS address.')
+}
+
+function first(
+  values: readonly string[],
+  pointer: string,
+  fault: (value: string) => string | undefined,
+): ApplicationInvalid | undefined {
+  for (const [index, value] of values.entries()) {
+    const found = fault(value)
+    if (found !== undefined) return bad(`${pointer}/${index}`, `The value ${found}.`)
+  }
+  return undefined
+}
+
+function bad(pointer: string, detail: string): ApplicationInvalid {
+  return invalid('bad_request', pointer, detail)
+}
+
+function invalid(
+  error: ApplicationInvalid['error'],
+  pointer: string,
+  detail: string,
+): ApplicationInvalid {
+  return { tag: 'invalid', error, pointer, detail }
+}

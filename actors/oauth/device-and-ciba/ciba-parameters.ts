@@ -1,0 +1,83 @@
+/** The parameters of a CIBA request, judged without looking anything up. CIBA Core 1.0 section 7.1. */
+import { readLevel } from '../authorization/parameters.js'
+import type { AssuranceLevel } from '../../domain/assurance.js'
+import type { OAuthForm } from '../tokens/form.js'
+import type { OAuthRefused } from '../tokens/protocol.js'
+import { refuse } from '../tokens/refusals.js'
+import type { CibaRefused } from './protocol.js'
+
+const EXPIRES_IN_SECS = 300
+const EXPIRY_SECS_MIN = 30
+const EXPIRY_SECS_MAX = 600
+const BINDING_MESSAGE_CHARACTERS_MAX = 64
+const HINT_CHARACTERS_MAX = 16_384
+const HINTS = ['login_hint', 'login_hint_token', 'id_token_hint'] as const
+
+export type Hint = { readonly kind: (typeof HINTS)[number]; readonly value: string }
+
+export type CibaRequest = {
+  readonly tag: 'read'
+  readonly hint: Hint
+  readonly bindingMessage: string | null
+  readonly level: AssuranceLevel
+  readonly expiresInSecs: number
+}
+
+/** The scope's tokens are judged with the application; here it is only that it says `openid`. */
+export function readCibaRequest(
+  form: OAuthForm,
+  levelMax: AssuranceLevel,
+): CibaRequest | CibaRefused | OAuthRefused {
+  if (form.get('request') !== null)
+    return refuse('invalid_request', 'signed requests are not supported')
+  const scope = form.get('scope')
+  if (scope === null) return refuse('invalid_request', 'scope is missing')
+  if (!scope.split(' ').includes('openid'))
+    return refuse('invalid_scope', 'the scope must contain openid')
+
+  const hints = HINTS.filter((name) => form.get(name) !== null)
+  const [kind] = hints
+  if (kind === undefined || hints.length > 1)
+    return refuse('invalid_request', `exactly one of ${HINTS.join(', ')} is needed`)
+  const value = form.get(kind)!
+  if (value.length > HINT_CHARACTERS_MAX) return refuse('invalid_request', `${kind} is too long`)
+
+  const bindingMessage = form.get('binding_message')
+  if (bindingMessage !== null && !isBindingMessage(bindingMessage)) {
+    const description = `binding_message must be 1 to ${BINDING_MESSAGE_CHARACTERS_MAX} characters that can be shown on one line`
+    return { tag: 'ciba_refused', error: 'invalid_binding_message', description }
+  }
+
+  const level = readLevel(form.get('acr_values'))
+  if (level > levelMax)
+    return refuse('invalid_request', 'this level of assurance cannot be reached here')
+
+  const expiry = form.get('requested_expiry')
+  const expiresInSecs = expiry === null ? EXPIRES_IN_SECS : readExpiry(expiry)
+  if (expiresInSecs === null)
+    return refuse(
+      'invalid_request',
+      `requested_expiry must be ${EXPIRY_SECS_MIN} to ${EXPIRY_SECS_MAX} seconds`,
+    )
+  return { tag: 'read', hint: { kind, value }, bindingMessage, level, expiresInSecs }
+}
+
+/**
+ * People compare it with what another screen shows: whatever is invisible, breaks the line or turns
+ * the direction of the text could make two messages look like one (Unicode categories C, Zl, Zp).
+ */
+export function isBindingMessage(text: string): boolean {
+  const characters = [...text].length
+  return (
+    characters >= 1 &&
+    characters <= BINDING_MESSAGE_CHARACTERS_MAX &&
+    text.trim() === text &&
+    !/[\p{C}\p{Zl}\p{Zp}]/u.test(text)
+  )
+}
+
+function readExpiry(text: string): number | null {
+  if (!/^[0-9]{1,6}$/.test(text)) return null
+  const secs = Number(text)
+  return secs >= EXPIRY_SECS_MIN && secs <= EXPIRY_SECS_MAX ? secs : null
+}

@@ -1,0 +1,118 @@
+/** A person's yes or no, written down once, with what they can give and how they had signed in. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import {
+  approveBackchannelRequest,
+  type BackchannelKind,
+  denyBackchannelRequest,
+  type PendingRequest,
+} from '../../../storage/oauth/backchannel-requests.js'
+import { rememberConsent } from '../../../storage/oauth/consents.js'
+import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { AuditOnlyType } from '../../domain/audit.js'
+import { HUMAN_SCOPES, type OrganizationRole } from '../../domain/scopes.js'
+import { tokenAudience } from '../tokens/issue/audience.js'
+
+export type DecisionNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+}
+
+/** Who decides, and how surely it is them. */
+export type Decider = {
+  /** The session that they decide in. */
+  readonly id: string
+  readonly sub: string
+  readonly role: OrganizationRole
+  readonly organizationId: string | null
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+/** The part of what is asked for that this person can give to this application. */
+export function grantable(
+  asked: readonly string[],
+  client: { readonly scopes: readonly string[] },
+  role: OrganizationRole,
+): readonly string[] {
+  const held: readonly string[] = HUMAN_SCOPES[role]
+  return asked.filter((scope) => client.scopes.includes(scope) && held.includes(scope))
+}
+
+const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditOnlyType }> = {
+  device: { approved: 'auth.device.approved', denied: 'auth.device.denied' },
+  ciba: { approved: 'auth.ciba.approved', denied: 'auth.ciba.denied' },
+}
+
+export type Deciding = {
+  readonly kind: BackchannelKind
+  readonly request: PendingRequest
+  readonly client: AuthorizingClientRow
+  readonly decider: Decider
+  /** What is granted; null says no. */
+  readonly scopes: readonly string[] | null
+  readonly address: string | null
+}
+
+/** False where somebody decided before, or the time or the session ran out. */
+export async function decide(
+  { database, clock, random, issuer }: DecisionNeeds,
+  { kind, request, client, decider, scopes, address }: Deciding,
+  turn: Turn,
+): Promise<boolean> {
+  const { tenantId, id } = request
+  const { sub: subject, organizationId, level, amr, authTime } = decider
+  const now = clock.now()
+  const named = { tenantId, id, now }
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      // What the person may give was read from their session: it is over when that is.
+      if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
+      const done =
+        scopes === null
+          ? await denyBackchannelRequest(tx, named)
+          : await approveBackchannelRequest(tx, {
+              ...named,
+              scopes,
+              audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
+              subject,
+              organizationId,
+              level,
+              amr,
+              authTime,
+            })
+      if (!done) return false
+      // It is on the account page from now on, and taking it back ends the tokens.
+      if (scopes !== null)
+        await rememberConsent(tx, { tenantId, subject, clientId: client.id }, scopes, now)
+      appendAudit(tx, [
+        {
+          id: random.uuid(),
+          tenantId,
+          type: AUDITED[kind][scopes === null ? 'denied' : 'approved'],
+          occurredAt: now,
+          subject: { sub: subject, subject_type: 'human' },
+          actors: [],
+          clientId: client.id,
+          delegationId: null,
+          grantId: id,
+          resource: { type: 'backchannel_request', id },
+          outcome: scopes === null ? 'denied' : 'success',
+          requestId: turn.requestId ?? null,
+          ip: address,
+          data: { client_id: client.id, scope: (scopes ?? request.scopes).join(' ') },
+        },
+      ])
+      return true
+    },
+    { signal: turn.signal },
+  )
+}

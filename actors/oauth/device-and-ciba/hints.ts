@@ -1,0 +1,110 @@
+/** Whom the hint of a CIBA request means. CIBA Core 1.0 section 7.1; RFC 9493 for `sub_id`. */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
+import { findSignIn } from '../../../storage/identity/sign-ins.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { readIdTokenHint } from '../authorization/id-token-hint.js'
+import type { Documents } from '../../platform/outbound-http/documents.js'
+import type { KeysProtocol } from '../signing-keys/protocol.js'
+import { isSignedByApplication } from '../tokens/clients/client-keys.js'
+import { decodeJwt, hasType } from '../../platform/jose/jwt.js'
+import type { OAuthRefused } from '../tokens/protocol.js'
+import { refuse } from '../tokens/refusals.js'
+import type { Hint } from './ciba-parameters.js'
+import type { CibaRefused } from './protocol.js'
+
+/** A type of its own: nothing else that the application signs can be taken for one (RFC 8725). */
+export const HINT_TOKEN_TYPE = 'login-hint+jwt'
+const EMAIL_CHARACTERS_MAX = 320
+
+export type HintNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly issuer: string
+  readonly keys: ActorRef<KeysProtocol>
+  /** Key sets of applications. */
+  readonly documents: Pick<Documents, 'fetch'>
+}
+
+/** `sub` is null where the hint names nobody of the tenant. */
+export type Meant = { readonly tag: 'meant'; readonly sub: string | null }
+
+type Named = { readonly email: string } | { readonly sub: string }
+
+export async function subjectOf(
+  needs: HintNeeds,
+  { kind, value }: Hint,
+  client: AuthorizingClientRow,
+  turn: Turn,
+): Promise<Meant | CibaRefused | OAuthRefused> {
+  if (kind === 'id_token_hint') {
+    const hint = await readIdTokenHint(needs.keys, needs.issuer, value, turn)
+    // Only one that this application was given: a stolen one of another is none.
+    return hint?.clientId === client.id && hint.tenantId === client.tenantId
+      ? { tag: 'meant', sub: hint.subject }
+      : refuse('invalid_request', 'id_token_hint is not an ID token of this application')
+  }
+  if (kind === 'login_hint') return look(needs, readLoginHint(value), client, turn)
+  const read = await readHintToken(needs, value, client)
+  return 'tag' in read ? read : look(needs, read, client, turn)
+}
+
+/** An e-mail address, or a `sub` of the tenant. */
+const readLoginHint = (value: string): Named =>
+  value.includes('@') ? { email: value } : { sub: value }
+
+/** The same steps whether or not there is such a person; a `sub` finds its inbox by itself. */
+async function look(
+  { database }: HintNeeds,
+  named: Named,
+  { tenantId }: AuthorizingClientRow,
+  { signal }: Turn,
+): Promise<Meant> {
+  if ('sub' in named) return { tag: 'meant', sub: storable(named.sub) }
+  const email = storable(named.email.trim())
+  if (email === null) return { tag: 'meant', sub: null }
+  // Accounts are global: the look-up crosses tenants.
+  const found = await database.system((tx) => findSignIn(tx, tenantId, email), {
+    pool: 'identity',
+    signal,
+  })
+  return { tag: 'meant', sub: found?.sub ?? null }
+}
+
+/** What no name of anybody is, and the database would not take, names nobody. */
+function storable(text: string): string | null {
+  return text.length <= EMAIL_CHARACTERS_MAX && !/[\p{Cc}\p{Cs}]/u.test(text) ? text : null
+}
+
+/**
+ * A JWT that the application signed with a key of its own: `iss` the application, `aud` the issuer,
+ * `exp`, and `sub_id` of the format `email` or `iss_sub`.
+ */
+async function readHintToken(
+  { clock, issuer, documents }: HintNeeds,
+  token: string,
+  client: AuthorizingClientRow,
+): Promise<Named | CibaRefused | OAuthRefused> {
+  const invalid = refuse('invalid_request', 'login_hint_token is not one of this application')
+  const decoded = decodeJwt(token)
+  if (decoded.tag === 'refused' || !hasType(decoded.jwt.header, HINT_TOKEN_TYPE)) return invalid
+  const { iss, aud, exp, sub_id: id } = decoded.jwt.claims
+  if (iss !== client.id || aud !== issuer || !Number.isSafeInteger(exp)) return invalid
+  const named = readSubjectIdentifier(id, issuer)
+  if (named === null || !(await isSignedByApplication(documents, client, decoded.jwt)))
+    return invalid
+  if ((exp as number) > clock.nowSecs()) return named
+  const description = 'login_hint_token has expired'
+  return { tag: 'ciba_refused', error: 'expired_login_hint_token', description }
+}
+
+/** RFC 9493 sections 3.2.2 and 3.2.3. */
+function readSubjectIdentifier(id: unknown, issuer: string): Named | null {
+  if (typeof id !== 'object' || id === null) return null
+  const { format, email, iss, sub } = id as Readonly<Record<string, unknown>>
+  if (format === 'email' && typeof email === 'string' && email !== '') return { email }
+  return format === 'iss_sub' && iss === issuer && typeof sub === 'string' && sub !== ''
+    ? { sub }
+    : null
+}

@@ -1,0 +1,218 @@
+/**
+ * The inbox of a user: what applications ask them for by CIBA, and their answers. An answer on a page
+ * needs a second factor and a recent sign-in, as that to a delegation does. A token lists and denies,
+ * with a second factor behind it. decisions.md 7.3, 7.6 and 24.
+ */
+import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import {
+  findInInbox,
+  type InboxRequest,
+  listInbox,
+  type PendingRequest,
+} from '../../../storage/oauth/backchannel-requests.js'
+import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
+import { activeClient } from '../clients/active-client.js'
+import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import { highestRole } from '../../identity/sessions/records.js'
+import type { DeviceAuthorizationSettings } from '../../agents/delegation/settings.js'
+import { type AssuranceLevel, unmetDemand } from '../../domain/assurance.js'
+import { isUuid } from '../../domain/ids.js'
+import type { Principal } from '../../domain/principal.js'
+import { faceOf } from '../../identity/tenants/branding.js'
+import type { PageTenant } from '../../identity/sign-in/protocol.js'
+import { decide, type Decider, type DecisionNeeds, grantable } from './decision.js'
+import type { BackchannelMetrics } from './metrics.js'
+import type {
+  AnswerInbox,
+  DecideInInbox,
+  InboxAnswered,
+  InboxDecided,
+  InboxEntry,
+  InboxListed,
+  InboxPerson,
+  InboxRefused,
+  InboxSeen,
+  StepUpNeeded,
+} from './protocol.js'
+
+/** More than this is nobody's honest inbox. */
+const SHOWN_MAX = 50
+export const INBOX_PAGE = '/auth/requests'
+
+export type InboxNeeds = DecisionNeeds & {
+  readonly sessions: ActorRef<BrowserSessionsProtocol>
+  readonly settings: Pick<DeviceAuthorizationSettings, 'approval_max_auth_age_secs'>
+  readonly metrics: BackchannelMetrics
+}
+
+type Answerer = Decider & { readonly tenantId: string }
+
+/** The level that a token needs behind it, however long ago its user signed in. */
+const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
+
+/** What waits for a user, or what the sign-in behind their token lacks. */
+export async function listFor(
+  needs: InboxNeeds,
+  person: InboxPerson,
+  turn: Turn,
+): Promise<InboxListed | StepUpNeeded> {
+  const who = await answererOf(needs, person, turn)
+  if (who === null) return { tag: 'listed', requests: [] }
+  if (person.by === 'token' && who.level < TOKEN_DEMAND.level)
+    return { tag: 'step_up_needed', ...TOKEN_DEMAND }
+  return { tag: 'listed', requests: await listOf(needs, who, turn) }
+}
+
+async function listOf(
+  { database, clock }: InboxNeeds,
+  { tenantId, sub: subject, role }: Answerer,
+  turn: Turn,
+): Promise<readonly InboxEntry[]> {
+  const rows = await database.tenant(
+    tenantId,
+    (tx) => listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
+    { signal: turn.signal },
+  )
+  return rows.map((row) => entryOf(row, role))
+}
+
+function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
+  const { id, clientId, clientName, bindingMessage, scopes, levelAsked, createdAt, expiresAt } = row
+  return {
+    id,
+    clientId,
+    clientName,
+    bindingMessage,
+    scopes,
+    grantable: grantable(scopes, { scopes: row.clientScopes }, role),
+    level: levelOf(row),
+    acrAsked: levelAsked === 1 ? null : `aal${levelAsked}`,
+    createdAt,
+    expiresAt,
+  }
+}
+
+const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
+  levelAsked === 3 ? 3 : 2
+
+export async function decideInInbox(
+  needs: InboxNeeds,
+  message: DecideInInbox,
+  turn: Turn,
+): Promise<InboxDecided | InboxRefused> {
+  const { person, requestId, approve, shown, address } = message
+  const { database, clock, settings, metrics } = needs
+  const who = await answererOf(needs, person, turn)
+  if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
+  const { tenantId, sub: subject } = who
+  const request = await database.tenant(
+    tenantId,
+    (tx) => findInInbox(tx, { tenantId, subject, now: clock.now() }, requestId),
+    { signal: turn.signal },
+  )
+  const client = request && (await activeClient(database, request.clientId, turn))
+  if (request === undefined || client == null) return { tag: 'unknown_request' }
+
+  const demand =
+    person.by === 'token'
+      ? TOKEN_DEMAND
+      : { level: levelOf(request), maxAgeSecs: settings.approval_max_auth_age_secs }
+  const evidence = { level: who.level as AssuranceLevel, authTime: who.authTime }
+  const asked = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
+  if (unmetDemand(evidence, asked, clock.now()) !== null)
+    return { tag: 'step_up_needed', ...demand }
+
+  // The application may have more by now than the page named.
+  const named = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
+  const scopes = approve ? grantable(named, client, who.role) : null
+  if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
+  const deciding = { kind: 'ciba', request, client, decider: who, scopes, address } as const
+  if (!(await decide(needs, deciding, turn))) return { tag: 'unknown_request' }
+  metrics.count('ciba', approve ? 'approved' : 'denied')
+  return { tag: 'decided', approved: approve, clientName: client.name }
+}
+
+/** Null when the person behind a token is not one of the tenant any more, or has no session. */
+async function answererOf(
+  { database }: InboxNeeds,
+  person: InboxPerson,
+  turn: Turn,
+): Promise<Answerer | null> {
+  if (person.by === 'session') return person.session
+  const { principal } = person
+  const { tenantId, subject: sub, sessionId: id, organizationId, authTimeSecs } = principal
+  if (id === null) return null
+  // Whether the account is active is nobody's own: it crosses tenants.
+  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), {
+    signal: turn.signal,
+  })
+  if (roles === undefined) return null
+  return {
+    id,
+    tenantId,
+    sub,
+    role: highestRole(roles),
+    organizationId,
+    level: levelIn(principal),
+    amr: principal.amr ?? [],
+    // Never: as long ago as can be.
+    authTime: new Date((authTimeSecs ?? 0) * 1000),
+  }
+}
+
+function levelIn({ acr }: Principal): number {
+  return Number(/^aal([1-3])$/.exec(acr ?? '')?.[1] ?? 0)
+}
+
+export async function showInbox(
+  needs: InboxNeeds,
+  { session }: { readonly session: BrowserSession },
+  turn: Turn,
+): Promise<InboxSeen> {
+  const requests = await listOf(needs, session, turn)
+  return { tag: 'listed', requests, session, tenant: await tenantOf(needs, session, turn) }
+}
+
+export async function answerInbox(
+  needs: InboxNeeds,
+  { session, sessionToken, requestId, approve, shown, address }: AnswerInbox,
+  turn: Turn,
+): Promise<InboxAnswered> {
+  const person = { by: 'session', session } as const
+  const message = { person, requestId, approve, shown, address }
+  const outcome = await decideInInbox(needs, message, turn)
+  switch (outcome.tag) {
+    case 'decided':
+      return { ...outcome, tenant: await tenantOf(needs, session, turn) }
+    case 'step_up_needed': {
+      const { level, maxAgeSecs } = outcome
+      const verdict = await needs.sessions.ask(
+        'demand',
+        {
+          token: sessionToken,
+          tenantId: session.tenantId,
+          sub: session.sub,
+          demand: { level, maxAgeSecs: maxAgeSecs ?? undefined },
+          flow: { returnTo: INBOX_PAGE, reason: { tag: 'sensitive' } },
+        },
+        turn,
+      )
+      // Met meanwhile: the person answers again.
+      const location = verdict.tag === 'sign_in' ? verdict.location : INBOX_PAGE
+      return { tag: 'interaction', location }
+    }
+    default:
+      return outcome
+  }
+}
+
+async function tenantOf(
+  { database }: InboxNeeds,
+  { tenantId }: BrowserSession,
+  { signal }: Turn,
+): Promise<PageTenant> {
+  const face = await database.system((tx) => findTenantFace(tx, tenantId), { signal })
+  if (face === undefined) throw new Error('the tenant of an open session is gone')
+  return faceOf(tenantId, face.tenantName, face.tenantSettings)
+}

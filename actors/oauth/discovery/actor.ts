@@ -1,0 +1,117 @@
+/** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
+import { createHash } from 'node:crypto'
+import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
+import { isSlug } from '../../domain/slugs.js'
+import type { Tenant } from '../../domain/tenancy.js'
+import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenancySettings } from '../../identity/tenants/rules.js'
+import { detailTypes } from './detail-types.js'
+import {
+  authorizationServer,
+  credentialIssuer,
+  type IssuerFacts,
+  jwtVcIssuer,
+  openidConfiguration,
+  protectedResource,
+} from './documents.js'
+import {
+  type DiscoveryProtocol,
+  type DocumentName,
+  discovery,
+  type KeysUnavailable,
+  type PublishedDocument,
+} from './protocol.js'
+
+const MAX_AGE_SECS = 300
+
+export type DiscoveryNeeds = {
+  readonly keys: ActorRef<KeysProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly database: Database
+  readonly clock: Clock
+  readonly tenancy: TenancySettings
+  readonly facts: IssuerFacts
+}
+
+/** The documents that list types of `authorization_details`. RFC 9396 section 10. */
+const METADATA = {
+  'openid-configuration': openidConfiguration,
+  'oauth-authorization-server': authorizationServer,
+} as const
+
+export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
+  address: discovery,
+  asks: { keys, tenants },
+  mailbox: { capacity: 8192, inflightMax: 1024 },
+  lane: {
+    document: () => undefined,
+    requestCredential: () => undefined,
+    tenantDocument: () => undefined,
+  },
+  create: ({ keys, tenants, facts, ...needs }) => {
+    const detailTypesAt = detailTypes({ ...needs, tenants })
+    const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
+      'openid-configuration': publish(openidConfiguration(facts)),
+      'oauth-authorization-server': publish(authorizationServer(facts)),
+      'oauth-protected-resource': publish(protectedResource(facts)),
+      'openid-credential-issuer': publish(credentialIssuer(facts, null)),
+      'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
+    }
+
+    async function keySet(turn: Turn): Promise<PublishedDocument | KeysUnavailable> {
+      const found = await keys.ask('keySet', null, turn)
+      if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
+      const { bytes, etag, maxAgeSecs } = found
+      return { tag: 'published', body: bytes, etag, maxAgeSecs }
+    }
+
+    /** The tenant, where it issues credentials. */
+    async function issuing(tenantSlug: string, turn: Turn): Promise<Tenant | undefined> {
+      if (!isSlug(tenantSlug)) return undefined
+      const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
+      if (resolved.tag !== 'resolved') return undefined
+      const { tenant } = resolved
+      return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
+    }
+
+    return {
+      async document({ name, host }, turn) {
+        if (name === 'jwks') return keySet(turn)
+        if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
+          return documents[name]
+        const types = await detailTypesAt(host, turn)
+        return types === null
+          ? documents[name]
+          : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
+      },
+
+      async requestCredential({ tenantSlug }, turn) {
+        const enabled = tenantSlug === null || (await issuing(tenantSlug, turn)) !== undefined
+        return { tag: enabled ? 'unknown_configuration' : 'not_enabled' }
+      },
+
+      async tenantDocument({ name, tenantSlug }, turn) {
+        const tenant = await issuing(tenantSlug, turn)
+        if (tenant === undefined) return { tag: 'not_enabled' }
+        switch (name) {
+          // A tenant's credentials are signed with the keys of the one issuer.
+          case 'jwks':
+            return keySet(turn)
+          case 'openid-credential-issuer':
+            return publish(credentialIssuer(facts, tenant))
+          case 'jwt-vc-issuer':
+            return publish(jwtVcIssuer(facts, tenant))
+        }
+      },
+    }
+  },
+})
+
+function publish(metadata: object): PublishedDocument {
+  const body = Buffer.from(JSON.stringify(metadata))
+  const tag = createHash('sha256').update(body).digest('base64url').slice(0, 22)
+  return { tag: 'published', body, etag: `"${tag}"`, maxAgeSecs: MAX_AGE_SECS }
+}

@@ -1,0 +1,149 @@
+/** The metadata documents, as functions of what this build does. decisions.md 8; RFC 8414, 9728. */
+import {
+  acrValues,
+  CODE_CHALLENGE_METHODS,
+  PROMPTS,
+  RESPONSE_MODES,
+  RESPONSE_TYPES,
+} from '../authorization/protocol.js'
+import { LOCALES } from '../../domain/locales.js'
+import { PERSON_CLAIMS } from '../../domain/person-claims.js'
+import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
+import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
+import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
+
+/** What every ID token says besides the claims of its person. */
+const TOKEN_CLAIMS = [
+  'iss',
+  'sub',
+  'aud',
+  'azp',
+  'exp',
+  'iat',
+  'auth_time',
+  'nonce',
+  'acr',
+  'amr',
+  'at_hash',
+  'sid',
+  'tenant_id',
+]
+
+export type IssuerFacts = {
+  /** `oidc.issuer_url`, as it stands in tokens. */
+  readonly issuer: string
+  /** Public base address, without a trailing slash. */
+  readonly baseUrl: string
+  readonly dpopEnabled: boolean
+  /** `passkey.enabled`. */
+  readonly passkeys?: boolean | undefined
+  readonly registrationEnabled: boolean
+  /** Absolute address of the documentation pages; null when they are not served. */
+  readonly documentation: string | null
+}
+
+type Metadata = Readonly<Record<string, unknown>>
+
+/** RFC 8414 section 2. Only what works: a member appears with the endpoint that it describes. */
+export function authorizationServer(facts: IssuerFacts): Metadata {
+  const { issuer, baseUrl, dpopEnabled, registrationEnabled, documentation } = facts
+  return {
+    issuer,
+    authorization_endpoint: `${baseUrl}/oauth/authorize`,
+    pushed_authorization_request_endpoint: `${baseUrl}/oauth/par`,
+    token_endpoint: `${baseUrl}/oauth/token`,
+    device_authorization_endpoint: `${baseUrl}/oauth/device/code`,
+    backchannel_authentication_endpoint: `${baseUrl}/bc-authorize`,
+    backchannel_token_delivery_modes_supported: ['poll'],
+    backchannel_user_code_parameter_supported: false,
+    introspection_endpoint: `${baseUrl}/oauth/introspect`,
+    revocation_endpoint: `${baseUrl}/oauth/revoke`,
+    ...(registrationEnabled ? { registration_endpoint: `${baseUrl}/oauth/register` } : {}),
+    jwks_uri: jwksUri(facts),
+    response_types_supported: RESPONSE_TYPES,
+    response_modes_supported: RESPONSE_MODES,
+    code_challenge_methods_supported: CODE_CHALLENGE_METHODS,
+    authorization_response_iss_parameter_supported: true,
+    require_pushed_authorization_requests: false,
+    grant_types_supported: GRANT_TYPES,
+    token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    // A public client may not introspect.
+    introspection_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS.filter(
+      (method) => method !== 'none',
+    ),
+    introspection_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
+    ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
+    scopes_supported: SCOPES,
+    ui_locales_supported: LOCALES,
+    request_parameter_supported: false,
+    // Absent would mean true (OpenID Connect Discovery section 3).
+    request_uri_parameter_supported: false,
+    ...(documentation === null ? {} : { service_documentation: documentation }),
+  }
+}
+
+/** The same members with those that OpenID Connect Discovery section 3 adds. */
+export function openidConfiguration(facts: IssuerFacts): Metadata {
+  return {
+    ...authorizationServer(facts),
+    userinfo_endpoint: `${facts.baseUrl}/userinfo`,
+    end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
+    subject_types_supported: ['pairwise'],
+    id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    acr_values_supported: acrValues(facts.passkeys === true),
+    prompt_values_supported: PROMPTS,
+    claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],
+    claims_parameter_supported: true,
+  }
+}
+
+/**
+ * RFC 9728 section 2. A client without a challenge asks for every scope listed here, so that the list holds
+ * what a client that registers itself can be given. Other scopes are named by challenges.
+ */
+export function protectedResource(facts: IssuerFacts): Metadata {
+  const { issuer, baseUrl, dpopEnabled, documentation } = facts
+  return {
+    resource: baseUrl,
+    authorization_servers: [issuer],
+    jwks_uri: jwksUri(facts),
+    scopes_supported: SELF_REGISTERED_SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_name: 'svc',
+    ...(documentation === null ? {} : { resource_documentation: documentation }),
+    ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
+    dpop_bound_access_tokens_required: false,
+  }
+}
+
+/** A credential issuer: the service itself, or one of its tenants. */
+export type CredentialIssuer = { readonly slug: string; readonly name: string } | null
+
+/** OpenID4VCI section 12.2.4: three members are required; no configuration is offered yet. */
+export function credentialIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
+  const identifier = issuerIdentifier(facts, tenant)
+  return {
+    credential_issuer: identifier,
+    authorization_servers: [facts.issuer],
+    credential_endpoint: `${identifier}/credential`,
+    credential_configurations_supported: {},
+    display: [{ name: tenant?.name ?? 'svc', locale: 'en' }],
+  }
+}
+
+/** SD-JWT VC issuer metadata: never both `jwks_uri` and `jwks`. */
+export function jwtVcIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
+  const identifier = issuerIdentifier(facts, tenant)
+  return { issuer: identifier, jwks_uri: `${identifier}/.well-known/jwks.json` }
+}
+
+function issuerIdentifier({ baseUrl }: IssuerFacts, tenant: CredentialIssuer): string {
+  return tenant === null ? baseUrl : `${baseUrl}/credential-issuers/${tenant.slug}`
+}
+
+function jwksUri({ baseUrl }: IssuerFacts): string {
+  return `${baseUrl}/.well-known/jwks.json`
+}

@@ -1,0 +1,44 @@
+/** Metadata that clients and resource servers read. interface.md, Discovery and keys; decisions.md 8. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+
+export type DiscoveryProtocol = {
+  document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
+  /** A request to a credential endpoint (OpenID4VCI section 8). No configuration is offered yet. */
+  requestCredential: Ask<CredentialRequest, ConfigurationUnknown | IssuerNotEnabled>
+  tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
+}
+
+export type DocumentName =
+  | 'openid-configuration'
+  | 'oauth-authorization-server'
+  | 'oauth-protected-resource'
+  | 'openid-credential-issuer'
+  | 'jwt-vc-issuer'
+  | 'jwks'
+
+/** `host` is the one that was asked: it may name a tenant. */
+export type NamedDocument = { readonly name: DocumentName; readonly host: string }
+
+export type TenantDocument = {
+  readonly name: 'openid-credential-issuer' | 'jwt-vc-issuer' | 'jwks'
+  readonly tenantSlug: string
+}
+
+export type PublishedDocument = {
+  readonly tag: 'published'
+  /** UTF-8 JSON, ready to send. The same bytes carry the same tag. */
+  readonly body: Uint8Array
+  /** Strong entity tag with its quotes (RFC 9110 section 8.8.3). */
+  readonly etag: string
+  readonly maxAgeSecs: number
+}
+/** The key set could not be built. */
+export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
+/** Null names the root issuer. */
+export type CredentialRequest = { readonly tenantSlug: string | null }
+/** The issuer's metadata lists no such configuration (OpenID4VCI section 8.3.1.2). */
+export type ConfigurationUnknown = { readonly tag: 'unknown_configuration' }
+/** The tenant is unknown or issues no credentials; one answer for both. */
+export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
+
+export const discovery = address<DiscoveryProtocol>('discovery', ['document', 'tenantDocument'])

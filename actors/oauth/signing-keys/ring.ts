@@ -1,0 +1,119 @@
+/** The keys in memory: what signs, what verifies, and the key set as bytes. Never changed, replaced. */
+import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
+import { privateKeyContext, type SigningKeyRow } from '../../../storage/oauth/signing-keys.js'
+import { headerOf, signBytes, type SigningKey } from '../../platform/jose/jwt.js'
+import {
+  type KeySet,
+  SIGNING_ALGORITHMS,
+  type SigningAlgorithm,
+  type VerificationKeyFound,
+} from './protocol.js'
+import { isPublished } from './rules.js'
+
+/** decisions.md 8: Cache-Control public, max-age=300. */
+export const KEY_SET_MAX_AGE_SECS = 300
+/** Types come from our own code and are few; a map that outgrows this shows a defect. */
+const HEADERS_MAX = 16
+
+export type Ring = {
+  readonly rows: readonly SigningKeyRow[]
+  readonly signers: ReadonlyMap<SigningAlgorithm, Signer>
+  /** Opened private keys of current and next, by kid: a promotion needs no kms. */
+  readonly opened: ReadonlyMap<string, KeyObject>
+  readonly verification: ReadonlyMap<string, VerificationKeyFound>
+  readonly keySet: KeySet
+  /** Why some private key could not be opened; null when all are. */
+  readonly shut: string | null
+}
+
+/** One current key, with the headers of its tokens written out. */
+export class Signer {
+  readonly key: SigningKey
+  readonly #headers = new Map<string, string>()
+
+  constructor(key: SigningKey) {
+    this.key = key
+  }
+
+  /** @param claims their JSON. */
+  sign(typ: string, claims: string): string {
+    const payload = Buffer.from(claims).toString('base64url')
+    const input = `${this.#header(typ)}.${payload}`
+    return `${input}.${signBytes(this.key, Buffer.from(input, 'latin1')).toString('base64url')}`
+  }
+
+  #header(typ: string): string {
+    const known = this.#headers.get(typ)
+    if (known !== undefined) return known
+    const header = headerOf(this.key, typ)
+    if (this.#headers.size < HEADERS_MAX) this.#headers.set(typ, header)
+    return header
+  }
+}
+
+/** Opens what the previous ring has not opened yet. A key that does not open is left out. */
+export async function buildRing(
+  rows: readonly SigningKeyRow[],
+  previous: Ring | undefined,
+  sealer: Sealer,
+  now: Date,
+): Promise<Ring> {
+  const opened = new Map<string, KeyObject>()
+  let shut: string | null = null
+  for (const { kid, privateSealed } of rows) {
+    if (privateSealed === null) continue
+    const known = previous?.opened.get(kid)
+    try {
+      opened.set(kid, known ?? (await openPrivateKey(sealer, kid, privateSealed)))
+    } catch (error) {
+      shut = error instanceof Error ? error.message : String(error)
+    }
+  }
+  const signers = new Map<SigningAlgorithm, Signer>()
+  for (const algorithm of SIGNING_ALGORITHMS) {
+    const current = rows.find((row) => row.algorithm === algorithm && row.state === 'current')
+    const privateKey = current && opened.get(current.kid)
+    const kept = previous?.signers.get(algorithm)
+    if (current === undefined || privateKey === undefined) continue
+    const isSame = kept?.key.kid === current.kid
+    signers.set(algorithm, isSame ? kept : new Signer({ kid: current.kid, algorithm, privateKey }))
+  }
+  return {
+    rows,
+    signers,
+    opened,
+    verification: new Map(rows.map((row) => [row.kid, verificationKeyOf(row)])),
+    keySet: keySetOf(rows.filter((row) => isPublished(row, now))),
+    shut,
+  }
+}
+
+async function openPrivateKey(sealer: Sealer, kid: string, sealed: Uint8Array): Promise<KeyObject> {
+  const der = await sealer.open(SYSTEM_TENANT_ID, privateKeyContext(kid), sealed)
+  const bytes = Buffer.from(der.buffer, der.byteOffset, der.byteLength)
+  const key = createPrivateKey({ key: bytes, format: 'der', type: 'pkcs8' })
+  bytes.fill(0)
+  return key
+}
+
+function verificationKeyOf({ kid, algorithm, publicJwk }: SigningKeyRow): VerificationKeyFound {
+  return { tag: 'found', kid, algorithm, jwk: publicJwk }
+}
+
+/** Rows come in a fixed order, so that the same keys give the same bytes in every process. */
+function keySetOf(rows: readonly SigningKeyRow[]): KeySet {
+  const members = rows.map(({ kid, algorithm, publicJwk: { kty, crv, x, y } }) => ({
+    kty,
+    crv,
+    x,
+    ...(y === undefined ? {} : { y }),
+    use: 'sig',
+    alg: algorithm,
+    kid,
+  }))
+  const bytes = new Uint8Array(Buffer.from(JSON.stringify({ keys: members })))
+  const digest = createHash('sha256').update(bytes).digest('base64url').slice(0, 22)
+  return { tag: 'key_set', bytes, etag: `"${digest}"`, maxAgeSecs: KEY_SET_MAX_AGE_SECS }
+}

@@ -1,0 +1,159 @@
+/** Carries a plan out. Safe with any number of processes: one at a time, each step conditional. */
+import { createPublicKey } from 'node:crypto'
+import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
+import {
+  deleteSigningKey,
+  insertSigningKey,
+  listSigningKeys,
+  lockSigningKeys,
+  promoteSigningKey,
+  retireSigningKey,
+  type SigningKeyRow,
+  privateKeyContext,
+} from '../../../storage/oauth/signing-keys.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { publicJwkOf, thumbprint } from '../../platform/jose/jwk.js'
+import type { SigningAlgorithm } from './protocol.js'
+import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
+
+/** Another process may change the keys between looking and locking; then the plan is made anew. */
+const ATTEMPTS_MAX = 5
+
+export type Needs = { readonly database: Database; readonly sealer: Sealer }
+export type Done = {
+  readonly tag: 'done'
+  readonly created: number
+  readonly promoted: number
+  readonly removed: number
+}
+
+/** A key made and sealed before anybody holds a lock: sealing asks the kms. */
+type Candidate = Pick<SigningKeyRow, 'kid' | 'algorithm' | 'publicJwk' | 'privateSealed'>
+type Planner = (rows: readonly KeyRow[]) => Plan | TooEarly
+
+/** Which keys stopped signing and which began to. */
+export type Replaced = {
+  readonly retired: readonly { readonly kid: string; readonly verifiableUntil: Date }[]
+  readonly current: readonly string[]
+}
+/** Tells of a replacement, last in its transaction. */
+export type Tell = (tx: Transaction, replaced: Replaced) => Promise<void>
+
+export async function carryOut(
+  { database, sealer }: Needs,
+  now: Date,
+  planner: Planner,
+  tell?: Tell,
+): Promise<Done | TooEarly> {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    const seen = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
+      listSigningKeys(tx, SYSTEM_TENANT_ID),
+    )
+    const outlook = planner(seen)
+    if (outlook.tag === 'too_early') return outlook
+    if (outlook.steps.length === 0) return { tag: 'done', created: 0, promoted: 0, removed: 0 }
+    const candidates = await makeCandidates(outlook.steps, sealer)
+    // The keys are the service's own, what is told of them is in the control plane's audit chain.
+    const outcome = await database.system(async (tx) => {
+      await lockSigningKeys(tx, SYSTEM_TENANT_ID)
+      const rows = await listSigningKeys(tx, SYSTEM_TENANT_ID)
+      const plan = sameKeys(rows, seen) ? outlook : planner(rows)
+      if (plan.tag === 'too_early') return plan
+      if (!suffices(candidates, plan.steps)) return undefined
+      return takeSteps(tx, now, plan.steps, [...candidates], tell)
+    })
+    if (outcome !== undefined) return outcome
+  }
+  throw new Error('signing keys keep changing under the rotation')
+}
+
+async function takeSteps(
+  tx: Transaction,
+  now: Date,
+  steps: readonly Step[],
+  candidates: Candidate[],
+  tell: Tell | undefined,
+): Promise<Done> {
+  const done = { created: 0, promoted: 0, removed: 0 }
+  const current: string[] = []
+  for (const step of steps) {
+    const kid = await takeStep(tx, now, step, candidates)
+    // Under the lock nobody else changes these rows: a step that finds its row changed is a defect.
+    if (kid === undefined) throw new Error(`a signing key was not as planned: ${step.do}`)
+    if (step.do === 'promote' || (step.do === 'create' && step.state === 'current')) {
+      current.push(kid)
+    }
+    if (step.do === 'create') done.created += 1
+    if (step.do === 'promote') done.promoted += 1
+    if (step.do === 'remove') done.removed += 1
+  }
+  const retired = steps.filter((step) => step.do === 'retire')
+  if (retired.length > 0) await tell?.(tx, { retired, current })
+  return { tag: 'done', ...done }
+}
+
+/** The key that was changed; undefined when it was not as planned. */
+async function takeStep(
+  tx: Transaction,
+  now: Date,
+  step: Step,
+  candidates: Candidate[],
+): Promise<string | undefined> {
+  switch (step.do) {
+    case 'retire':
+      return (await retireSigningKey(tx, SYSTEM_TENANT_ID, step.kid, step.verifiableUntil))
+        ? step.kid
+        : undefined
+    case 'promote':
+      return (await promoteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
+    case 'remove':
+      return (await deleteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
+    case 'create': {
+      const at = candidates.findIndex(({ algorithm }) => algorithm === step.algorithm)
+      const [candidate] = candidates.splice(at, 1)
+      if (candidate === undefined) return undefined
+      const inserted = await insertSigningKey(tx, SYSTEM_TENANT_ID, {
+        ...candidate,
+        state: step.state,
+        createdAt: now,
+        currentSince: step.state === 'current' ? now : null,
+        verifiableUntil: null,
+      })
+      return inserted ? candidate.kid : undefined
+    }
+  }
+}
+
+async function makeCandidates(steps: readonly Step[], sealer: Sealer): Promise<Candidate[]> {
+  const candidates: Candidate[] = []
+  for (const step of steps) {
+    if (step.do === 'create') candidates.push(await makeCandidate(step.algorithm, sealer))
+  }
+  return candidates
+}
+
+async function makeCandidate(algorithm: SigningAlgorithm, sealer: Sealer): Promise<Candidate> {
+  const privateKey = freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
+  const publicJwk = publicJwkOf(createPublicKey(privateKey))
+  const kid = thumbprint(publicJwk)
+  const der = privateKey.export({ format: 'der', type: 'pkcs8' })
+  const privateSealed = await sealer.seal(SYSTEM_TENANT_ID, privateKeyContext(kid), der)
+  der.fill(0)
+  return { kid, algorithm, publicJwk, privateSealed }
+}
+
+function suffices(candidates: readonly Candidate[], steps: readonly Step[]): boolean {
+  const count = (algorithm: SigningAlgorithm, list: readonly { algorithm?: string }[]) =>
+    list.filter((each) => each.algorithm === algorithm).length
+  const creates = steps.filter((step) => step.do === 'create')
+  return (['ES256', 'EdDSA'] as const).every(
+    (algorithm) => count(algorithm, creates) <= count(algorithm, candidates),
+  )
+}
+
+function sameKeys(a: readonly KeyRow[], b: readonly KeyRow[]): boolean {
+  const words = (rows: readonly KeyRow[]) => rows.map(({ kid, state }) => `${kid} ${state}`).join()
+  return words(a) === words(b)
+}

@@ -1,0 +1,181 @@
+/** Who a client of the token endpoint is, and whether it proved it. decisions.md 7.3 and 7.6. */
+import { createHash, ECDH } from 'node:crypto'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import {
+  type ClientRow,
+  findClient,
+  isSecretOf,
+  originListed,
+  secretsInForce,
+} from '../../../../storage/oauth/applications.js'
+import type { Coordination } from '../../../../storage/platform/coordination/port.js'
+import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { isUuid } from '../../../domain/ids.js'
+import type { Documents } from '../../../platform/outbound-http/documents.js'
+import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
+import type { BriefMemory } from '../../../platform/batching/ttl-cache.js'
+import { isSignedByApplication } from './client-keys.js'
+import type { PresentedClient } from './client-authentication.js'
+import { readPublicJwk } from './client-key.js'
+import type { DecodedJwt } from '../../../platform/jose/jwt.js'
+
+/** Compared against when there is no such client, so that both cases take the same steps. */
+const NO_SECRET = createHash('sha256').update('no such client').digest()
+
+export type Client =
+  | { readonly kind: 'application'; readonly confidential: boolean; readonly row: ClientRow }
+  /** Confidential when it signed an assertion; bare otherwise. */
+  | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
+
+type Known =
+  | { readonly kind: 'application'; readonly row: ClientRow }
+  | { readonly kind: 'agent'; readonly row: AgentClientRow }
+  | { readonly kind: 'unknown' }
+
+export interface Clients {
+  /**
+   * The client, when it is active and what it presented is right; null otherwise. At once where a
+   * secret is presented by a client that is remembered.
+   */
+  authenticate(presented: PresentedClient): Client | null | Promise<Client | null>
+  /** Whether the application, or with null any, lists the web origin. */
+  lists(origin: string, clientId: string | null): Promise<boolean>
+}
+
+const UNKNOWN = { kind: 'unknown' } as const
+
+/** A client ends and returns with its tenant. */
+function tenantOf(known: Known): readonly string[] {
+  if (known.kind === 'unknown') return []
+  return [known.kind === 'agent' ? known.row.homeTenantId : known.row.tenantId]
+}
+
+/** What is not active is as unknown as what is not there. */
+function ifActive(known: Known): Known {
+  if (known.kind === 'unknown') return known
+  const active =
+    known.row.status === 'active' && (known.kind === 'agent' || known.row.tenantStatus === 'active')
+  return active ? known : UNKNOWN
+}
+
+export type ClientsNeeds = {
+  readonly database: Database
+  readonly coordination: Pick<Coordination, 'once'>
+  readonly clock: Clock
+  readonly issuer: string
+  readonly memory: BriefMemory<Known>
+  readonly origins: BriefMemory<boolean>
+  /** For the keys of clients that have them at an address. */
+  readonly documents: Pick<Documents, 'fetch'>
+}
+export type KnownClient = Known
+
+export function createClients({
+  database,
+  coordination,
+  clock,
+  issuer,
+  memory,
+  origins,
+  documents,
+}: ClientsNeeds): Clients {
+  /** The tenant of a client is not known before the client is: the look-up crosses tenants. */
+  async function read(clientId: string): Promise<Known> {
+    return database.system(
+      async (tx) => {
+        const application = await findClient(tx, clientId)
+        if (application !== undefined) return { kind: 'application', row: application }
+        const agent = await findAgentClient(tx, clientId)
+        return agent === undefined ? { kind: 'unknown' } : { kind: 'agent', row: agent }
+      },
+      { pool: 'identity' },
+    )
+  }
+
+  function lookUp(clientId: string): Known | Promise<Known> {
+    if (!isUuid(clientId)) return UNKNOWN
+    const known = memory.known(clientId)
+    if (known !== undefined) return ifActive(known)
+    return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
+  }
+
+  function bySecret(clientId: string, secret: string): Client | null | Promise<Client | null> {
+    const judge = (known: Known): Client | null => {
+      const usesSecret =
+        known.kind === 'application' &&
+        known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
+      const hashes = usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET]
+      const right = isSecretOf(secret, hashes)
+      return usesSecret && right
+        ? { kind: 'application', confidential: true, row: known.row }
+        : null
+    }
+    const known = lookUp(clientId)
+    return known instanceof Promise ? known.then(judge) : judge(known)
+  }
+
+  async function byAssertion(clientId: string | null, assertion: string): Promise<Client | null> {
+    const claimed = readAssertion(assertion, issuer, clock.nowSecs())
+    if ('fault' in claimed || (clientId !== null && clientId !== claimed.clientId)) return null
+    const known = await lookUp(claimed.clientId)
+    if (known.kind === 'unknown') return null
+    if (!(await isSigned(claimed.jwt, known))) return null
+    // The id counts only once the signature is right: nobody else may use it up.
+    const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
+    const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1
+    if (!(await coordination.once(`assertion:${id}`, ttlSecs))) return null
+    return { confidential: true, ...known }
+  }
+
+  async function isSigned(jwt: DecodedJwt, known: Exclude<Known, { kind: 'unknown' }>) {
+    if (known.kind === 'agent') return isSignedByOneOf(jwt, agentKeys(known.row))
+    if (known.row.tokenEndpointAuthMethod !== 'private_key_jwt') return false
+    return isSignedByApplication(documents, known.row, jwt)
+  }
+
+  async function byName(clientId: string): Promise<Client | null> {
+    const known = await lookUp(clientId)
+    if (known.kind === 'agent') return { confidential: false, ...known }
+    const open = known.kind === 'application' && known.row.tokenEndpointAuthMethod === 'none'
+    return open ? { confidential: false, ...known } : null
+  }
+
+  return {
+    async lists(origin, clientId) {
+      if (clientId !== null && !isUuid(clientId)) return false
+      return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
+        database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
+      )
+    },
+    authenticate(presented) {
+      switch (presented.method) {
+        case 'secret':
+          return bySecret(presented.clientId, presented.secret)
+        case 'assertion':
+          return byAssertion(presented.clientId, presented.assertion)
+        case 'none':
+          return byName(presented.clientId)
+      }
+    },
+  }
+}
+
+function agentKeys(row: AgentClientRow): readonly NamedKey[] {
+  return row.keys.flatMap(({ algorithm, publicKey, fingerprint }) => {
+    const key = readPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex')))
+    return key === null ? [] : [{ kid: fingerprint, key }]
+  })
+}
+
+/** The raw key of an agent as a JWK; P-256 points are stored compressed. */
+function agentJwk(algorithm: 'ed25519' | 'es256', raw: Buffer): Record<string, string> {
+  if (algorithm === 'ed25519') return { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }
+  const point = ECDH.convertKey(raw, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer
+  return {
+    kty: 'EC',
+    crv: 'P-256',
+    x: point.subarray(1, 33).toString('base64url'),
+    y: point.subarray(33).toString('base64url'),
+  }
+}

@@ -1,0 +1,74 @@
+/** An agent's session begins: its first access token and the root of its refresh family. */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { openingAgentSession } from '../../../../storage/oauth/token-sessions.js'
+import type { AccessGrant } from '../issue/access-token.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import type { GrantAgent, Granted } from '../protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import type { JwtSettings } from '../settings.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { TokenSigner } from '../issue/token-signer.js'
+
+/** RFC 8176: proof of possession of a key. */
+const AGENT_AMR = ['pop']
+
+export type AgentLoginNeeds = {
+  readonly commits: TenantCommits
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+  readonly jwt: JwtSettings
+}
+
+export async function grantAgent(
+  { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt }: GrantAgent,
+  turn: Turn,
+): Promise<Granted> {
+  const now = clock.now()
+  const sessionId = random.uuid()
+  const refreshToken = random.token(REFRESH_TOKEN_BYTES)
+  // decisions.md 21, agent access token: for the issuer, without a level of assurance.
+  const grant: AccessGrant = {
+    subject: agentId,
+    subjectType: 'agent',
+    tenantId,
+    organizationId,
+    clientId: agentId,
+    scopes,
+    audience: [issuer],
+    sessionId,
+    // The session of an agent is its one grant: it ends with it.
+    grantId: null,
+    level: null,
+    amr: AGENT_AMR,
+    authTimeSecs: Math.floor(now.getTime() / 1000),
+    jkt,
+    authorizationDetails: null,
+  }
+  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
+  const event = issuedEvent(random, grant, signed, 'agent_login', turn.requestId)
+  const opening = openingAgentSession({
+    tenantId,
+    sessionId,
+    agentId,
+    organizationId,
+    keyFingerprint,
+    scopes,
+    audience: grant.audience,
+    jkt,
+    familyId: random.uuid(),
+    refreshTokenSha256: hashRefreshToken(refreshToken),
+    now,
+    expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
+  })
+  await commits.write(tenantId, { statements: [opening], events: [event] })
+  metrics.issued('agent_login', 'agent')
+  const { accessToken, tokenType, expiresInSecs } = signed
+  return { tag: 'granted', accessToken, tokenType, expiresInSecs, refreshToken, scopes, sessionId }
+}

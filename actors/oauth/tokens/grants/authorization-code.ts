@@ -1,0 +1,172 @@
+/**
+ * grant_type=authorization_code: a code becomes tokens, once. RFC 6749 section 4.1.3, RFC 7636
+ * section 4.6, RFC 9449 section 10; decisions.md 7.3 and 7.6.
+ *
+ * Everything that can fail comes first, then one statement redeems the code and opens its family.
+ * A code that comes again, from its own client with a proof that fits, revokes the family: of many
+ * uses at the same time one succeeds, and the tokens it gave end with the first of the others
+ * (RFC 6749 section 4.1.2). A use that could not have succeeded (another client, another verifier)
+ * changes nothing.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { type CodeRow, redeemCodes } from '../../../../storage/oauth/authorization-codes.js'
+import { appendEvents } from '../../../../storage/platform/outbox.js'
+import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
+import type { Client } from '../clients/clients.js'
+import type { OAuthForm } from '../form.js'
+import { heldClaims, heldScopes } from '../issue/effective-scopes.js'
+import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import { type Breadth, narrowed } from '../issue/downscoping.js'
+import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
+import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
+import { refuse } from '../refusals.js'
+import type { FoundTogether } from '../issue/batched-lookups.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+
+/** RFC 7636 section 4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
+
+export type CodeNeeds = PersonTokensNeeds & {
+  readonly commits: TenantCommits
+  readonly found: FoundTogether
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  /** Told what was ended, so that this process refuses it from now on. */
+  readonly standingChanged: (ids: readonly string[]) => void
+}
+
+export async function grantCode(
+  needs: CodeNeeds,
+  client: Client,
+  form: OAuthForm,
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  if (client.kind !== 'application' || !client.row.grantTypes.includes('authorization_code'))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+  const code = form.get('code')
+  if (code === null) return refuse('invalid_request', 'code is missing')
+  const { found, clock } = needs
+  const row = await found.code(hashRefreshToken(code))
+  if (row === undefined || row.clientId !== client.row.id)
+    return refuse('invalid_grant', 'the code is unknown, or not one of this client')
+  const mismatch = mismatchOf(row, form)
+  if (mismatch !== null) return refuse('invalid_grant', mismatch)
+  if (row.jkt !== null && proof.jkt === null)
+    return proof.refusal('the code is bound to a key: a proof of it is needed')
+  if (row.jkt !== null && row.jkt !== proof.jkt)
+    return refuse('invalid_grant', 'the code is bound to another key')
+  if (row.redeemedAt !== null) return revoke(needs, row, turn)
+  if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
+  if (!row.standing)
+    return refuse('invalid_grant', 'the session or the person behind the code is gone')
+  const scopes = heldScopes(row.scopes, client)
+  if ('tag' in scopes) return scopes
+  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in breadth) return breadth
+  return redeem(needs, row, { scopes, breadth }, client, proof, turn)
+}
+
+/** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
+function mismatchOf(
+  row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
+  form: OAuthForm,
+): string | null {
+  if (form.get('redirect_uri') !== row.redirectUri)
+    return 'redirect_uri is not the one of the authorization request'
+  const verifier = form.get('code_verifier')
+  if (row.codeChallenge === null)
+    return verifier === null ? null : 'the authorization request had no code_challenge'
+  if (verifier === null) return 'code_verifier is missing'
+  if (!VERIFIER.test(verifier)) return 'code_verifier must be 43 to 128 unreserved characters'
+  const computed = createHash('sha256').update(verifier, 'ascii').digest()
+  const expected = Buffer.from(row.codeChallenge, 'base64url')
+  return computed.length === expected.length && timingSafeEqual(computed, expected)
+    ? null
+    : 'code_verifier does not fit the code_challenge'
+}
+
+async function redeem(
+  needs: CodeNeeds,
+  row: CodeRow,
+  { scopes, breadth }: { readonly scopes: readonly string[]; readonly breadth: Breadth },
+  client: Client & { readonly kind: 'application' },
+  proof: RefreshProof,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  const { commits, random, jwt, metrics } = needs
+  const refreshes = client.row.grantTypes.includes('refresh_token')
+  const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
+  const offline = refreshes && scopes.includes('offline_access')
+  const { access, grant, idToken } = await signPersonTokens(
+    needs,
+    personGrant(row, breadth, {
+      grantId: row.id,
+      sessionId: row.sessionId,
+      idTokenSessionId: row.sessionId,
+      scopes,
+      level: row.level,
+      claims: heldClaims(row.claims, client),
+      nonce: row.nonce,
+      jkt: proof.jkt,
+    }),
+    client.row.idTokenSignedResponseAlg,
+    turn,
+  )
+  const now = access.issuedAt
+  const event = issuedEvent(random, grant, access, 'authorization_code', turn.requestId)
+  const redeemed = await commits.decide(row.tenantId, {
+    row: row.id,
+    decide: redeemCodes,
+    input: {
+      id: row.id,
+      // A confidential client may change its key: its refresh tokens are bound to the client
+      // (RFC 9449 section 5).
+      jkt: client.confidential ? null : proof.jkt,
+      refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+      offline,
+      now,
+      expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
+    },
+    events: (won) => (won ? [event] : []),
+  })
+  // Another process was faster: this is the second use.
+  if (!redeemed) return revoke(needs, row, turn)
+  metrics.issued('authorization_code', 'human')
+  const { accessToken, tokenType, expiresInSecs } = access
+  const { authorizationDetails } = breadth
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken,
+    idToken,
+    authorizationDetails,
+  }
+}
+
+async function revoke(
+  { database, random, clock, standingChanged }: CodeNeeds,
+  { tenantId, id, clientId, subject, sessionId }: CodeRow,
+  turn: Turn,
+): Promise<OAuthRefused> {
+  const now = clock.now()
+  // Not cancelled with the request: a thief who hangs up must not save the tokens.
+  await database.tenant(tenantId, async (tx) => {
+    if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
+    const resource = { type: 'refresh_family', id } as const
+    const ended = { tenantId, resource, clientId, subject, sessionId }
+    appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+  })
+  standingChanged([id])
+  turn.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
+  return refuse('invalid_grant', 'the code was used before: what it gave has ended')
+}

@@ -1,0 +1,132 @@
+/** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import type { ClientRow } from '../../../../storage/oauth/applications.js'
+import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { PERSON_SCOPES } from '../../../domain/scopes.js'
+import type { AccessGrant } from '../issue/access-token.js'
+import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
+import type { Client } from '../clients/clients.js'
+import { type OAuthForm, readScope } from '../form.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import type { Issued, OAuthRefused } from '../protocol.js'
+import { refuse } from '../refusals.js'
+import type { JwtSettings } from '../settings.js'
+import type { StandingGrants } from '../issue/prepared-grants-cache.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
+
+export type ClientCredentialsNeeds = {
+  readonly database: Database
+  readonly commits: TenantCommits
+  readonly standing: StandingGrants
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly random: Random
+  readonly issuer: string
+  readonly jwt: JwtSettings
+}
+
+/**
+ * Issues once the row of the token is committed: what was not written down was not issued. No
+ * refresh token: the client has its credentials (RFC 6749 section 4.4.3).
+ */
+export async function grantClientCredentials(
+  needs: ClientCredentialsNeeds,
+  client: Client,
+  form: OAuthForm,
+  jkt: string | null,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  if (client.kind !== 'application' || !client.confidential)
+    return refuse('unauthorized_client', 'client_credentials is for confidential applications')
+  const { row } = client
+  if (!row.grantTypes.includes('client_credentials'))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+
+  const scope = form.get('scope')
+  const isPlain = jkt === null && form.get('audience') === null && form.get('resource') === null
+  const standing = isPlain ? needs.standing.of(row, scope) : undefined
+  if (standing !== undefined) {
+    const { grant, claims, issued } = standing
+    const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn, claims)
+    return write(needs, grant, signed, issued.fill(needs.random, signed, turn.requestId))
+  }
+
+  const scopes = askedScopes(scope, row)
+  if (scopes === null)
+    return refuse('invalid_scope', 'a scope is malformed or not one of the application')
+  const read = readAskedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
+  const { database, issuer, random } = needs
+  const asked = isPlain ? read.asked : await knownAudience(database, issuer, row, read.asked, turn)
+  if (asked === null) return refuse('invalid_target', 'the audience is not one of this tenant')
+
+  const grant: AccessGrant = {
+    subject: row.id,
+    subjectType: 'service',
+    tenantId: row.tenantId,
+    organizationId: null,
+    clientId: row.id,
+    scopes,
+    audience: tokenAudience(asked, { own: row.audience, issuer, scopes }),
+    sessionId: null,
+    grantId: null,
+    level: null,
+    amr: [],
+    authTimeSecs: null,
+    jkt,
+    authorizationDetails: null,
+  }
+  if (isPlain) needs.standing.given(row, scope, grant)
+  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn)
+  const event = issuedEvent(random, grant, signed, 'client_credentials', turn.requestId)
+  return write(needs, grant, signed, event)
+}
+
+const lifetimeSecs = ({ jwt }: ClientCredentialsNeeds) => jwt.access_token_lifetime_agent_secs
+
+async function write(
+  { commits, metrics }: ClientCredentialsNeeds,
+  { tenantId, scopes }: AccessGrant,
+  { accessToken, tokenType, expiresInSecs }: SignedAccess,
+  event: OutboxEvent,
+): Promise<Issued> {
+  await commits.write(tenantId, { events: [event] })
+  metrics.issued('client_credentials', 'service')
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken: null,
+    idToken: null,
+    authorizationDetails: null,
+  }
+}
+
+/** The scopes of the token; null where the request names one that the application does not have. */
+function askedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
+  if (scope === null) return withoutRequest(row)
+  const asked = readScope(scope)
+  return asked?.every((one) => row.scopes.includes(one)) ? asked : null
+}
+
+type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
+
+/**
+ * What a request without `scope` gives (RFC 6749 section 3.3, a pre-defined default): `default_scopes`
+ * of the application, else its scopes without those that manage, use the vault or speak of a user. A
+ * client that needs one of these asks for it, so that no token has such a power by accident.
+ */
+export function withoutRequest({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
+  // Where the application lost a scope, its defaults do not bring it back.
+  if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
+  return scopes.filter(
+    (scope) =>
+      !scope.endsWith(':manage') && !scope.startsWith('vault:') && !PERSON_SCOPES.has(scope),
+  )
+}

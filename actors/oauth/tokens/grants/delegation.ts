@@ -1,0 +1,122 @@
+/**
+ * An agent fetches what a person approved: the first access token of a delegation and the root of its
+ * refresh family. decisions.md section 3 and 7.2. Signed first, redeemed then: a failure in between
+ * loses a token that nobody has seen, the other order would lose what the person approved.
+ */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { findSessionKey } from '../../../../storage/agents/agent-status.js'
+import {
+  type DelegationRow,
+  findDelegation,
+  redeemDelegation,
+} from '../../../../storage/agents/delegations.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import type { AccessGrant } from '../issue/access-token.js'
+import { tokenAudience } from '../issue/audience.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import type { DelegatedGranted, GrantDelegated } from '../protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import type { JwtSettings } from '../settings.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { TokenSigner } from '../issue/token-signer.js'
+
+export type DelegatedNeeds = {
+  readonly database: Database
+  readonly commits: TenantCommits
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+  readonly jwt: JwtSettings
+}
+
+/** What a token of a delegation says: the person, how they had signed in, and who acts for them. */
+export function delegatedGrant(
+  d: DelegationRow,
+  { scopes, audience, jkt }: Pick<AccessGrant, 'scopes' | 'audience' | 'jkt'>,
+): AccessGrant {
+  return {
+    subject: d.subject,
+    subjectType: 'human',
+    tenantId: d.tenantId,
+    organizationId: d.organizationId,
+    clientId: d.agentId,
+    scopes,
+    audience,
+    // The session of a delegation carries its id, and ends with it.
+    sessionId: d.id,
+    grantId: null,
+    level: d.level,
+    amr: d.amr,
+    authTimeSecs: Math.floor(d.authTime.getTime() / 1000),
+    jkt,
+    authorizationDetails: null,
+    actors: [{ sub: d.agentId, subjectType: 'agent' }],
+    delegationId: d.id,
+  }
+}
+
+export async function grantDelegated(
+  { database, commits, signer, metrics, clock, random, issuer, jwt }: DelegatedNeeds,
+  { tenantId, delegationId, agentSessionId, jkt, lifetimeSecs }: GrantDelegated,
+  turn: Turn,
+): Promise<DelegatedGranted | { readonly tag: 'gone' }> {
+  // A session is that of an agent, which may be at home in another tenant.
+  const found = await database.system(
+    async (tx) => {
+      const row = await findDelegation(tx, tenantId, delegationId)
+      const key = agentSessionId && (await findSessionKey(tx, tenantId, agentSessionId))
+      return row === undefined || row.revokedAt !== null ? null : { row, key: key ?? null }
+    },
+    { signal: turn.signal },
+  )
+  if (found === null) return { tag: 'gone' }
+  const { row, key } = found
+  const now = clock.now()
+  const expiresAt = new Date(row.createdAt.getTime() + lifetimeSecs * 1000)
+  const leftSecs = Math.floor((expiresAt.getTime() - now.getTime()) / 1000)
+  if (leftSecs < 1) return { tag: 'gone' }
+  const { scopes } = row
+  const audience = tokenAudience([row.audience], { own: row.audience, issuer, scopes })
+  const grant = delegatedGrant(row, { scopes, audience, jkt })
+  const lifetime = Math.min(jwt.access_token_lifetime_agent_secs, leftSecs)
+  const signed = await signer.sign(grant, lifetime, turn)
+  const event = issuedEvent(random, grant, signed, 'delegation', turn.requestId)
+  // Of no use where the first access token lasts as long as the delegation.
+  const refreshes = leftSecs > lifetime || scopes.includes('offline_access')
+  const refreshToken = random.token(REFRESH_TOKEN_BYTES)
+  const refreshSecs = Math.min(jwt.refresh_token_lifetime_agent_secs, leftSecs)
+  const redeemed = await commits.commit(tenantId, {
+    row: delegationId,
+    apply: async (tx) => {
+      const won = await redeemDelegation(tx, {
+        tenantId,
+        id: delegationId,
+        keyFingerprint: key,
+        jkt,
+        audience,
+        familyId: random.uuid(),
+        refreshTokenSha256: hashRefreshToken(refreshToken),
+        now,
+        expiresAt,
+        refreshExpiresAt: new Date(now.getTime() + refreshSecs * 1000),
+      })
+      return { result: won, events: won ? [event] : [] }
+    },
+  })
+  if (!redeemed) return { tag: 'gone' }
+  metrics.issued('delegation', 'human')
+  const { accessToken, tokenType, expiresInSecs } = signed
+  return {
+    tag: 'granted',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    refreshToken: refreshes ? refreshToken : null,
+    scopes,
+  }
+}

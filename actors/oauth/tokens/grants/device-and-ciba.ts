@@ -1,0 +1,191 @@
+/**
+ * grant_type=urn:ietf:params:oauth:grant-type:device_code and urn:openid:params:grant-type:ciba:
+ * whoever asked polls for what a person decides elsewhere. RFC 8628 sections 3.4 and 3.5; OpenID
+ * Connect CIBA sections 10.1 and 11; decisions.md 3 (poll errors) and 7.3.
+ *
+ * What was approved is given once: everything that can fail comes first, then one statement redeems
+ * the request and opens its family. A poll after that is of an unknown code, whoever makes it.
+ */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import {
+  type BackchannelKind,
+  type PolledRequest,
+  recordPoll,
+  redeemBackchannelRequest,
+} from '../../../../storage/oauth/backchannel-requests.js'
+import type { Client } from '../clients/clients.js'
+import type { OAuthForm } from '../form.js'
+import { heldScopes } from '../issue/effective-scopes.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import { narrowed } from '../issue/downscoping.js'
+import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
+import type { GrantType, Issued, OAuthRefused } from '../protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import { refuse } from '../refusals.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+
+/** RFC 8628 section 3.5: what a poll that comes too fast adds to the interval. */
+const SLOW_DOWN_SECS = 5
+
+type BackchannelGrant = Extract<
+  GrantType,
+  'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
+>
+
+/** What each of these grants is polled with. */
+const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: string }> = {
+  'urn:ietf:params:oauth:grant-type:device_code': { kind: 'device', parameter: 'device_code' },
+  'urn:openid:params:grant-type:ciba': { kind: 'ciba', parameter: 'auth_req_id' },
+}
+
+export type BackchannelNeeds = PersonTokensNeeds & {
+  readonly commits: TenantCommits
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export async function grantBackchannel(
+  needs: BackchannelNeeds,
+  grantType: BackchannelGrant,
+  client: Client,
+  form: OAuthForm,
+  jkt: string | null,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
+    return refuse('unauthorized_client', 'the application does not have this grant')
+  const { kind, parameter } = POLLED[grantType]
+  const code = form.get(parameter)
+  if (code === null) return refuse('invalid_request', `${parameter} is missing`)
+  const { database, clock } = needs
+  const now = clock.now()
+  const key = {
+    kind,
+    codeSha256: hashRefreshToken(code),
+    clientId: client.row.id,
+    now,
+    penaltySecs: SLOW_DOWN_SECS,
+  }
+  // The tenant of a code is not known before the code is: the poll crosses tenants.
+  const polled = await database.system((tx) => recordPoll(tx, key), { signal: turn.signal })
+  const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
+  switch (verdict) {
+    case 'unknown':
+      return invalidGrant(parameter)
+    case 'pending':
+      return wait('authorization_pending', 'the person has not decided yet', polled!)
+    case 'slow_down':
+      return wait('slow_down', 'the last poll was too short a time ago', polled!)
+    case 'denied':
+      return refuse('access_denied', 'the person said no')
+    case 'expired':
+      return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
+    case 'approved':
+      return redeem(needs, grantType, polled as Approved, form, client, jkt, turn)
+  }
+}
+
+export type PollVerdict = 'unknown' | 'pending' | 'slow_down' | 'denied' | 'expired' | 'approved'
+
+/** What a poll deserves, given its row. Pure: time is a value. */
+export function judgePoll(
+  row: Pick<PolledRequest, 'status' | 'expiresAt' | 'tooFast' | 'standing'>,
+  now: Date,
+): PollVerdict {
+  if (row.status === 'redeemed') return 'unknown'
+  if (row.expiresAt <= now) return 'expired'
+  if (row.status === 'denied') return 'denied'
+  // What was approved is not held back for coming early: the interval spaces waiting.
+  if (row.status === 'approved') return row.standing ? 'approved' : 'unknown'
+  return row.tooFast ? 'slow_down' : 'pending'
+}
+
+/** As the table demands of what is approved. */
+type Approved = PolledRequest & {
+  readonly subject: string
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+async function redeem(
+  needs: BackchannelNeeds,
+  grantType: BackchannelGrant,
+  row: Approved,
+  form: OAuthForm,
+  client: Client & { readonly kind: 'application' },
+  jkt: string | null,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  const { commits, random, jwt, metrics, issuer } = needs
+  const scopes = heldScopes(row.scopes, client)
+  if ('tag' in scopes) return scopes
+  const whole = { audience: row.audience, authorizationDetails: null }
+  const breadth = narrowed(form, whole, { issuer, scopes })
+  if ('tag' in breadth) return breadth
+  const refreshes = client.row.grantTypes.includes('refresh_token')
+  const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
+  const granted = personGrant(row, breadth, {
+    grantId: row.id,
+    sessionId: row.id,
+    idTokenSessionId: row.id,
+    scopes,
+    level: row.level,
+    claims: null,
+    nonce: null,
+    jkt,
+  })
+  const { access, grant, idToken } = await signPersonTokens(
+    needs,
+    granted,
+    client.row.idTokenSignedResponseAlg,
+    turn,
+  )
+  const now = access.issuedAt
+  const event = issuedEvent(random, grant, access, grantType, turn.requestId)
+  const won = await commits.commit(row.tenantId, {
+    row: row.id,
+    apply: async (tx) => {
+      const redeemed = await redeemBackchannelRequest(tx, {
+        tenantId: row.tenantId,
+        id: row.id,
+        // As for codes: the refresh tokens of a confidential client are bound to the client.
+        jkt: client.confidential ? null : jkt,
+        refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+        now,
+        expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
+      })
+      return { result: redeemed, events: redeemed ? [event] : [] }
+    },
+  })
+  // Another poll was faster, or the time ran out on the way.
+  if (!won) return invalidGrant(POLLED[grantType].parameter)
+  metrics.issued(grantType, 'human')
+  const { accessToken, tokenType, expiresInSecs } = access
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken,
+    idToken,
+    authorizationDetails: null,
+  }
+}
+
+function wait(
+  error: 'authorization_pending' | 'slow_down',
+  description: string,
+  { intervalSecs }: PolledRequest,
+): OAuthRefused {
+  return { ...refuse(error, description), retryIntervalSecs: intervalSecs }
+}
+
+function invalidGrant(parameter: string): OAuthRefused {
+  return refuse('invalid_grant', `the ${parameter} is unknown, was used or is not of this client`)
+}

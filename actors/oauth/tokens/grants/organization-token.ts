@@ -1,0 +1,43 @@
+/** A person's token narrowed to one organization. decisions.md 2.3, organization token. */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { AccessGrant } from '../issue/access-token.js'
+import type { AgentLoginNeeds } from './agent-login.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { GrantOrganization, OrganizationGranted } from '../protocol.js'
+
+/**
+ * Same person, session, evidence and key as the token it is asked with, for the issuer alone. It never
+ * outlives that token, and falls with it: session and grant are the same.
+ */
+export async function grantOrganization(
+  { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { principal, organizationId, scopes }: GrantOrganization,
+  turn: Turn,
+): Promise<OrganizationGranted> {
+  const level = /^aal([1-3])$/.exec(principal.acr ?? '')?.[1]
+  const grant: AccessGrant = {
+    subject: principal.subject,
+    subjectType: principal.subjectType,
+    tenantId: principal.tenantId,
+    organizationId,
+    organizationBound: true,
+    clientId: principal.clientId,
+    scopes,
+    audience: [issuer],
+    sessionId: principal.sessionId,
+    grantId: principal.grantId ?? null,
+    level: level === undefined ? null : Number(level),
+    amr: principal.amr ?? [],
+    authTimeSecs: principal.authTimeSecs,
+    jkt: principal.jkt,
+    authorizationDetails: null,
+  }
+  const leftSecs = principal.expiresAtSecs - clock.nowSecs()
+  const secs = Math.max(1, Math.min(jwt.access_token_lifetime_human_secs, leftSecs))
+  const signed = await signer.sign(grant, secs, turn)
+  const event = issuedEvent(random, grant, signed, 'organization', turn.requestId)
+  await commits.write(grant.tenantId, { events: [event] })
+  metrics.issued('organization', grant.subjectType)
+  const { accessToken, tokenType, expiresInSecs } = signed
+  return { tag: 'granted', accessToken, tokenType, expiresInSecs }
+}

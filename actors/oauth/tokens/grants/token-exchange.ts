@@ -1,0 +1,319 @@
+/**
+ * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): a token becomes a narrower
+ * one, or one of the next agent. decisions.md 7.6.
+ *
+ * Nothing grows on the way: scopes and lifetime are at most those of the subject token; session,
+ * refresh family and delegation stay the same, so that whatever ends them ends what was made of them.
+ */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
+import { isUuid } from '../../../domain/ids.js'
+import type { VaultExports } from '../../../vault/vault/exports.js'
+import type { AccessGrant, ReadToken } from '../issue/access-token.js'
+import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
+import type { Bearer } from '../verify/access-token-verifier.js'
+import type { Client } from '../clients/clients.js'
+import {
+  ACCESS_TOKEN_URN,
+  type Exchanger,
+  judgeExchange,
+  readTokens,
+  shrunkScopes,
+} from './token-exchange-rules.js'
+import { type OAuthForm, readScope } from '../form.js'
+import { issuedEvent } from '../issue/issued-event.js'
+import type { TokenMetrics } from '../metrics.js'
+import {
+  type Issued,
+  type OAuthRefused,
+  type ProofRefused,
+  type SecretIssued,
+  TOKEN_EXCHANGE,
+} from '../protocol.js'
+import { refuse } from '../refusals.js'
+import type { JwtSettings } from '../settings.js'
+import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { TokenSigner } from '../issue/token-signer.js'
+import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
+import type { Presented } from './presented-tokens.js'
+
+export type ExchangeNeeds = {
+  readonly database: Database
+  readonly bearer: Bearer
+  readonly commits: TenantCommits
+  readonly signer: TokenSigner
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+  readonly jwt: JwtSettings
+  readonly vault: Pick<VaultExports, 'export'>
+}
+
+/** What the proof of the request showed, or how its absence is refused. */
+export type ExchangeProof = {
+  readonly jkt: string | null
+  readonly refusal: (description: string) => Promise<ProofRefused>
+  /** Of the client, for the audit log. */
+  readonly address: string
+}
+
+/** `client` is null when nothing but an actor token says who asks. */
+export async function grantExchange(
+  needs: ExchangeNeeds,
+  client: Client | null,
+  form: OAuthForm,
+  proof: ExchangeProof,
+  turn: Turn,
+): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
+  const requested = form.get('requested_token_type') ?? ACCESS_TOKEN_URN
+  if (requested !== ACCESS_TOKEN_URN && requested !== VAULT_SECRET_URN)
+    return refuse('invalid_request', 'this requested_token_type is not supported')
+  const fromVault = readVaultTarget(form, requested)
+  if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
+  const presented = await present(needs, client, form, proof, turn)
+  if ('tag' in presented) return presented
+  if (fromVault !== null) return exportCredential(needs, presented, fromVault, proof.address, turn)
+  return issue(needs, presented, form, proof.jkt, turn)
+}
+
+/** Reads and judges both tokens. What is issued for them is decided by what was asked for. */
+async function present(
+  { bearer, database, issuer }: ExchangeNeeds,
+  client: Client | null,
+  form: OAuthForm,
+  proof: ExchangeProof,
+  turn: Turn,
+): Promise<Presented | OAuthRefused | ProofRefused> {
+  const tokens = readTokens(form)
+  if ('tag' in tokens) return tokens
+  const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', turn)
+  if (actor !== null && 'tag' in actor) return actor
+  if (actor !== null) {
+    const { subjectType, actors, audience, jkt } = actor.principal
+    if (subjectType !== 'agent' || actors.length > 0)
+      return refuse('invalid_grant', 'actor_token must be an agent’s own direct token')
+    // It says who asks: one for another API, which has seen it, could be brought by that API.
+    if (!audience.includes(issuer))
+      return refuse('invalid_grant', 'actor_token is for another audience than this service')
+    if (jkt !== null && jkt !== proof.jkt)
+      return proof.refusal('actor_token is bound to a key: a proof of it is needed')
+  }
+  const exchanger = exchangerOf(client, actor)
+  if ('tag' in exchanger) return exchanger
+
+  const subject = await inForce(bearer, tokens.subject, 'subject', turn)
+  if ('tag' in subject) return subject
+  const { tenantId, jkt } = subject.principal
+  const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
+  if ([...tenants, actor?.principal.tenantId ?? tenantId].some((one) => one !== tenantId))
+    return refuse('invalid_grant', 'the tokens and the client belong to different tenants')
+
+  const mayAct = form.get('may_act')
+  const actorId = actor?.principal.subject ?? null
+  const verdict = judgeExchange({ subject, exchanger, actor: actorId, mayAct })
+  if (verdict.tag === 'oauth_refused') return verdict
+  if (jkt !== null && (verdict.tag === 'handed_on' ? proof.jkt === null : proof.jkt !== jkt))
+    return proof.refusal('subject_token is bound to a key: a proof is needed')
+  if (mayAct !== null) {
+    const known =
+      isUuid(mayAct) &&
+      (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), { signal: turn.signal }))
+    if (!known) return refuse('invalid_request', 'may_act names no agent of the tenant')
+  }
+  return { subject, exchanger, actor, verdict, mayAct }
+}
+
+async function inForce(
+  bearer: Bearer,
+  token: string,
+  which: 'subject' | 'actor',
+  turn: Turn,
+): Promise<ReadToken | OAuthRefused> {
+  const found = await bearer.inspect(token, turn, 'fresh')
+  if (found.state === 'active') return found.token
+  const why = found.state === 'invalid' ? 'is not one of ours' : `is ${found.state}`
+  return refuse('invalid_grant', `${which}_token ${why}`)
+}
+
+/** decisions.md 7.6, token exchange, who may. */
+function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger | OAuthRefused {
+  const agentId = actor?.principal.subject ?? null
+  if (client?.kind === 'application') {
+    const { id, audience, scopes, grantTypes } = client.row
+    return grantTypes.includes(TOKEN_EXCHANGE)
+      ? { kind: 'application', id, audience, scopes }
+      : refuse('unauthorized_client', 'the application does not have this grant')
+  }
+  if (client !== null && agentId !== null && agentId !== client.row.id)
+    return refuse('invalid_grant', 'actor_token is another agent’s')
+  if (client?.confidential === true) return { kind: 'agent', id: client.row.id }
+  return agentId === null
+    ? refuse('unauthorized_client', 'an agent signs an assertion or sends its actor_token')
+    : { kind: 'agent', id: agentId }
+}
+
+async function issue(
+  needs: ExchangeNeeds,
+  { subject, exchanger, verdict, mayAct }: Presented,
+  form: OAuthForm,
+  jkt: string | null,
+  turn: Turn,
+): Promise<Issued | OAuthRefused> {
+  const { principal } = subject
+  const scope = form.get('scope')
+  const asked = scope === null ? null : readScope(scope)
+  if (scope !== null && asked === null) return refuse('invalid_scope', 'the scope is malformed')
+  const bounds = [principal.scopes]
+  if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
+  const lent =
+    verdict.tag === 'delegated'
+      ? await delegationOf(needs, principal, verdict.agentId, asked, turn)
+      : null
+  if (verdict.tag === 'delegated' && lent === null)
+    return refuse('consent_required', 'the person has not let this agent act for them')
+  if (lent !== null) bounds.push(lent.scopes)
+  const scopes = shrunkScopes(asked, bounds)
+  if (scopes === null) return refuse('invalid_scope', 'more was asked for than can be given')
+
+  const audience = await audienceOf(needs, subject, form, scopes, turn)
+  if ('tag' in audience) return audience
+  const { signer, commits, metrics, random } = needs
+  const grant = grantOf(subject, {
+    clientId: exchanger.id,
+    scopes,
+    audience: audience.audience,
+    jkt,
+    mayAct,
+    ...actingOf(verdict, lent, subject),
+  })
+  const secs = lifetimeSecs(needs, grant, subject, lent)
+  if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
+  const signed = await signer.sign(grant, secs, turn)
+  const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, turn.requestId)
+  await commits.write(grant.tenantId, { events: [event] })
+  metrics.issued(TOKEN_EXCHANGE, grant.subjectType)
+  const { accessToken, tokenType, expiresInSecs } = signed
+  return {
+    tag: 'issued',
+    accessToken,
+    tokenType,
+    expiresInSecs,
+    scopes,
+    refreshToken: null,
+    idToken: null,
+    authorizationDetails: null,
+    issuedTokenType: ACCESS_TOKEN_URN,
+  }
+}
+
+/** Of several delegations the newest that covers what is asked for, or the newest there is. */
+async function delegationOf(
+  { database, clock }: ExchangeNeeds,
+  { tenantId, subject }: ReadToken['principal'],
+  agentId: string,
+  asked: readonly string[] | null,
+  { signal }: Turn,
+): Promise<DelegationRow | null> {
+  const rows = await database.tenant(
+    tenantId,
+    (tx) => activeDelegations(tx, tenantId, subject, clock.now()),
+    { signal },
+  )
+  const theirs = rows.filter((row) => row.agentId === agentId)
+  const wide = theirs.find(({ scopes }) => asked?.every((one) => scopes.includes(one)) ?? true)
+  return wide ?? theirs[0] ?? null
+}
+
+async function audienceOf(
+  { database, issuer }: ExchangeNeeds,
+  { principal }: ReadToken,
+  form: OAuthForm,
+  scopes: readonly string[],
+  turn: Turn,
+): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
+  const read = readAskedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
+  if (read.asked.length === 0) return { audience: principal.audience }
+  const asker = { tenantId: principal.tenantId, audience: issuer }
+  const asked = await knownAudience(database, issuer, asker, read.asked, turn)
+  return asked === null
+    ? refuse('invalid_target', 'the audience is not one of this tenant')
+    : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
+}
+
+/** Who acts in the new token, what lets them, and how surely its person is known. */
+function actingOf(
+  verdict: Presented['verdict'],
+  lent: DelegationRow | null,
+  { principal, amr }: ReadToken,
+): Pick<AccessGrant, 'actors' | 'delegationId' | 'level' | 'amr' | 'authTimeSecs'> {
+  if (lent !== null) {
+    return {
+      actors: [{ sub: lent.agentId, subjectType: 'agent' }],
+      delegationId: lent.id,
+      // What the person showed when they approved.
+      level: lent.level,
+      amr: lent.amr,
+      authTimeSecs: Math.floor(lent.authTime.getTime() / 1000),
+    }
+  }
+  const level = /^aal([1-3])$/.exec(principal.acr ?? '')?.[1]
+  return {
+    actors: verdict.tag === 'handed_on' ? verdict.actors : principal.actors,
+    delegationId: principal.delegationId,
+    level: level === undefined ? null : Number(level),
+    amr,
+    authTimeSecs: principal.authTimeSecs,
+  }
+}
+
+function grantOf(
+  { principal }: ReadToken,
+  rest: Pick<
+    AccessGrant,
+    | 'clientId'
+    | 'scopes'
+    | 'audience'
+    | 'jkt'
+    | 'mayAct'
+    | 'actors'
+    | 'delegationId'
+    | 'level'
+    | 'amr'
+    | 'authTimeSecs'
+  >,
+): AccessGrant {
+  return {
+    subject: principal.subject,
+    subjectType: principal.subjectType,
+    tenantId: principal.tenantId,
+    organizationId: principal.organizationId,
+    organizationBound: principal.organizationBound,
+    sessionId: principal.sessionId,
+    grantId: principal.grantId ?? null,
+    authorizationDetails: null,
+    ...rest,
+  }
+}
+
+/** At most what is left of the subject token, and of the delegation. */
+function lifetimeSecs(
+  { clock, jwt }: ExchangeNeeds,
+  { subjectType, actors = [] }: AccessGrant,
+  { principal }: ReadToken,
+  lent: DelegationRow | null,
+): number {
+  const nowSecs = clock.nowSecs()
+  const usual =
+    subjectType === 'human' && actors.length === 0
+      ? jwt.access_token_lifetime_human_secs
+      : jwt.access_token_lifetime_agent_secs
+  const ends = [principal.expiresAtSecs]
+  if (lent !== null) ends.push(Math.floor(lent.expiresAt.getTime() / 1000))
+  return Math.min(usual, ...ends.map((end) => end - nowSecs))
+}

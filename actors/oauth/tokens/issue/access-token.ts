@@ -1,0 +1,185 @@
+/** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
+import { quoted } from '../../../../runtime/kernel/text/json-text.js'
+import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
+import {
+  type ActingParty,
+  actClaim,
+  type Principal,
+  type SubjectType,
+} from '../../../domain/principal.js'
+
+/** RFC 9068 section 2.1. */
+export const ACCESS_TOKEN_TYPE = 'at+jwt'
+
+export type AccessGrant = {
+  readonly subject: string
+  readonly subjectType: SubjectType
+  readonly tenantId: string
+  readonly organizationId: string | null
+  /** For that organization alone, whatever else its person belongs to. */
+  readonly organizationBound?: boolean | undefined
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly sessionId: string | null
+  /** The refresh family of the same authorization: revoking it revokes the token. */
+  readonly grantId: string | null
+  /** Level of assurance of a person: 1, 2 or 3; null for everybody else. */
+  readonly level: number | null
+  readonly amr: readonly string[]
+  readonly authTimeSecs: number | null
+  readonly jkt: string | null
+  /** As granted (RFC 9396 section 9.1); null when there are none. */
+  readonly authorizationDetails: AuthorizationDetails | null
+  /** Who acts for the subject, the most recent first; absent for a direct token. */
+  readonly actors?: readonly ActingParty[] | undefined
+  /** What lets them. */
+  readonly delegationId?: string | null | undefined
+  /** The agent that may act next (RFC 8693 section 4.4). */
+  readonly mayAct?: string | null | undefined
+}
+
+/** What only one token says. */
+export type Issue = {
+  readonly tokenId: string
+  readonly nowSecs: number
+  readonly lifetimeSecs: number
+}
+
+export type AccessClaims = Readonly<Record<string, unknown>>
+
+/** What all tokens of a grant say, as JSON; what does not apply is undefined, which JSON leaves out. */
+export function grantClaims(grant: AccessGrant, issuer: string): string {
+  const { audience, organizationBound, level, amr, jkt, mayAct } = grant
+  return JSON.stringify({
+    iss: issuer,
+    sub: grant.subject,
+    aud: audience.length === 1 ? audience[0] : audience,
+    client_id: grant.clientId,
+    scope: grant.scopes.join(' '),
+    tenant_id: grant.tenantId,
+    organization_id: grant.organizationId ?? undefined,
+    organization_bound: organizationBound === true ? true : undefined,
+    subject_type: grant.subjectType,
+    sid: grant.sessionId ?? undefined,
+    grant_id: grant.grantId ?? undefined,
+    acr: level === null ? undefined : `aal${level}`,
+    aal: level ?? undefined,
+    amr: amr.length === 0 ? undefined : amr,
+    auth_time: grant.authTimeSecs ?? undefined,
+    cnf: jkt === null ? undefined : { jkt },
+    authorization_details: grant.authorizationDetails ?? undefined,
+    act: actClaim(grant.actors ?? []).act,
+    delegation_id: grant.delegationId ?? undefined,
+    may_act: mayAct == null ? undefined : { sub: mayAct },
+  })
+}
+
+/** The claims of one token, as JSON: those of its grant and its own. */
+export function accessClaims(ofGrant: string, { tokenId, nowSecs, lifetimeSecs }: Issue): string {
+  const members = ofGrant.slice(0, -1)
+  const expSecs = nowSecs + lifetimeSecs
+  return `${members},"exp":${expSecs},"iat":${nowSecs},"nbf":${nowSecs},"jti":${quoted(tokenId)}}`
+}
+
+/** A verified token: the principal, and what only introspection and validity need besides. */
+export type ReadToken = {
+  readonly principal: Principal
+  readonly issuer: string
+  readonly issuedAtSecs: number
+  readonly notBeforeSecs: number
+  readonly amr: readonly string[]
+  /** The agent that may act next, by id; null when nobody may. */
+  readonly mayAct: string | null
+  readonly authorizationDetails: AuthorizationDetails | null
+}
+
+const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
+/** decisions.md 18, server-built actor chain. */
+export const ACT_DEPTH_MAX = 5
+
+/** Reads the claims of a token whose signature was verified; null when they are not those of ours. */
+export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToken | null {
+  const { iss, sub, exp, iat, nbf, jti, client_id, scope, tenant_id, subject_type } = claims
+  if (iss !== issuer || !isText(sub) || !isText(jti) || !isText(client_id)) return null
+  if (!isText(tenant_id) || typeof scope !== 'string' || !SUBJECT_TYPES.has(subject_type))
+    return null
+  if (!isTime(exp) || !isTime(iat) || !isTime(nbf)) return null
+  const audience = readAudience(claims['aud'])
+  const actors = readActors(claims['act'])
+  if (audience === null || actors === null) return null
+  const amr = Array.isArray(claims['amr']) ? claims['amr'].filter(isText) : []
+  return {
+    principal: {
+      subject: sub,
+      subjectType: subject_type as SubjectType,
+      tenantId: tenant_id,
+      organizationId: textOrNull(claims['organization_id']),
+      ...(claims['organization_bound'] === true ? { organizationBound: true } : {}),
+      clientId: client_id,
+      scopes: scope === '' ? [] : scope.split(' '),
+      audience,
+      actors,
+      delegationId: textOrNull(claims['delegation_id']),
+      sessionId: textOrNull(claims['sid']),
+      grantId: textOrNull(claims['grant_id']),
+      acr: textOrNull(claims['acr']),
+      authTimeSecs: isTime(claims['auth_time']) ? claims['auth_time'] : null,
+      amr,
+      jkt: readJkt(claims['cnf']),
+      tokenId: jti,
+      expiresAtSecs: exp,
+    },
+    issuer: iss,
+    issuedAtSecs: iat,
+    notBeforeSecs: nbf,
+    amr,
+    mayAct: readNamed(claims['may_act']),
+    authorizationDetails: readDetails(claims['authorization_details']),
+  }
+}
+
+function readAudience(aud: unknown): readonly string[] | null {
+  const list: unknown[] = Array.isArray(aud) ? aud : [aud]
+  return list.length > 0 && list.every(isText) ? list : null
+}
+
+/** Outermost, that is most recent, actor first (RFC 8693 section 4.1). */
+function readActors(act: unknown): readonly ActingParty[] | null {
+  const actors: ActingParty[] = []
+  let hop = act
+  while (hop !== undefined) {
+    if (typeof hop !== 'object' || hop === null || actors.length === ACT_DEPTH_MAX) return null
+    const { sub, subject_type, act: next } = hop as Record<string, unknown>
+    if (!isText(sub) || !SUBJECT_TYPES.has(subject_type)) return null
+    actors.push({ sub, subjectType: subject_type as SubjectType })
+    hop = next
+  }
+  return actors
+}
+
+function readDetails(details: unknown): AuthorizationDetails | null {
+  return Array.isArray(details) && details.length > 0 ? (details as AuthorizationDetails) : null
+}
+
+function readNamed(party: unknown): string | null {
+  return typeof party === 'object' && party !== null
+    ? textOrNull((party as { sub?: unknown }).sub)
+    : null
+}
+
+function readJkt(cnf: unknown): string | null {
+  return typeof cnf === 'object' && cnf !== null ? textOrNull((cnf as { jkt?: unknown }).jkt) : null
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function textOrNull(value: unknown): string | null {
+  return isText(value) ? value : null
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

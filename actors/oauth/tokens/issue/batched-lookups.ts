@@ -1,0 +1,23 @@
+/**
+ * Refresh tokens and codes by their hashes. The tenant of one is not known before it is found, so the
+ * look-ups cross tenants; those that are asked for at the same time share one.
+ */
+import { together } from '../../../../runtime/kernel/batched-asks.js'
+import { type CodeRow, findCodes } from '../../../../storage/oauth/authorization-codes.js'
+import {
+  findRefreshTokens,
+  type RefreshTokenRow,
+} from '../../../../storage/oauth/refresh-tokens.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+
+export interface FoundTogether {
+  refreshToken(sha256: Uint8Array): Promise<RefreshTokenRow | undefined>
+  code(sha256: Uint8Array): Promise<CodeRow | undefined>
+}
+
+export function foundTogether(database: Database): FoundTogether {
+  return {
+    refreshToken: together((hashes) => findRefreshTokens(database, hashes)),
+    code: together((hashes) => findCodes(database, hashes)),
+  }
+}

@@ -1,0 +1,52 @@
+/** What an ID token says: OpenID Connect Core section 2 and 3.1.3.6, decisions.md 7.2. */
+import { createHash } from 'node:crypto'
+import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
+
+export const ID_TOKEN_TYPE = 'JWT'
+
+export type IdTokenFacts = {
+  readonly issuer: string
+  readonly subject: string
+  readonly tenantId: string
+  readonly clientId: string
+  readonly sessionId: string
+  readonly nowSecs: number
+  readonly lifetimeSecs: number
+  readonly authTimeSecs: number
+  /** Not repeated in those that a refresh gives (section 12.2). */
+  readonly nonce: string | null
+  readonly acr: string
+  readonly amr: readonly string[]
+  readonly accessToken: string
+  readonly algorithm: SigningAlgorithm
+  /** Claims of the person that were asked for here and not only at userinfo. */
+  readonly personal: Readonly<Record<string, unknown>>
+}
+
+export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unknown>> {
+  const { nowSecs } = facts
+  return {
+    // First, so that nothing that was asked for replaces what the token stands for.
+    ...facts.personal,
+    iss: facts.issuer,
+    sub: facts.subject,
+    aud: facts.clientId,
+    azp: facts.clientId,
+    exp: nowSecs + facts.lifetimeSecs,
+    iat: nowSecs,
+    auth_time: facts.authTimeSecs,
+    ...(facts.nonce === null ? {} : { nonce: facts.nonce }),
+    acr: facts.acr,
+    amr: facts.amr,
+    at_hash: accessTokenLeftHash(facts.accessToken, facts.algorithm),
+    sid: facts.sessionId,
+    tenant_id: facts.tenantId,
+  }
+}
+
+/** decisions.md 7.6, at_hash: the left half of SHA-256 (ES256) or SHA-512 (EdDSA). */
+export function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
+  const hash = createHash(algorithm === 'ES256' ? 'sha256' : 'sha512')
+  const digest = hash.update(accessToken, 'ascii').digest()
+  return digest.subarray(0, digest.length / 2).toString('base64url')
+}

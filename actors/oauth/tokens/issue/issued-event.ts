@@ -1,0 +1,161 @@
+/** The events that tokens give rise to. decisions.md 9: token issue, refresh reuse. */
+import { isoTime } from '../../../../runtime/kernel/text/iso-time.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { EventForm, type WrittenEvent } from '../../../../storage/platform/event-text.js'
+import type { NewEvent } from '../../../../storage/platform/outbox.js'
+import { type EventType, eventData } from '../../../domain/events.js'
+import type { AccessGrant } from './access-token.js'
+import type { IssuedFor } from '../metrics.js'
+import type { SignedAccess } from './token-signer.js'
+
+const ACTOR_TYPES = { agent: 'agent', service: 'application', human: 'user' } as const
+
+/** `auth.token.issued`: to whom, for what, until when; never the token. */
+export function issuedEvent(
+  random: Random,
+  grant: AccessGrant,
+  signed: SignedAccess,
+  issuedFor: IssuedFor,
+  requestId: string | undefined,
+): NewEvent {
+  const { type, tenantId, data, audit } = issued(grant, issuedFor, {
+    tokenId: signed.tokenId,
+    expiresAt: isoTime(expiryOf(signed)),
+    requestId,
+  })
+  return { id: random.uuid(), tenantId, type, occurredAt: signed.issuedAt, data, audit }
+}
+
+/** `auth.token.issued` of a grant that is given again and again. */
+export class IssuedForm {
+  readonly #form: EventForm
+
+  constructor(grant: AccessGrant, issuedFor: IssuedFor) {
+    this.#form = new EventForm(3, (tokenId, expiresAt, requestId) =>
+      issued(grant, issuedFor, { tokenId, expiresAt, requestId }),
+    )
+  }
+
+  /** What `issuedEvent` would tell. */
+  fill(random: Random, signed: SignedAccess, requestId: string | undefined): WrittenEvent {
+    const { issuedAt, tokenId } = signed
+    const words = [tokenId, isoTime(expiryOf(signed)), requestId ?? null]
+    return this.#form.fill(random.uuid(), issuedAt, words)
+  }
+}
+
+function expiryOf({ issuedAt, expiresInSecs }: SignedAccess): Date {
+  return new Date(issuedAt.getTime() + expiresInSecs * 1000)
+}
+
+type IssuedToken = {
+  readonly tokenId: string
+  readonly expiresAt: string
+  readonly requestId: string | undefined
+}
+
+function issued(
+  grant: AccessGrant,
+  issuedFor: IssuedFor,
+  { tokenId, expiresAt, requestId }: IssuedToken,
+): Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'audit'> {
+  const type: EventType = 'auth.token.issued'
+  const { subjectType, clientId, subject, delegationId = null, actors = [] } = grant
+  const id = subjectType === 'human' ? subject : clientId
+  const acting = actors[0]
+  const actor =
+    acting === undefined
+      ? { type: ACTOR_TYPES[subjectType], id }
+      : { type: ACTOR_TYPES[acting.subjectType], id: acting.sub }
+  return {
+    tenantId: grant.tenantId,
+    type,
+    data: eventData(
+      { actor, resource: { type: 'token', id: tokenId }, requestId },
+      {
+        audience: grant.audience,
+        client_id: grant.clientId,
+        ...(delegationId === null ? {} : { delegation_id: delegationId }),
+        expires_at: expiresAt,
+        grant: issuedFor,
+        scope: grant.scopes.join(' '),
+        session_id: grant.sessionId,
+        sub: grant.subject,
+        subject_type: grant.subjectType,
+      },
+    ),
+    audit:
+      acting === undefined
+        ? undefined
+        : {
+            subject: { sub: subject, subject_type: subjectType },
+            actors: actors.map((one) => ({ sub: one.sub, subject_type: one.subjectType })),
+          },
+  }
+}
+
+export type Ended = {
+  readonly tenantId: string
+  readonly resource: { readonly type: 'token' | 'refresh_family'; readonly id: string }
+  readonly clientId: string
+  readonly subject: string
+  readonly sessionId: string | null
+}
+
+/** `auth.token.revoked`: a client gave a token back. */
+export function revokedEvent(
+  random: Random,
+  { tenantId, resource, clientId, subject, sessionId }: Ended,
+  now: Date,
+  requestId: string | undefined,
+): NewEvent {
+  const type: EventType = 'auth.token.revoked'
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    data: eventData(
+      { actor: { type: 'client', id: clientId }, resource, requestId },
+      { client_id: clientId, sub: subject, session_id: sessionId },
+    ),
+  }
+}
+
+export type Reuse = {
+  readonly tenantId: string
+  readonly familyId: string
+  readonly sessionId: string
+  readonly clientId: string
+  readonly subject: string
+  readonly reason: string
+}
+
+/** `security.refresh_token.reuse`: a family that was revoked because a token of it came back. */
+export function reuseEvent(
+  random: Random,
+  reuse: Reuse,
+  now: Date,
+  requestId: string | undefined,
+): NewEvent {
+  const type: EventType = 'security.refresh_token.reuse'
+  return {
+    id: random.uuid(),
+    tenantId: reuse.tenantId,
+    type,
+    occurredAt: now,
+    data: eventData(
+      {
+        actor: { type: 'client', id: reuse.clientId },
+        resource: { type: 'refresh_family', id: reuse.familyId },
+        requestId,
+      },
+      {
+        reason: reuse.reason,
+        client_id: reuse.clientId,
+        sub: reuse.subject,
+        session_id: reuse.sessionId,
+      },
+    ),
+  }
+}

@@ -1,0 +1,139 @@
+/** The tokens of a person: access token and ID token, at the first grant and at every refresh. */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type {
+  AskedClaims,
+  AuthorizationDetails,
+} from '../../../../storage/oauth/authorization-codes.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { findPerson } from '../../../../storage/identity/tenant-users.js'
+import { claimsOf } from '../../../domain/person-claims.js'
+import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
+import type { AccessGrant } from './access-token.js'
+import { idTokenClaims } from './id-token.js'
+import type { Breadth } from './downscoping.js'
+import type { JwtSettings } from '../settings.js'
+import type { SignedAccess, TokenSigner } from './token-signer.js'
+
+/** What a person allowed an application, as its code or its refresh family remembers it. */
+export type PersonGrant = {
+  readonly tenantId: string
+  readonly grantId: string
+  readonly clientId: string
+  readonly sessionId: string
+  /** The session that the ID token names, by which the application signs out. */
+  readonly idTokenSessionId: string
+  readonly subject: string
+  readonly organizationId: string | null
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+  readonly authorizationDetails: AuthorizationDetails | null
+  readonly claims: AskedClaims | null
+  readonly nonce: string | null
+  readonly jkt: string | null
+}
+
+type OfRow = 'tenantId' | 'clientId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
+
+/**
+ * The grant of a row, as wide as the request wants it. Member by member, because an object that begins
+ * as a copy of another and gets more has a shape of its own each time, which is slow to read.
+ */
+export function personGrant(
+  row: Pick<PersonGrant, OfRow>,
+  breadth: Breadth,
+  own: Omit<PersonGrant, OfRow | keyof Breadth>,
+): PersonGrant {
+  return {
+    tenantId: row.tenantId,
+    grantId: own.grantId,
+    clientId: row.clientId,
+    sessionId: own.sessionId,
+    idTokenSessionId: own.idTokenSessionId,
+    subject: row.subject,
+    organizationId: row.organizationId,
+    scopes: own.scopes,
+    audience: breadth.audience,
+    level: own.level,
+    amr: row.amr,
+    authTime: row.authTime,
+    authorizationDetails: breadth.authorizationDetails,
+    claims: own.claims,
+    nonce: own.nonce,
+    jkt: own.jkt,
+  }
+}
+
+export type PersonTokens = {
+  readonly access: SignedAccess
+  readonly grant: AccessGrant
+  /** Null without the scope openid. */
+  readonly idToken: string | null
+}
+
+export type PersonTokensNeeds = {
+  readonly database: Database
+  readonly signer: TokenSigner
+  readonly issuer: string
+  readonly jwt: JwtSettings
+}
+
+export async function signPersonTokens(
+  { database, signer, issuer, jwt }: PersonTokensNeeds,
+  of: PersonGrant,
+  algorithm: SigningAlgorithm,
+  turn: Turn,
+): Promise<PersonTokens> {
+  const authTimeSecs = Math.floor(of.authTime.getTime() / 1000)
+  const grant: AccessGrant = {
+    subject: of.subject,
+    subjectType: 'human',
+    tenantId: of.tenantId,
+    organizationId: of.organizationId,
+    clientId: of.clientId,
+    scopes: of.scopes,
+    audience: of.audience,
+    sessionId: of.sessionId,
+    grantId: of.grantId,
+    level: of.level,
+    amr: of.amr,
+    authTimeSecs,
+    jkt: of.jkt,
+    authorizationDetails: of.authorizationDetails,
+  }
+  const access = await signer.sign(grant, jwt.access_token_lifetime_human_secs, turn)
+  if (!of.scopes.includes('openid')) return { access, grant, idToken: null }
+  const claims = idTokenClaims({
+    issuer,
+    subject: of.subject,
+    tenantId: of.tenantId,
+    clientId: of.clientId,
+    sessionId: of.idTokenSessionId,
+    nowSecs: Math.floor(access.issuedAt.getTime() / 1000),
+    lifetimeSecs: jwt.id_token_lifetime_secs,
+    authTimeSecs,
+    nonce: of.nonce,
+    acr: `aal${of.level}`,
+    amr: of.amr,
+    accessToken: access.accessToken,
+    algorithm,
+    personal: await personal(database, of, turn),
+  })
+  return { access, grant, idToken: await signer.signIdToken(claims, algorithm, turn) }
+}
+
+async function personal(
+  database: Database,
+  { tenantId, subject, claims }: PersonGrant,
+  turn: Turn,
+): Promise<Readonly<Record<string, unknown>>> {
+  const names = claims?.idToken ?? []
+  if (names.length === 0) return {}
+  // Accounts belong to no tenant: the look-up crosses tenants.
+  const facts = await database.system((tx) => findPerson(tx, tenantId, subject), {
+    signal: turn.signal,
+  })
+  return facts === undefined ? {} : claimsOf(facts, [], names)
+}

@@ -1,0 +1,82 @@
+/** [jwt], [oidc], [dpop]: tokens and their protocol. interface.md, Limits, Token settings. */
+import { z } from 'zod'
+import { baseUrl, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+
+const ACCESS_MIN_SECS = 60
+const ACCESS_MAX_SECS = 86_400
+const REFRESH_MIN_SECS = 3_600
+const REFRESH_MAX_SECS = 7_776_000
+
+const accessSecs = (defaultSecs: number) =>
+  z.int().min(ACCESS_MIN_SECS).max(ACCESS_MAX_SECS).default(defaultSecs)
+const refreshSecs = (defaultSecs: number) =>
+  z.int().min(REFRESH_MIN_SECS).max(REFRESH_MAX_SECS).default(defaultSecs)
+
+export const jwtSettings = section(
+  'jwt',
+  {
+    default_algorithm: z
+      .enum(['ES256', 'EdDSA'])
+      .default('ES256')
+      .describe('Algorithm of newly made signing keys.'),
+    access_token_lifetime_human_secs: accessSecs(900).describe('Access tokens of humans.'),
+    access_token_lifetime_agent_secs: accessSecs(300).describe('Access tokens of agents.'),
+    refresh_token_lifetime_human_secs: refreshSecs(604_800).describe('Refresh tokens of humans.'),
+    refresh_token_lifetime_agent_secs: refreshSecs(86_400).describe('Refresh tokens of agents.'),
+    id_token_lifetime_secs: z.int().min(60).max(3_600).default(300).describe('ID tokens.'),
+    key_rotation_days: z
+      .int()
+      .min(1)
+      .max(365)
+      .default(30)
+      .describe('Age at which a key is replaced.'),
+  },
+  {
+    about: 'Token lifetimes and signing keys.',
+    rules: [
+      {
+        keys: ['refresh_token_lifetime_human_secs', 'access_token_lifetime_human_secs'],
+        holds: (jwt) =>
+          jwt.refresh_token_lifetime_human_secs >= jwt.access_token_lifetime_human_secs,
+        rule: 'be at least jwt.access_token_lifetime_human_secs',
+        fix: 'raise the refresh lifetime or lower the access lifetime',
+      },
+      {
+        keys: ['refresh_token_lifetime_agent_secs', 'access_token_lifetime_agent_secs'],
+        holds: (jwt) =>
+          jwt.refresh_token_lifetime_agent_secs >= jwt.access_token_lifetime_agent_secs,
+        rule: 'be at least jwt.access_token_lifetime_agent_secs',
+        fix: 'raise the refresh lifetime or lower the access lifetime',
+      },
+    ],
+  },
+)
+
+export const oidcSettings = section(
+  'oidc',
+  {
+    issuer_url: baseUrl().describe('The issuer: the public address of the service.'),
+    par_ttl_secs: seconds(90, 600).describe('Lifetime of a pushed authorization request.'),
+    code_ttl_secs: seconds(60, 600).describe('Lifetime of an authorization code.'),
+    dynamic_registration_enabled: flag(false).describe('Clients may register themselves.'),
+    registration_initial_access_token_required: flag(true).describe(
+      'Dynamic registration needs an initial access token.',
+    ),
+  },
+  { about: 'OpenID Connect.' },
+)
+
+export const dpopSettings = section(
+  'dpop',
+  {
+    enabled: flag(true).describe('Accept proofs of possession (RFC 9449).'),
+    require_nonce: flag(false).describe('Proofs must carry a nonce of ours.'),
+    proof_max_age_secs: seconds(300, 3_600).describe('Age at which a proof is refused.'),
+  },
+  { about: 'Proof of possession of a key.' },
+)
+
+export type JwtSettings = SettingsOf<typeof jwtSettings>
+export type OidcSettings = SettingsOf<typeof oidcSettings>
+export type DpopSettings = SettingsOf<typeof dpopSettings>

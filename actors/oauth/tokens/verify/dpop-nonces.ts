@@ -1,0 +1,67 @@
+/**
+ * Nonces for DPoP proofs (RFC 9449 section 8) without a table: a nonce is its own time, sealed. Any
+ * process opens what any other made, and nobody else can make one.
+ */
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import { SYSTEM_TENANT_ID } from '../../../../storage/platform/sealing/seal.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+
+/** A new nonce is made this often. */
+const BUCKET_SECS = 60
+/** A nonce is taken for at least this many whole buckets after its own. */
+const BUCKETS_ACCEPTED = 4
+/** How far another process may be ahead. */
+const BUCKETS_AHEAD = 1
+const LENGTH_MAX = 256
+const CONTEXT = 'dpop:nonce'
+
+export interface ProofNonces {
+  current(): Promise<string>
+  isFresh(nonce: string): Promise<boolean>
+}
+
+export type ProofNoncesNeeds = {
+  readonly clock: Clock
+  readonly sealer: Sealer
+}
+
+export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
+  let made: { bucket: number; nonce: Promise<string> } | undefined
+  const bucketNow = () => Math.floor(clock.nowSecs() / BUCKET_SECS)
+
+  async function make(bucket: number): Promise<string> {
+    const sealed = await sealer.seal(SYSTEM_TENANT_ID, CONTEXT, Buffer.from(String(bucket)))
+    return Buffer.from(sealed).toString('base64url')
+  }
+
+  return {
+    current() {
+      const bucket = bucketNow()
+      if (made?.bucket === bucket) return made.nonce
+      const fresh = { bucket, nonce: make(bucket) }
+      fresh.nonce.catch(() => {
+        if (made === fresh) made = undefined
+      })
+      made = fresh
+      return fresh.nonce
+    },
+    async isFresh(nonce) {
+      if (nonce.length > LENGTH_MAX || !/^[A-Za-z0-9_-]+$/.test(nonce)) return false
+      const bucket = await open(nonce)
+      if (bucket === null) return false
+      const age = bucketNow() - bucket
+      return age >= -BUCKETS_AHEAD && age <= BUCKETS_ACCEPTED
+    },
+  }
+
+  async function open(nonce: string): Promise<number | null> {
+    try {
+      const sealed = Buffer.from(nonce, 'base64url')
+      const bucket = await sealer.open(SYSTEM_TENANT_ID, CONTEXT, sealed)
+      return Number(Buffer.from(bucket).toString('utf8'))
+    } catch {
+      // Forged, or sealed under a key that is gone: the client fetches a new one.
+      return null
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** DPoP proofs: a client shows that it holds the key its tokens are bound to. RFC 9449. */
+import { createHash } from 'node:crypto'
+import { readPublicJwk } from '../clients/client-key.js'
+import { decodeJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
+
+const ID_LENGTH_MAX = 256
+/** `iat` may lie this far ahead of our clock. */
+const AHEAD_SECS_MAX = 60
+
+export type ProofClaims = {
+  readonly jkt: string
+  readonly id: string
+  readonly issuedAtSecs: number
+  readonly nonce: string | null
+}
+
+export type ProofContext = {
+  readonly httpMethod: string
+  readonly httpUrl: string
+  readonly nowSecs: number
+  /** `dpop.proof_max_age_secs`. */
+  readonly ageSecsMax: number
+  /** With an access token the proof must name it. */
+  readonly accessToken: string | null
+}
+
+/**
+ * The checks of RFC 9449 section 4.3 that need nothing but the proof. Single use of the id and the
+ * server nonce are left to the caller.
+ * @returns what is wrong, as a sentence for the client, instead of claims.
+ */
+export function readProof(
+  proof: string,
+  { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken }: ProofContext,
+): ProofClaims | { readonly fault: string } {
+  const decoded = decodeJwt(proof, ['jwk'])
+  if (decoded.tag === 'refused') return { fault: 'the proof is not one well-formed JWT' }
+  const { jwt } = decoded
+  if (!hasType(jwt.header, 'dpop+jwt')) return { fault: 'typ must be dpop+jwt' }
+  const key = readPublicJwk(jwt.header.jwk)
+  if (key === null) return { fault: 'jwk must be a public P-256 or Ed25519 key' }
+  if (!verifySignature(jwt, key)) return { fault: 'the signature does not fit alg and jwk' }
+
+  const { jti, htm, htu, iat, nonce, ath, exp, nbf } = jwt.claims
+  if (typeof jti !== 'string' || jti === '' || jti.length > ID_LENGTH_MAX)
+    return { fault: 'jti must be a string of 1 to 256 characters' }
+  if (htm !== httpMethod) return { fault: 'htm is not the method of this request' }
+  if (typeof htu !== 'string' || !isSameAddress(htu, httpUrl))
+    return { fault: 'htu is not the address of this request' }
+  if (!isTime(iat)) return { fault: 'iat must be whole seconds' }
+  if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat lies in the future' }
+  if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
+  if (exp !== undefined && (!isTime(exp) || exp <= nowSecs))
+    return { fault: 'the proof has expired' }
+  if (nbf !== undefined && (!isTime(nbf) || nbf > nowSecs + AHEAD_SECS_MAX))
+    return { fault: 'the proof is not valid yet' }
+  if (nonce !== undefined && typeof nonce !== 'string') return { fault: 'nonce must be a string' }
+  if (accessToken !== null && ath !== accessTokenHash(accessToken))
+    return { fault: 'ath is not the hash of the access token' }
+  return { jkt: key.thumbprint, id: jti, issuedAtSecs: iat, nonce: nonce ?? null }
+}
+
+/** How long the id of a proof must be remembered so that it cannot be used again, in seconds. */
+export function proofMemorySecs(ageSecsMax: number): number {
+  return ageSecsMax + AHEAD_SECS_MAX
+}
+
+/** The `ath` claim: SHA-256 of the access token's ASCII, base64url (RFC 9449 section 4.2). */
+export function accessTokenHash(accessToken: string): string {
+  return createHash('sha256').update(accessToken, 'ascii').digest('base64url')
+}
+
+/** Same scheme, host and path, normalised; query and fragment do not count (section 4.3, check 9). */
+function isSameAddress(one: string, other: string): boolean {
+  if (!URL.canParse(one) || !URL.canParse(other)) return false
+  const a = new URL(one)
+  const b = new URL(other)
+  return a.origin !== 'null' && a.origin === b.origin && a.pathname === b.pathname
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

@@ -1,0 +1,142 @@
+/** What a token is worth now, told to those who may know. RFC 7662; decisions.md 7.3 and 7.6. */
+import type { Turn } from '../../../../runtime/kernel/actor.js'
+import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import type { ReadToken } from '../issue/access-token.js'
+import type { Bearer } from './access-token-verifier.js'
+import type { Client } from '../clients/clients.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { ActiveToken, Introspection } from '../protocol.js'
+import { hashRefreshToken } from '../grants/refresh-token.js'
+
+const INACTIVE = { active: false } as const
+/** An access token is a JWS, a refresh token has no dots. */
+const ACCESS_TOKEN_FORM = /\./
+
+/** Whose tokens the asker may look into. */
+export type Inspector = {
+  readonly tenantId: string
+  /** An agent may also ask for its own tokens of other tenants. */
+  readonly clientId: string | null
+}
+
+export type IntrospectionNeeds = {
+  readonly database: Database
+  readonly bearer: Bearer
+  readonly clock: Clock
+  readonly issuer: string
+}
+
+/** A confidential client inspects the tokens of its tenant; a public one nothing (RFC 7662 section 4). */
+export function inspectorOf(client: Client): Inspector | null {
+  if (!client.confidential) return null
+  return client.kind === 'application'
+    ? { tenantId: client.row.tenantId, clientId: null }
+    : { tenantId: client.row.homeTenantId, clientId: client.row.id }
+}
+
+export async function introspect(
+  needs: IntrospectionNeeds,
+  inspector: Inspector,
+  token: string,
+  turn: Turn,
+): Promise<Introspection> {
+  const found = ACCESS_TOKEN_FORM.test(token)
+    ? await accessToken(needs, token, turn)
+    : await refreshToken(needs, token, turn)
+  if (!found.active) return INACTIVE
+  const mayKnow =
+    found.tenantId === inspector.tenantId ||
+    (inspector.clientId !== null && found.clientId === inspector.clientId)
+  return mayKnow ? found : INACTIVE
+}
+
+async function accessToken(
+  { bearer }: IntrospectionNeeds,
+  token: string,
+  turn: Turn,
+): Promise<Introspection> {
+  const found = await bearer.inspect(token, turn, 'fresh')
+  return found.state === 'active' ? describe(found.token) : INACTIVE
+}
+
+function describe({
+  principal,
+  issuer,
+  issuedAtSecs,
+  notBeforeSecs,
+  amr,
+  mayAct,
+  authorizationDetails,
+}: ReadToken): ActiveToken {
+  return {
+    active: true,
+    tokenType: principal.jkt === null ? 'Bearer' : 'DPoP',
+    scope: principal.scopes.join(' '),
+    clientId: principal.clientId,
+    subject: principal.subject,
+    subjectType: principal.subjectType,
+    tenantId: principal.tenantId,
+    issuer,
+    audience: principal.audience,
+    expiresAtSecs: principal.expiresAtSecs,
+    issuedAtSecs,
+    notBeforeSecs,
+    tokenId: principal.tokenId,
+    organizationId: principal.organizationId,
+    organizationBound: principal.organizationBound === true,
+    sessionId: principal.sessionId,
+    grantId: principal.grantId ?? null,
+    jkt: principal.jkt,
+    amr,
+    authTimeSecs: principal.authTimeSecs,
+    acr: principal.acr,
+    actors: principal.actors,
+    delegationId: principal.delegationId,
+    mayAct,
+    // A resource server that asks learns what it would read in the token (RFC 9396 section 9.2).
+    authorizationDetails,
+  }
+}
+
+async function refreshToken(
+  { database, clock, issuer }: IntrospectionNeeds,
+  token: string,
+  { signal }: Turn,
+): Promise<Introspection> {
+  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
+    signal,
+  })
+  if (row === undefined || row.rotatedAt !== null || row.revokedAt !== null) return INACTIVE
+  if (row.sessionEndedAt !== null || row.expiresAt <= clock.now()) return INACTIVE
+  if (!row.tenantActive || !row.clientActive) return INACTIVE
+  const seconds = (at: Date) => Math.floor(at.getTime() / 1000)
+  return {
+    active: true,
+    tokenType: 'refresh_token',
+    scope: row.scopes.join(' '),
+    clientId: row.clientId,
+    subject: row.subject,
+    subjectType: row.subjectType,
+    tenantId: row.tenantId,
+    issuer,
+    audience: row.audience,
+    expiresAtSecs: seconds(row.expiresAt),
+    issuedAtSecs: seconds(row.issuedAt),
+    notBeforeSecs: seconds(row.issuedAt),
+    tokenId: `${row.familyId}.${row.generation}`,
+    organizationId: row.organizationId,
+    organizationBound: false,
+    sessionId: row.sessionId,
+    grantId: row.subjectType === 'human' && row.delegationId === null ? row.familyId : null,
+    jkt: row.jkt,
+    amr: row.amr,
+    authTimeSecs: seconds(row.authTime),
+    acr: row.level === null ? null : `aal${row.level}`,
+    actors: row.delegationId === null ? [] : [{ sub: row.clientId, subjectType: 'agent' }],
+    delegationId: row.delegationId,
+    mayAct: null,
+    authorizationDetails: row.authorizationDetails,
+  }
+}

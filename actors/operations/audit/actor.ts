@@ -1,0 +1,98 @@
+/** Reads and checks audit chains. Writing them is part of every change that is audited. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { auditEventsAfter, auditHead, listAuditEvents } from '../../../storage/operations/audit.js'
+import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
+
+/** Events that are read and checked at a time. */
+const BATCH = 500
+
+export type AuditNeeds = { readonly database: Database }
+
+export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
+  address: audit,
+  asks: {},
+  mailbox: { capacity: 256, inflightMax: 8 },
+  lane: {
+    list: () => undefined,
+    export: () => undefined,
+    // A long check of one tenant takes one place, however often it is asked for.
+    verify: ({ tenantId }) => tenantId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: ({ database }) => ({
+    async list({ tenantId, limit, after, ...filter }, { signal }) {
+      // One more than asked for tells whether there is another page.
+      const rows = await database.tenant(
+        tenantId,
+        (tx) => listAuditEvents(tx, tenantId, filter, limit + 1, after),
+        { signal },
+      )
+      const events = rows.slice(0, limit)
+      const last = events.at(-1)
+      const next =
+        rows.length > limit && last !== undefined
+          ? { createdAt: new Date(last.occurred_at), id: last.id }
+          : null
+      return { tag: 'listed', events, next, nextSequence: null }
+    },
+
+    async export({ tenantId, afterSequence, limit }, { signal }) {
+      const rows = await database.tenant(
+        tenantId,
+        (tx) => auditEventsAfter(tx, tenantId, afterSequence, limit + 1),
+        { signal },
+      )
+      const events = rows.slice(0, limit)
+      const nextSequence = rows.length > limit ? (events.at(-1)?.sequence ?? null) : null
+      return { tag: 'listed', events, next: null, nextSequence }
+    },
+
+    async verify({ tenantId, afterSequence, limit }, { signal }) {
+      const read = (after: number, count: number) =>
+        database.tenant(tenantId, (tx) => auditEventsAfter(tx, tenantId, after, count), { signal })
+      // The event before the stretch says what the stretch has to follow on.
+      const before = afterSequence === 0 ? undefined : (await read(afterSequence - 1, 1))[0]
+      const start =
+        afterSequence === 0
+          ? { sequence: 0, hash: FIRST_PREVIOUS_HASH }
+          : { sequence: afterSequence, hash: before?.hash ?? '' }
+      const chain = new ChainCheck(start)
+      const verdict = (
+        broken: AuditVerified['broken'],
+        nextSequence: number | null,
+      ): AuditVerified => ({
+        tag: 'verified',
+        valid: broken === null,
+        events: chain.events,
+        afterSequence,
+        last: chain.events === 0 ? null : (chain.head ?? null),
+        broken,
+        nextSequence,
+      })
+      // Read before the events: whatever is appended meanwhile lies behind it.
+      const head = await database.tenant(tenantId, (tx) => auditHead(tx, tenantId), { signal })
+      let sequence = afterSequence
+      while (chain.events < limit) {
+        const rows = await read(sequence, Math.min(BATCH, limit - chain.events))
+        for (const row of rows) {
+          const broken = chain.add(row)
+          if (broken !== undefined) return verdict(broken, null)
+        }
+        const last = rows.at(-1)
+        if (last === undefined) break
+        sequence = last.sequence
+      }
+      // The rows may have been cut off at the end; what the tenant counted up to tells.
+      if (head !== undefined && sequence < head.sequence && chain.events < limit) {
+        const reason = `the chain ends before ${head.sequence}, where it was continued to`
+        return verdict({ sequence: sequence + 1, reason }, null)
+      }
+      if (head !== undefined && sequence === head.sequence && chain.head?.hash !== head.hash) {
+        return verdict({ sequence, reason: 'is not what the chain was continued from' }, null)
+      }
+      return verdict(null, chain.events === limit ? sequence : null)
+    },
+  }),
+})

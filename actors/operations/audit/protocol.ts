@@ -1,0 +1,75 @@
+/** The audit chain of a tenant, for those who may read it. decisions.md 18 and 22. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { AuditOutcome, AuditParty, AuditResource } from '../../domain/audit.js'
+import type { TenantId } from '../../domain/ids.js'
+
+export type AuditProtocol = {
+  list: Ask<ListAuditEvents, AuditEventsListed>
+  /** Events in the order of the chain, for keeping elsewhere. */
+  export: Ask<FromSequence, AuditEventsListed>
+  /** Checks hashes and order of a stretch, and, where it reaches the end, the end. */
+  verify: Ask<FromSequence, AuditVerified>
+}
+
+/** Members are spelt as on the wire, because that is what is hashed. */
+export type AuditEvent = {
+  readonly id: string
+  readonly sequence: number
+  readonly tenant_id: TenantId
+  readonly type: string
+  readonly occurred_at: string
+  readonly subject: AuditParty | null
+  readonly actors: readonly AuditParty[]
+  readonly client_id: string | null
+  readonly delegation_id: string | null
+  readonly grant_id: string | null
+  readonly resource: AuditResource | null
+  readonly outcome: AuditOutcome
+  readonly request_id: string | null
+  readonly ip: string | null
+  readonly data: Readonly<Record<string, unknown>>
+  readonly previous_hash: string
+  readonly hash: string
+}
+
+export type ListCursor = { readonly createdAt: Date; readonly id: string }
+export type ListAuditEvents = {
+  readonly tenantId: TenantId
+  readonly type: string | null
+  /** The `sub` of the subject or of an actor. */
+  readonly actor: string | null
+  readonly since: Date | null
+  /** Exclusive. */
+  readonly until: Date | null
+  /** 1 to 200. */
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type AuditEventsListed = {
+  readonly tag: 'listed'
+  readonly events: readonly AuditEvent[]
+  readonly next: ListCursor | null
+  /** For an export: the last sequence given; null when there is nothing after it. */
+  readonly nextSequence: number | null
+}
+
+export type FromSequence = {
+  readonly tenantId: TenantId
+  /** The last sequence already dealt with; 0 from the beginning. */
+  readonly afterSequence: number
+  readonly limit: number
+}
+export type AuditVerified = {
+  readonly tag: 'verified'
+  readonly valid: boolean
+  /** How many were checked, up to the first that does not hold. */
+  readonly events: number
+  readonly afterSequence: number
+  /** Sequence and hash of the last that holds; null when there was none. */
+  readonly last: { readonly sequence: number; readonly hash: string } | null
+  readonly broken: { readonly sequence: number; readonly reason: string } | null
+  /** Where to go on; null at the end of the chain or at a break. */
+  readonly nextSequence: number | null
+}
+
+export const audit = address<AuditProtocol>('audit', ['list', 'export', 'verify'])

@@ -1,0 +1,14 @@
+/** Probes: a status and nothing else. interface.md, Health; decisions.md 14. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+
+export type HealthProtocol = {
+  live: Ask<null, Healthy>
+  startup: Ask<null, Healthy | Starting>
+  ready: Ask<null, Healthy | NotReady>
+}
+
+export type Healthy = { readonly tag: 'ok' }
+export type Starting = { readonly tag: 'starting' }
+export type NotReady = { readonly tag: 'unavailable' }
+
+export const health = address<HealthProtocol>('health', ['live', 'startup', 'ready'])

@@ -1,0 +1,142 @@
+/**
+ * Where letters go: a mail server by SMTP, or the log outside production. One connection for each
+ * letter, with an end to all waiting. What a server says is not kept: it may repeat the letter.
+ */
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { createTransport } from 'nodemailer'
+import type { Logger } from '../../../runtime/kernel/log.js'
+import type { Letter } from './render.js'
+import type { EmailSettings } from './settings.js'
+
+const CONNECT_TIMEOUT_MS = 10_000
+const GREETING_TIMEOUT_MS = 10_000
+/** A server that says nothing for so long says nothing any more. */
+const SILENCE_TIMEOUT_MS = 20_000
+
+/** `error` is a name of ours. */
+export type Posted =
+  | { readonly tag: 'sent' }
+  /** Another time may do: nobody there, too busy, or ours to mend. */
+  | { readonly tag: 'later'; readonly error: string }
+  /** The server does not want this letter, now or ever (RFC 5321 section 4.2.1, 5yz). */
+  | { readonly tag: 'never'; readonly error: string }
+
+export interface Mailer {
+  /** Never throws. `id` stays the same for every attempt at a letter. */
+  post(id: string, letter: Letter): Promise<Posted>
+}
+
+/** Writes letters to the log, links included: that is what it is for (decisions.md 15). */
+export function logMailer(log: Logger): Mailer {
+  return {
+    async post(id, { to, subject, text }) {
+      log.info({ mail: { id, to, subject, text } }, 'mail')
+      return { tag: 'sent' }
+    },
+  }
+}
+
+type SmtpSettings = Pick<
+  EmailSettings,
+  | 'smtp_host'
+  | 'smtp_port'
+  | 'smtp_username'
+  | 'smtp_password'
+  | 'smtp_starttls'
+  | 'smtp_ca_pem_path'
+  | 'smtp_timeout_secs'
+  | 'from'
+>
+
+export function smtpMailer(settings: SmtpSettings): Mailer {
+  const { smtp_host: host, smtp_port: port, from, smtp_timeout_secs: timeoutSecs } = settings
+  if (host === undefined || from === undefined) throw new Error('smtp needs a host and a sender')
+  const { smtp_username: user, smtp_password: pass, smtp_ca_pem_path: caPath } = settings
+  const ca = caPath === undefined ? undefined : readFileSync(caPath, 'utf8')
+  const domain = /@([^\s@<>]+)>?$/.exec(from)?.[1] ?? host
+
+  return {
+    async post(id, letter) {
+      let socket: Socket | undefined
+      let late = false
+      const transport = createTransport({
+        host,
+        port,
+        secure: false,
+        requireTLS: settings.smtp_starttls,
+        ...(user === undefined ? {} : { auth: { user, pass: pass ?? '' } }),
+        tls: { minVersion: 'TLSv1.2', servername: host, ...(ca === undefined ? {} : { ca }) },
+        connectionTimeout: CONNECT_TIMEOUT_MS,
+        greetingTimeout: GREETING_TIMEOUT_MS,
+        socketTimeout: SILENCE_TIMEOUT_MS,
+        disableFileAccess: true,
+        disableUrlAccess: true,
+        logger: false,
+        // Ours, so that we can end it.
+        getSocket: (_options, done) => {
+          socket = connect({ host, port })
+          socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket?.destroy(timedOut()))
+          socket.once('error', (error) => done(error))
+          socket.once('connect', () => {
+            socket!.setTimeout(0)
+            socket!.removeAllListeners('error')
+            socket!.removeAllListeners('timeout')
+            done(null, { connection: socket! })
+          })
+        },
+      })
+      // A server that drips bytes keeps every other clock from striking.
+      const timer = setTimeout(() => {
+        late = true
+        socket?.destroy(timedOut())
+      }, timeoutSecs * 1000)
+      try {
+        await transport.sendMail({
+          from,
+          to: { name: '', address: letter.to },
+          messageId: `<${id}@${domain}>`,
+          subject: letter.subject,
+          text: letter.text,
+          html: letter.html,
+          headers: {
+            'Auto-Submitted': 'auto-generated',
+            'X-Auto-Response-Suppress': 'All',
+            'Content-Language': letter.locale,
+          },
+        })
+        return { tag: 'sent' }
+      } catch (error) {
+        return late ? { tag: 'later', error: 'timeout' } : judged(error)
+      } finally {
+        clearTimeout(timer)
+        socket?.destroy()
+      }
+    },
+  }
+}
+
+const timedOut = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+
+type SmtpFailure = { code?: unknown; responseCode?: unknown; command?: unknown }
+
+const NAMES: Readonly<Record<string, string>> = {
+  EAUTH: 'auth',
+  ENOAUTH: 'auth',
+  ETLS: 'tls',
+  EDNS: 'dns',
+  ENOTFOUND: 'dns',
+  ETIMEDOUT: 'timeout',
+  ETIME: 'timeout',
+}
+
+/** Only what the server says of the recipient or of the letter itself is final. */
+function judged(error: unknown): Posted {
+  const { code, responseCode, command } = error as SmtpFailure
+  const status = typeof responseCode === 'number' ? responseCode : 0
+  const isAboutLetter = command === 'RCPT TO' || command === 'DATA'
+  if (status >= 500 && isAboutLetter) return { tag: 'never', error: `smtp_${status}` }
+  const name = typeof code === 'string' ? NAMES[code] : undefined
+  if (name !== undefined) return { tag: 'later', error: name }
+  return { tag: 'later', error: status >= 400 ? `smtp_${status}` : 'connection' }
+}

@@ -1,0 +1,157 @@
+/**
+ * Where mail is written. A letter is sealed first and queued in the transaction of the change it
+ * tells of: either both are there or neither. What is written to nobody, or to an address that the
+ * tenant may not write to, costs the same work and is never sent.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { lookedUp } from '../../../storage/identity/email-keys.js'
+import {
+  findMailStanding,
+  takeAddressShare,
+  takeTenantShare,
+} from '../../../storage/operations/mail-shares.js'
+import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { compose, type Letterhead, type Occasion } from './render.js'
+import {
+  judgeAddress,
+  LETTER_RULES,
+  type MailDestination,
+  type Unsendable,
+} from './message-rules.js'
+import { domainOf } from './reserved-domains.js'
+
+export type MailBounds = {
+  /** `email.queue_max_per_tenant`. */
+  readonly queuedMax: number
+  /** `email.per_tenant_per_day_max`. */
+  readonly perTenantMax: number
+  /** `email.per_sandbox_per_day_max`. */
+  readonly perSandboxMax: number
+  /** `email.per_address_per_day_max`: invitations. */
+  readonly perAddressMax: number
+  /** `email.per_address_gap_secs`: between two invitations. */
+  readonly perAddressGapSecs: number
+}
+
+export type MailRoomNeeds = {
+  readonly database: Pick<Database, 'system'>
+  readonly sealer: Sealer
+  readonly random: Random
+  readonly clock: Clock
+  readonly bounds: MailBounds
+  readonly destination: MailDestination
+  readonly shares: ShareCounts
+}
+
+export type Writing = {
+  /** The tenant invites this address as its owner, which a sandbox may, too. */
+  readonly invitesOwner?: boolean | undefined
+  readonly tenantId: string
+  readonly to: string
+  /** False: nobody has this address. The work is the same. */
+  readonly known: boolean
+  readonly occasion: Occasion
+  readonly head: Letterhead
+  readonly expiresAt: Date
+}
+
+export type SealedMail = NewMail & {
+  readonly kind: Occasion['kind']
+  readonly to: string
+  /** Why the tenant may not write to the address; null: it may. */
+  readonly refusal: Unsendable | null
+  /** Letters of the tenant in a day; null: this kind is not counted there. */
+  readonly tenantMax: number | null
+}
+
+export interface MailRoom {
+  /** Before the transaction: sealing may ask the key management. */
+  seal(writing: Writing): Promise<SealedMail>
+  /**
+   * Letters to an address, and so invitations, need a transaction that crosses tenants.
+   * @returns whether it waits to be sent.
+   * @throws {MailShareUsed} where its kind is refused beyond a share: let the transaction end by it.
+   */
+  queue(tx: Transaction, mail: SealedMail): Promise<boolean>
+}
+
+/** The tenant or the address has had its letters. */
+export class MailShareUsed extends Error {
+  override readonly name = 'MailShareUsed'
+  readonly retryAfterSecs: number
+
+  constructor(retryAfterSecs: number) {
+    super('no more letters for now')
+    this.retryAfterSecs = retryAfterSecs
+  }
+}
+
+export function openMailRoom({
+  database,
+  sealer,
+  random,
+  clock,
+  bounds,
+  destination,
+  shares,
+}: MailRoomNeeds): MailRoom {
+  const { perAddressMax: perDayMax, perAddressGapSecs: gapSecs } = bounds
+
+  /** Counts a letter. @returns the seconds to wait where a share is used up, else null. */
+  async function take(tx: Transaction, mail: SealedMail): Promise<number | null> {
+    const { kind, tenantId, to, tenantMax } = mail
+    if (LETTER_RULES[kind].countsForAddress) {
+      const waitSecs = await takeAddressShare(tx, to, { perDayMax, gapSecs })
+      if (waitSecs !== null) {
+        shares.count('mail_per_address')
+        return waitSecs
+      }
+    }
+    const waitSecs = tenantMax === null ? null : await takeTenantShare(tx, tenantId, tenantMax)
+    if (waitSecs !== null) shares.count('mail_per_tenant')
+    return waitSecs
+  }
+
+  return {
+    async seal({ tenantId, to, known, occasion, head, expiresAt, invitesOwner = false }) {
+      const id = random.uuid()
+      const { kind } = occasion
+      const standing = await database.system((tx) =>
+        findMailStanding(tx, tenantId, lookedUp(to), domainOf(to)),
+      )
+      const judged = judgeAddress(to, standing, destination)
+      const refusal = invitesOwner && judged === 'sandbox_address' ? null : judged
+      const isSandbox = standing?.environment === 'sandbox'
+      const counted = isSandbox || LETTER_RULES[kind].countsIn === 'every_tenant'
+      const letter = compose(to, occasion, head)
+      const bytes = new TextEncoder().encode(JSON.stringify(letter))
+      const letterSealed = await sealer.seal(tenantId, mailContext(id), bytes)
+      if (refusal === 'sandbox_address' && known) shares.count('mail_sandbox_address')
+      return {
+        tenantId,
+        id,
+        kind,
+        to,
+        letterSealed,
+        sendable: known && refusal === null,
+        refusal,
+        tenantMax: counted ? (isSandbox ? bounds.perSandboxMax : bounds.perTenantMax) : null,
+        createdAt: clock.now(),
+        expiresAt,
+      }
+    },
+    async queue(tx, mail) {
+      const { refusal } = mail
+      const waitSecs = mail.sendable ? await take(tx, mail) : null
+      if (waitSecs === null) {
+        return insertMail(tx, mail, bounds.queuedMax, refusal ?? 'not_sendable')
+      }
+      if (LETTER_RULES[mail.kind].beyond === 'refused') throw new MailShareUsed(waitSecs)
+      return insertMail(tx, { ...mail, sendable: false }, bounds.queuedMax, 'share_used')
+    },
+  }
+}

@@ -1,0 +1,176 @@
+/** Letters: what they say, as text and as HTML, in the language and with the name of the tenant. */
+import type { Locale } from '../../domain/locales.js'
+import { filledIn, timeWriter, wantedLocale } from '../../domain/languages.js'
+import { withoutLinks } from '../../domain/shown-names.js'
+import { de } from './catalogue/de.js'
+import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
+
+export const MAIL_CATALOGUES: Readonly<Record<string, MailCatalogue>> = { en, de }
+
+/** What is written about. Addresses are absolute. */
+export type Occasion =
+  | {
+      readonly kind: 'sign_in'
+      /** As shown, `XXXX-XXXX`; null: none. */
+      readonly code: string | null
+      readonly link: string | null
+      readonly until: Date
+    }
+  | {
+      readonly kind: 'password_reset' | 'invitation' | 'email_verification'
+      readonly link: string
+      readonly until: Date
+    }
+  | { readonly kind: 'password_changed'; readonly at: Date }
+
+/** In whose name, and in which language. */
+export type Letterhead = {
+  readonly tenant: string
+  /** `#rrggbb`; null: ours. */
+  readonly color: string | null
+  /** `ui_locales`, as sent. */
+  readonly uiLocales?: string | null | undefined
+  /** Accept-Language, as sent. */
+  readonly languages?: string | undefined
+  /** Of the tenant, for whoever asked for no language that there is; null: English. */
+  readonly locale?: Locale | null | undefined
+}
+
+/** A letter, ready to be sent. */
+export type Letter = {
+  readonly to: string
+  readonly locale: string
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+type Part =
+  | { readonly tag: 'words'; readonly words: string }
+  | { readonly tag: 'quiet'; readonly words: string }
+  | { readonly tag: 'code'; readonly code: string }
+  | { readonly tag: 'link'; readonly link: string; readonly button: string; readonly copy: string }
+
+export function compose(to: string, occasion: Occasion, head: Letterhead): Letter {
+  const locales = Object.keys(MAIL_CATALOGUES)
+  const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
+  const catalogue = MAIL_CATALOGUES[locale]!
+  const tenant = withoutLinks(oneLine(head.tenant))
+  const say = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
+  const parts: Part[] = [
+    { tag: 'words', words: say('mail.greeting') },
+    ...partsOf(occasion, say, timeWriter(locale)),
+    { tag: 'quiet', words: say('mail.sender') },
+  ]
+  const subject = say(`${occasion.kind}.subject`)
+  return {
+    to,
+    locale,
+    subject,
+    text: `${parts.map(asText).join('\n\n')}\n`,
+    html: htmlPage(locale, subject, tenant, head.color ?? OUR_COLOR, parts),
+  }
+}
+
+type Say = (key: MailKey, values?: Readonly<Record<string, string>>) => string
+
+function partsOf(occasion: Occasion, say: Say, time: (moment: Date) => string): Part[] {
+  const words = (key: MailKey, values?: Readonly<Record<string, string>>): Part => ({
+    tag: 'words',
+    words: say(key, values),
+  })
+  const link = (address: string, button: MailKey): Part => ({
+    tag: 'link',
+    link: address,
+    button: say(button),
+    copy: say('mail.link.copy'),
+  })
+  if (occasion.kind === 'password_changed') {
+    const at = time(occasion.at)
+    return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
+  }
+  const until = { time: time(occasion.until) }
+  const ignore = words('mail.ignore')
+  if (occasion.kind !== 'sign_in') {
+    const { kind } = occasion
+    return [
+      words(`${kind}.lead`),
+      link(occasion.link, `${kind}.button`),
+      words('mail.link.once', until),
+      ignore,
+    ]
+  }
+  const parts = [words('sign_in.lead')]
+  if (occasion.code !== null) {
+    const code: Part = { tag: 'code', code: occasion.code }
+    parts.push(words('sign_in.code'), code, words('sign_in.code.until', until))
+  }
+  if (occasion.link !== null) {
+    const address = link(occasion.link, 'sign_in.button')
+    parts.push(words('sign_in.link'), address, words('mail.link.once', until))
+  }
+  return [...parts, ignore]
+}
+
+function asText(part: Part): string {
+  if (part.tag === 'code') return `    ${part.code}`
+  if (part.tag === 'link') return part.link
+  return part.words
+}
+
+const OUR_COLOR = '#1f4fd8'
+
+/** Styles inside of the elements: what readers of mail keep. Nothing is loaded from anywhere. */
+function htmlPage(
+  locale: string,
+  subject: string,
+  tenant: string,
+  color: string,
+  parts: readonly Part[],
+): string {
+  return `<!doctype html>
+<html lang="${escaped(locale)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(subject)}</title>
+</head>
+<body style="margin:0;padding:24px;font-family:system-ui,sans-serif;font-size:16px;line-height:1.5">
+<div style="max-width:36em;margin:0 auto">
+<p style="margin:0 0 24px;padding:0 0 0 12px;border-left:4px solid ${escaped(color)};font-weight:600">${escaped(tenant)}</p>
+${parts.map((part) => asHtml(part)).join('\n')}
+</div>
+</body>
+</html>
+`
+}
+
+function asHtml(part: Part): string {
+  switch (part.tag) {
+    case 'code':
+      return `<p style="margin:0 0 16px;font-family:ui-monospace,monospace;font-size:28px;letter-spacing:2px">${escaped(part.code)}</p>`
+    case 'link': {
+      const address = escaped(part.link)
+      return `<p style="margin:0 0 16px"><a href="${address}" style="font-size:18px;font-weight:600">${escaped(part.button)}</a></p>
+<p style="margin:0 0 16px;font-size:14px">${escaped(part.copy)}<br><span style="word-break:break-all">${address}</span></p>`
+    }
+    case 'quiet':
+      return `<p style="margin:24px 0 0;font-size:14px">${escaped(part.words)}</p>`
+    case 'words':
+      return `<p style="margin:0 0 16px">${escaped(part.words)}</p>`
+  }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+const escaped = (words: string) => words.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign]!)
+
+/** Names come from people: in a subject a line break would begin another header. */
+const oneLine = (words: string) => words.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()

@@ -1,0 +1,100 @@
+/** [email] and [phone]: how messages leave. decisions.md section 23, email and phone. */
+import { z } from 'zod'
+import {
+  count,
+  flag,
+  list,
+  notes,
+  path,
+  seconds,
+  secret,
+  text,
+  timerSeconds,
+  url,
+} from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+
+export const emailSettings = section(
+  'email',
+  {
+    provider: z
+      .enum(['log', 'smtp'])
+      .default('log')
+      .describe('log writes messages to the log; production needs smtp.'),
+    smtp_host: text('mail.example.com').optional().describe('Mail server.'),
+    smtp_port: z.int().min(1).max(65_535).default(587).describe('Its port.'),
+    smtp_username: text('svc').optional().describe('Account, where the server wants one.'),
+    smtp_password: secret().optional().describe('Its password.'),
+    smtp_starttls: flag(true).describe('Insist on STARTTLS. Production needs it.'),
+    smtp_ca_pem_path: path('ca.pem')
+      .optional()
+      .describe('Certificates to trust beside the well-known ones, for a mail server of your own.'),
+    smtp_catcher: flag(false).describe(
+      'The server keeps every letter and forwards none: reserved names and sandboxes may be written to. ' +
+        'Not in production.',
+    ),
+    smtp_timeout_secs: timerSeconds(45, 5).describe('An attempt at one letter ends after this.'),
+    retry_schedule_secs: list(z.int().min(1).max(86_400))
+      .default([30, 120, 600, 1_800, 7_200, 21_600])
+      .describe('Waits between attempts at a letter; when they are used up it has failed.'),
+    queue_max_per_tenant: count(1_000, 1, 1_000_000).describe(
+      'Letters of one tenant that wait to be sent; the next one is dropped.',
+    ),
+    per_address_per_day_max: count(3).describe(
+      'Invitations to one address in a day, over all tenants.',
+    ),
+    per_address_gap_secs: count(600, 0, 86_400).describe(
+      'Seconds between two invitations to one address, over all tenants.',
+    ),
+    per_tenant_per_day_max: count(1_000).describe('Invitations of one tenant in a day.'),
+    per_sandbox_per_day_max: count(20).describe('Letters of every kind of one sandbox in a day.'),
+    requests_per_name_max: count(5).describe(
+      'Letters that people ask for by themselves, per tenant, address as typed and window.',
+    ),
+    requests_per_address_max: count(20).describe('The same per network address and window.'),
+    requests_window_secs: seconds(900, 86_400).describe('That window.'),
+    from: z
+      .string()
+      .regex(/^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/)
+      .register(notes, { words: 'a mail address', example: 'svc <no-reply@example.com>' })
+      .optional()
+      .describe('Sender.'),
+  },
+  {
+    about: 'Outgoing mail.',
+    rules: (['smtp_host', 'from'] as const).map((key) => ({
+      keys: [key, 'provider'] as [string, string],
+      holds: (email) => email.provider !== 'smtp' || email[key] !== undefined,
+      rule: 'be set when email.provider is smtp',
+      fix: `set email.${key}`,
+    })),
+  },
+)
+
+export const phoneSettings = section(
+  'phone',
+  {
+    enabled: flag(false).describe('Sign-in and codes by phone.'),
+    provider: z
+      .enum(['none', 'log', 'http'])
+      .default('none')
+      .describe('none: nothing of the phone is offered. log is refused in production.'),
+    http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
+      .optional()
+      .describe('Receives a signed POST for each text message.'),
+  },
+  {
+    about: 'Outgoing text messages.',
+    rules: [
+      {
+        keys: ['http_url', 'provider'],
+        holds: (phone) => phone.provider !== 'http' || phone.http_url !== undefined,
+        rule: 'be set when phone.provider is http',
+        fix: 'set phone.http_url',
+      },
+    ],
+  },
+)
+
+export type EmailSettings = SettingsOf<typeof emailSettings>
+export type PhoneSettings = SettingsOf<typeof phoneSettings>

@@ -1,0 +1,242 @@
+/**
+ * Sends what is queued. Everything that matters is in the database: a process that dies loses its
+ * leases, and whoever takes them goes on. A letter may so arrive twice, with one Message-ID; it is
+ * never lost while what it offers still holds.
+ */
+import type { Life } from '../../../runtime/kernel/actor.js'
+import {
+  FairShare,
+  isRefused,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
+import type { Logger } from '../../../runtime/kernel/log.js'
+import type { Loop } from '../../../runtime/kernel/loops.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Listener } from '../../../storage/platform/listen.js'
+import {
+  type ClaimedMail,
+  claimMail,
+  finishMail,
+  MAIL_CHANNEL,
+  mailContext,
+  nextMailMs,
+  postponeMail,
+  renewMail,
+} from '../../../storage/operations/outgoing-mail.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { Bell } from '../../platform/batching/wake-signal.js'
+import type { Mailer, Posted } from './client.js'
+import type { Letter } from './render.js'
+import type { MailOutcomes } from './metrics.js'
+
+/** Letters sent side by side, in all and of one tenant. */
+const SENDING_MAX = 8
+const SENDING_PER_TENANT_MAX = 4
+/** A process that died gives its letters up after this. */
+const LEASE_SECS = 15
+const RENEW_MS = 5_000
+/** Wake-ups may be lost: look without one. */
+const LOOK_MS_MAX = 1_000
+const MISHAP_MS = 1_000
+
+export type MailWorkerNeeds = {
+  readonly database: Pick<Database, 'system' | 'tenant'>
+  readonly listener: Listener
+  readonly sealer: Sealer
+  readonly mailer: Mailer
+  readonly random: Random
+  readonly outcomes: MailOutcomes
+  /** `email.retry_schedule_secs`: waits between attempts. */
+  readonly schedule: readonly number[]
+  readonly shares: ShareCounts
+}
+
+export interface MailWorker {
+  readonly sending: number
+  /** Works until the life ends. */
+  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
+  /** Resolves when nothing of it runs any more. */
+  settled(): Promise<void>
+}
+
+export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
+  let running: Promise<void> = Promise.resolve()
+  let shift: Shift | undefined
+  return {
+    get sending() {
+      return shift?.sending ?? 0
+    },
+    start({ signal, log, loop }) {
+      running = running.then(() => {
+        shift = new Shift(needs, signal, log, loop('queue'))
+        return shift.work()
+      })
+    },
+    settled: () => running,
+  }
+}
+
+/** A worker from start to stop. */
+class Shift {
+  readonly #needs: MailWorkerNeeds
+  readonly #signal: AbortSignal
+  readonly #log: Logger
+  readonly #loop: Loop
+  readonly #lease: string
+  readonly #bell = new Bell()
+  readonly #inHand = new Set<Promise<void>>()
+  /** Tenants of the letters in hand. */
+  readonly #tenants = new Map<string, number>()
+  readonly #places: FairShare
+
+  constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger, loop: Loop) {
+    this.#needs = needs
+    this.#places = new FairShare({
+      resource: 'mail_sending',
+      total: SENDING_MAX,
+      levels: [{ name: 'tenant', max: SENDING_PER_TENANT_MAX }],
+      counts: needs.shares,
+    })
+    this.#signal = signal
+    this.#log = log
+    this.#loop = loop
+    this.#lease = needs.random.uuid()
+  }
+
+  get sending(): number {
+    return this.#inHand.size
+  }
+
+  async work(): Promise<void> {
+    const ring = () => this.#bell.ring()
+    this.#signal.addEventListener('abort', ring, { once: true })
+    const renewal = setInterval(() => void this.#renew(), RENEW_MS)
+    let leave = () => {}
+    try {
+      leave = await this.#needs.listener.listen(MAIL_CHANNEL, { notified: ring, caughtUp: ring })
+    } catch (error) {
+      this.#log.warn({ err: error }, 'mail: no wake-ups, looking once a second')
+    }
+    while (!this.#signal.aborted) {
+      try {
+        await this.#round()
+        this.#loop.succeeded()
+      } catch (error) {
+        if (this.#signal.aborted) break
+        this.#loop.failed()
+        this.#log.warn({ err: error }, 'mail: cannot work, trying again')
+        await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
+      }
+    }
+    await Promise.all(this.#inHand)
+    clearInterval(renewal)
+    leave()
+  }
+
+  async #round(): Promise<void> {
+    const { database } = this.#needs
+    const limit = SENDING_MAX - this.#places.inUse
+    if (limit === 0) return this.#bell.rest(LOOK_MS_MAX)
+    const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
+    // Crosses tenants: one worker sends for all of them.
+    const { claimed, nextMs } = await database.system(async (tx) => {
+      const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
+      // A tenant that has its share is looked at again when one of its letters ends, which rings.
+      const full = this.#full(claimed)
+      const nextMs = claimed.length < limit ? await nextMailMs(tx, LOOK_MS_MAX, full) : 0
+      return { claimed, nextMs }
+    })
+    for (const mail of claimed) this.#begin(mail)
+    if (claimed.length < limit) await this.#bell.rest(nextMs)
+  }
+
+  #begin(mail: ClaimedMail): void {
+    const { tenantId, id } = mail
+    const place = this.#places.tryAcquire([tenantId])
+    // The claim kept to the bounds, and no other code takes places.
+    if (isRefused(place)) throw new Error('a letter was claimed beyond the share of its tenant')
+    const done = this.#send(mail)
+      // The lease runs out.
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, mailId: id }, 'what became of a letter was not kept')
+      })
+      .finally(() => {
+        place()
+        this.#inHand.delete(done)
+        const left = this.#places.usedBy(0, tenantId)
+        if (left === 0) this.#tenants.delete(tenantId)
+        else this.#tenants.set(tenantId, left)
+        this.#bell.ring()
+      })
+    this.#inHand.add(done)
+    this.#tenants.set(tenantId, this.#places.usedBy(0, tenantId))
+  }
+
+  /** Letters that are being sent, by tenant. */
+  #held(): Map<string, number> {
+    return new Map(this.#tenants)
+  }
+
+  /** Tenants of which no more is taken once these are in hand. */
+  #full(more: readonly ClaimedMail[]): string[] {
+    const counts = this.#held()
+    for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
+    return [...counts]
+      .filter(([, count]) => count >= SENDING_PER_TENANT_MAX)
+      .map(([tenantId]) => tenantId)
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#inHand.size === 0) return
+    try {
+      await this.#needs.database.system((tx) => renewMail(tx, this.#lease, LEASE_SECS))
+    } catch (error) {
+      this.#log.warn({ err: error }, 'mail: leases were not renewed')
+    }
+  }
+
+  async #send(mail: ClaimedMail): Promise<void> {
+    const { database, mailer, outcomes } = this.#needs
+    const { tenantId, id, kind } = mail
+    const about = { tenantId, mailId: id, kind, attempt: mail.attempts }
+    const finish = (status: 'sent' | 'failed' | 'expired', error: string | null) =>
+      database.tenant(tenantId, (tx) => finishMail(tx, mail, this.#lease, status, error))
+    if (mail.expired) {
+      await finish('expired', 'expired')
+      outcomes.count(kind, 'expired')
+      this.#log.warn(about, 'a letter ran out before it could be sent')
+      return
+    }
+    const posted = await this.#post(mail, mailer)
+    if (posted.tag === 'sent') {
+      await finish('sent', null)
+      outcomes.count(kind, 'sent')
+      this.#log.info(about, 'a letter was sent')
+      return
+    }
+    const { error } = posted
+    const waitSecs = posted.tag === 'later' ? this.#needs.schedule[mail.attempts - 1] : undefined
+    if (waitSecs === undefined) {
+      await finish('failed', error)
+      outcomes.count(kind, 'failed')
+      this.#log.warn({ ...about, error }, 'a letter cannot be sent')
+      return
+    }
+    await database.tenant(tenantId, (tx) => postponeMail(tx, mail, this.#lease, waitSecs, error))
+    outcomes.count(kind, 'postponed')
+    this.#log.warn({ ...about, error, waitSecs }, 'a letter is tried again later')
+  }
+
+  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
+    let letter: Letter
+    try {
+      const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
+      letter = JSON.parse(new TextDecoder().decode(bytes)) as Letter
+    } catch (error) {
+      this.#log.error({ err: error, mailId: id }, 'a sealed letter does not open')
+      return { tag: 'later', error: 'sealed' }
+    }
+    return mailer.post(id, letter)
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Takes quotas from the coordination backend, so that all processes count together.
+ *
+ * When the backend gives no answer, `registration` is refused (an unlimited registration is what
+ * the quota exists against) and every other policy is counted by this process alone until the
+ * backend is back: a dead cache must not end sign-ins. A backend that has just failed is left alone
+ * for a moment, so that its time-out is not paid by every request. So is one that has just refused:
+ * whoever floods from one address is refused from memory, and costs the backend next to nothing.
+ */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Logger } from '../../../runtime/kernel/log.js'
+import { LocalCounts } from './local-counts.js'
+import { recentRefusals } from './recent-refusals.js'
+import {
+  type LocalCount,
+  POLICIES,
+  type Policies,
+  type PolicyName,
+  type PolicyWindow,
+  type Quota,
+  throttle,
+  type ThrottleProtocol,
+  type WindowState,
+} from './protocol.js'
+
+/** Policies that do not run without the shared count. */
+export const FAIL_CLOSED: ReadonlySet<PolicyName> = new Set<PolicyName>(['registration'])
+
+/** After a failure the backend is asked again when this has passed. */
+const BACKEND_REST_MS = 1_000
+/** Settling only adds; the limit is judged where requests are admitted. */
+const NO_LIMIT = 1_000_000_000
+const SETTLE_AT_ONCE_MAX = 16
+
+/** The part of the coordination port this actor uses (storage/platform/coordination/port.ts). */
+export interface SharedCounts {
+  take(
+    key: string,
+    window: { readonly limit: number; readonly windowSecs: number },
+    cost?: number,
+  ): Promise<{
+    readonly allowed: boolean
+    readonly used: number
+    readonly remaining: number
+    readonly resetSecs: number
+  }>
+}
+
+export type ThrottleNeeds = {
+  readonly coordination: SharedCounts
+  readonly clock: Clock
+  readonly log: Logger
+  /** Default: those of decisions.md 14. */
+  readonly policies?: Policies | undefined
+}
+
+type Asked = { readonly policy: PolicyName; readonly window: PolicyWindow; readonly key: string }
+type Took = { readonly state: WindowState; readonly allowed: boolean; readonly asked: Asked }
+
+export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
+  address: throttle,
+  asks: {},
+  mailbox: { capacity: 4096, inflightMax: 256 },
+  lane: { take: () => undefined, settle: () => 'settle' },
+  create: ({ coordination, clock, log, policies = POLICIES }) => {
+    const local = new LocalCounts(clock)
+    const refusals = recentRefusals(clock)
+    let restUntilMs = 0
+
+    /** Undefined when the backend gives no answer. */
+    async function shared({ window, key }: Asked, cost: number, limit = window.limit) {
+      if (clock.monotonicMs() < restUntilMs) return undefined
+      try {
+        const { windowSecs } = window
+        return await coordination.take(`${window.name}:${key}`, { limit, windowSecs }, cost)
+      } catch (error) {
+        if (clock.monotonicMs() >= restUntilMs) {
+          log.warn({ err: error }, 'quotas: the coordination backend gives no answer')
+        }
+        restUntilMs = clock.monotonicMs() + BACKEND_REST_MS
+        return undefined
+      }
+    }
+
+    const windowsOf = ({ policy, key }: Quota): Asked[] =>
+      policies[policy].map((window) => ({ policy, window, key }))
+
+    async function take(asked: Asked): Promise<Took | undefined> {
+      const { window, policy } = asked
+      const answer =
+        (await shared(asked, 1)) ??
+        (FAIL_CLOSED.has(policy) ? undefined : local.take(`${window.name}:${asked.key}`, window))
+      if (answer === undefined) return undefined
+      const { allowed, remaining, resetSecs } = answer
+      const { name, limit, windowSecs } = window
+      return { allowed, asked, state: { name, limit, windowSecs, remaining, resetSecs } }
+    }
+
+    return {
+      async take({ quotas }) {
+        const remembered = refusals.of(quotas)
+        if (remembered !== undefined) return remembered
+        const took = await Promise.all(quotas.flatMap(windowsOf).map(take))
+        const known = took.filter((one) => one !== undefined)
+        const windows = known.map(({ state }) => state)
+        const refused = known.filter(({ allowed }) => !allowed)
+        if (known.length === took.length && refused.length === 0) return { tag: 'taken', windows }
+        // All or none: what the other windows gave is given back.
+        const given = known.filter(({ allowed }) => allowed)
+        await Promise.all(given.map(({ asked }) => shared(asked, -1)))
+        if (known.length < took.length) return { tag: 'unknown' }
+        return refusals.remember(quotas, {
+          tag: 'exceeded',
+          windows,
+          violated: refused.map(({ state }) => state.name),
+          retryAfterSecs: Math.max(...refused.map(({ state }) => state.resetSecs)),
+        })
+      },
+
+      async settle({ counts }) {
+        const totals: (number | null)[] = []
+        for (let at = 0; at < counts.length; at += SETTLE_AT_ONCE_MAX) {
+          const some = counts.slice(at, at + SETTLE_AT_ONCE_MAX)
+          const answers = await Promise.all(some.map(add))
+          totals.push(...answers)
+        }
+        return { tag: 'settled', totals }
+      },
+    }
+
+    async function add({ policy, key, count }: LocalCount): Promise<number | null> {
+      const window = policies[policy][0]
+      const answer = await shared({ policy, window, key }, count, NO_LIMIT)
+      return answer?.used ?? null
+    }
+  },
+})

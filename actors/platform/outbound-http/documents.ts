@@ -1,0 +1,135 @@
+/**
+ * JSON documents of other parties: key sets, sector files, DID documents, metadata. The one way to
+ * fetch one: over https, through the dialer, without redirects, bounded in bytes and in time,
+ * remembered for a while, and asked for once however many want it at the same time.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { parseStrictJson } from '../jose/strict-json.js'
+import { discard, readBody } from './bounded-body.js'
+import type { Resolver } from './dialer.js'
+import { proxyErrorOf } from './failures.js'
+import { type EgressSettings, outbound } from './outbound.js'
+import { judgeTarget } from './targets.js'
+import { createUpstreams, type Upstreams } from './upstreams.js'
+
+const DOCUMENT_BYTES_MAX = 64 * 1024
+const DOCUMENT_DEPTH_MAX = 16
+const FETCH_MS_MAX = 5_000
+const CONNECT_MS_MAX = 3_000
+const ORIGINS_MAX = 64
+const ENTRIES_MAX = 1_000
+/** What is remembered without a word of the other party about it, and the limits of its words. */
+const KEPT_MS_DEFAULT = 5 * 60_000
+const KEPT_MS_MIN = 60_000
+const KEPT_MS_MAX = 60 * 60_000
+/** A failure is remembered for this long, so that nobody can make us ask without end. */
+const FAILURE_KEPT_MS = 15_000
+/** A document is fetched afresh at most this often, however urgently it is asked for. */
+const REFRESH_MS_MIN = 15_000
+
+export type Fetched =
+  | { readonly tag: 'fetched'; readonly document: unknown }
+  /** `fault`: of the address (actors/vault/egress/protocol.ts), of the way (RFC 9209), or of the answer. */
+  | { readonly tag: 'failed'; readonly fault: string }
+
+export interface Documents {
+  /**
+   * The document at an https address. Never throws.
+   * @param refresh when what is remembered did not have what was looked for (a key that is not in
+   * the set): asks again unless that was done a moment ago.
+   */
+  fetch(url: string, options?: { readonly refresh?: boolean | undefined }): Promise<Fetched>
+  /** What is wrong with an address before anything is asked; null when it may be asked. */
+  faultOf(url: string): string | null
+  close(): Promise<void>
+}
+
+export type DocumentsOptions = {
+  readonly settings: EgressSettings
+  readonly clock: Clock
+  /** Resolver of names. Given by tests. */
+  readonly resolve?: Resolver | undefined
+}
+
+type Entry = { readonly answer: Promise<Fetched>; readonly atMs: number; keptUntilMs: number }
+type Answer = { readonly fetched: Fetched; readonly keptMs: number }
+
+export function createDocuments({ settings, clock, resolve }: DocumentsOptions): Documents {
+  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX, resolve })
+  const upstreams = createUpstreams(dialer, ORIGINS_MAX)
+  const entries = new Map<string, Entry>()
+
+  function begin(url: URL): Promise<Fetched> {
+    const atMs = clock.monotonicMs()
+    const asked = get(upstreams, url)
+    const entry: Entry = {
+      answer: asked.then(({ fetched }) => fetched),
+      atMs,
+      // Whoever comes meanwhile waits for the same answer.
+      keptUntilMs: Infinity,
+    }
+    entries.delete(url.href)
+    if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
+    entries.set(url.href, entry)
+    void asked.then(({ keptMs }) => (entry.keptUntilMs = clock.monotonicMs() + keptMs))
+    return entry.answer
+  }
+
+  return {
+    fetch(text, { refresh = false } = {}) {
+      const target = judgeTarget(text, rules)
+      if (target.tag === 'refused') return Promise.resolve(failed(target.fault))
+      const known = entries.get(target.url.href)
+      const nowMs = clock.monotonicMs()
+      const stale =
+        known === undefined ||
+        known.keptUntilMs <= nowMs ||
+        (refresh && nowMs - known.atMs >= REFRESH_MS_MIN)
+      return stale ? begin(target.url) : known.answer
+    },
+    faultOf(text) {
+      const target = judgeTarget(text, rules)
+      return target.tag === 'refused' ? target.fault : null
+    },
+    close: () => upstreams.destroy(),
+  }
+}
+
+async function get(upstreams: Upstreams, url: URL): Promise<Answer> {
+  const signal = AbortSignal.timeout(FETCH_MS_MAX)
+  let answered = false
+  try {
+    const { statusCode, headers, body } = await upstreams.of(url.origin).request({
+      method: 'GET',
+      path: url.pathname + url.search,
+      headers: { accept: 'application/json, */*;q=0.1', 'accept-encoding': 'identity' },
+      signal,
+    })
+    answered = true
+    const refuse = (fault: string): Answer => {
+      discard(body)
+      return { fetched: failed(fault), keptMs: FAILURE_KEPT_MS }
+    }
+    if (statusCode !== 200) return refuse('unexpected_status')
+    if (headers['content-encoding'] !== undefined) return refuse('content_encoding')
+    const bytes = await readBody(body, DOCUMENT_BYTES_MAX)
+    if (bytes === undefined) return refuse('http_response_body_size')
+    const document = parseStrictJson(bytes, DOCUMENT_DEPTH_MAX)
+    if (document === undefined) return refuse('not_json')
+    return { fetched: { tag: 'fetched', document }, keptMs: keptMs(headers['cache-control']) }
+  } catch (error) {
+    const fault = signal.aborted ? 'timeout' : proxyErrorOf(error, answered)
+    return { fetched: failed(fault), keptMs: FAILURE_KEPT_MS }
+  }
+}
+
+/** As long as `max-age` says, within our limits (RFC 9111 section 5.2.2.1). */
+function keptMs(cacheControl: string | string[] | undefined): number {
+  const maxAge = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec([cacheControl ?? ''].flat().join(','))?.[1]
+  if (maxAge === undefined) return KEPT_MS_DEFAULT
+  return Math.min(Math.max(Number(maxAge) * 1000, KEPT_MS_MIN), KEPT_MS_MAX)
+}
+
+function failed(fault: string): Fetched {
+  return { tag: 'failed', fault }
+}

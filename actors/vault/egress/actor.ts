@@ -1,0 +1,78 @@
+/** The relay on its own thread: secrets that are injected are seen by no other. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { ManagedTokens } from '../vault/managed-tokens.js'
+import type { VaultSettings } from '../vault/settings.js'
+import type { Ledger } from './admission/admission.js'
+import type { EgressMetrics } from './metrics.js'
+import { egress, type EgressProtocol } from './protocol.js'
+import { createOpenings } from './inject/unsealed-credential.js'
+import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
+import { createProxy } from './proxy.js'
+import { keepSayingLimit } from './admission/lost-calls.js'
+import { createEgressShares } from './admission/shares.js'
+import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import { createWatch } from './admission/revocation-watch.js'
+
+export type EgressNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly ledger: Ledger
+  /** Access tokens of oauth2 credentials. */
+  readonly managed: ManagedTokens
+  readonly clock: Clock
+  readonly metrics: EgressMetrics
+  readonly counts: ShareCounts
+  readonly settings: VaultSettings & EgressSettings
+}
+
+export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
+  address: egress,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 2048 },
+  lane: { proxy: () => undefined },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, life) => {
+    const { dialer, rules } = outbound(settings, { http2: true, lends: true, counts })
+    const shares = createEgressShares(settings, counts)
+    const upstreams = createUpstreams(dialer, undefined, { http2: true })
+    const watch = createWatch({ database, clock, log: life.log })
+    const limits = {
+      idleGapMs: settings.egress_idle_gap_secs * 1000,
+      hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
+    }
+    const { hopTimeoutMs } = limits
+    keepSayingLimit({ database, hopTimeoutMs, log: life.log, signal: life.signal })
+    life.signal.addEventListener(
+      'abort',
+      () => {
+        watch.stop()
+        void upstreams.destroy()
+      },
+      { once: true },
+    )
+    return {
+      proxy: createProxy({
+        ledger,
+        watch,
+        upstreams,
+        openings: createOpenings(sealer, clock, managed, shares.bytes),
+        managed,
+        clock,
+        metrics,
+        rules,
+        limits,
+        bufferedLimits: {
+          ...limits,
+          hopTimeoutMs: Math.min(hopTimeoutMs, settings.egress_buffered_timeout_secs * 1000),
+        },
+        shares,
+        bodyBytesMax: settings.egress_body_max_bytes,
+        bufferedBytesMax: settings.egress_buffered_response_max_bytes,
+      }),
+    }
+  },
+})

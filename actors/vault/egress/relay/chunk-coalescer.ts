@@ -1,0 +1,83 @@
+/**
+ * What one turn of the event loop brings of a body, put together: a TLS record is 16 KiB, and a turn
+ * brings many of them. A piece is copied once, into memory that goes to another thread as it is.
+ */
+import { handedOver, handOver } from '../../../../runtime/kernel/stream.js'
+import { isLent } from '../../../platform/outbound-http/shared-read-buffer.js'
+
+const PIECE_BYTES = 64 * 1024
+
+export class Gathering {
+  readonly #onPiece: (piece: Uint8Array) => void
+  /** What is ours to keep. Empty while `#memory` is being filled, and the other way round. */
+  #kept: Uint8Array[] = []
+  #keptBytes = 0
+  /** What was lent, copied at once. */
+  #memory: Buffer | null = null
+  #filledBytes = 0
+  #scheduled: NodeJS.Immediate | undefined = undefined
+
+  constructor(onPiece: (piece: Uint8Array) => void) {
+    this.#onPiece = onPiece
+  }
+
+  add(chunk: Uint8Array): void {
+    if (isLent(chunk)) this.#fill(chunk)
+    else this.#keep(chunk)
+    this.#scheduled ??= setImmediate(() => this.pass())
+  }
+
+  /** Passes on what there is. */
+  pass(): void {
+    clearImmediate(this.#scheduled)
+    this.#scheduled = undefined
+    if (this.#keptBytes > 0) this.#passKept()
+    if (this.#filledBytes > 0) this.#passFilled()
+  }
+
+  /** Forgets what there is. */
+  stop(): void {
+    clearImmediate(this.#scheduled)
+    this.#kept = []
+    this.#keptBytes = 0
+    this.#memory = null
+    this.#filledBytes = 0
+  }
+
+  #keep(chunk: Uint8Array): void {
+    if (this.#filledBytes > 0) this.#passFilled()
+    if (this.#keptBytes + chunk.byteLength > PIECE_BYTES) this.#passKept()
+    this.#kept.push(chunk)
+    this.#keptBytes += chunk.byteLength
+  }
+
+  #fill(chunk: Uint8Array): void {
+    if (this.#keptBytes > 0) this.#passKept()
+    for (let from = 0; from < chunk.byteLength; ) {
+      const memory = (this.#memory ??= Buffer.allocUnsafeSlow(PIECE_BYTES))
+      const part = chunk.subarray(from, from + PIECE_BYTES - this.#filledBytes)
+      memory.set(part, this.#filledBytes)
+      this.#filledBytes += part.byteLength
+      from += part.byteLength
+      if (this.#filledBytes === PIECE_BYTES) this.#passFilled()
+    }
+  }
+
+  #passKept(): void {
+    const kept = this.#kept
+    const bytes = this.#keptBytes
+    if (bytes === 0) return
+    this.#kept = []
+    this.#keptBytes = 0
+    this.#onPiece(kept.length === 1 ? kept[0]! : handedOver(kept, bytes))
+  }
+
+  #passFilled(): void {
+    const memory = this.#memory!
+    const bytes = this.#filledBytes
+    this.#filledBytes = 0
+    if (bytes < PIECE_BYTES) return this.#onPiece(handedOver([memory.subarray(0, bytes)], bytes))
+    this.#memory = null
+    this.#onPiece(handOver(memory))
+  }
+}

@@ -1,0 +1,182 @@
+/** Which header fields cross the relay, in each direction (decisions.md section 5). */
+import { acceptedEncodings } from '../decode/decoding.js'
+import type { HeaderFault, HeaderPair } from '../protocol.js'
+import type { Redactor } from '../redact/redaction.js'
+
+/** RFC 9110 section 5.6.2. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+/** RFC 9110 section 5.5 without obs-fold; bytes above 0x7f pass as they are. */
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Fields that are ours to set, or that belong to one hop only (RFC 9110 section 7.6.1). */
+const REQUEST_DROPPED = new Set([
+  'host',
+  'content-length',
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  'expect',
+  'forwarded',
+  // Frameworks take the method, the path or the client from these, past the limits of a grant.
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+  'x-host',
+  'x-real-ip',
+  'x-client-ip',
+  'true-client-ip',
+  'via',
+  'cookie',
+])
+const REQUEST_DROPPED_PREFIXES = ['proxy-', 'x-forwarded', 'x-svc-'] as const
+
+const RESPONSE_ALLOWED = new Set([
+  'content-type',
+  'content-language',
+  'content-disposition',
+  'content-range',
+  'accept-ranges',
+  'cache-control',
+  'etag',
+  'last-modified',
+  'expires',
+  'vary',
+  'age',
+  'date',
+  'link',
+  'location',
+  'retry-after',
+  'allow',
+  'deprecation',
+  'sunset',
+  'ratelimit',
+  'ratelimit-policy',
+])
+const RESPONSE_ALLOWED_PREFIX = 'x-ratelimit-'
+const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
+
+export type SanitizedHeaders =
+  | { readonly tag: 'headers'; readonly headers: readonly HeaderPair[] }
+  | RefusedHeader
+
+export type RefusedHeader = {
+  readonly tag: 'refused'
+  readonly fault: HeaderFault
+  /** As it was sent. */
+  readonly name: string
+}
+
+/** The caller's fields that go upstream, with the credential's field at the end. */
+export function requestHeaders(
+  sent: readonly HeaderPair[],
+  injected: HeaderPair | null,
+): SanitizedHeaders {
+  const sanitized = sanitizedHeaders(sent)
+  if (sanitized.tag === 'refused' || injected === null) return sanitized
+  return withCredential(sent, sanitized.headers, injected)
+}
+
+/** The caller's fields that may go upstream. */
+export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders {
+  const lowered: HeaderPair[] = []
+  let isTyped = false
+  for (const [name, value] of sent) {
+    const fault = faultOf(name, value)
+    if (fault !== null) return { tag: 'refused', fault, name }
+    const lower = name.toLowerCase()
+    if (lower === 'content-type') {
+      // Two types are no list: each upstream would take another one, or none.
+      if (isTyped) return { tag: 'refused', fault: 'header_repeated', name }
+      isTyped = true
+    }
+    lowered.push([lower, lower === 'accept-encoding' ? acceptedEncodings(value) : value])
+  }
+  const named = namedByConnection(lowered)
+  const headers = lowered.filter(([name]) => !isDropped(name) && !named.has(name))
+  return { tag: 'headers', headers }
+}
+
+/** Sanitized fields with that of the credential behind them; `sent` is what the caller wrote. */
+export function withCredential(
+  sent: readonly HeaderPair[],
+  headers: readonly HeaderPair[],
+  [name, value]: HeaderPair,
+): SanitizedHeaders {
+  const fault = faultOf(name, value)
+  if (fault !== null) return { tag: 'refused', fault, name }
+  const own = name.toLowerCase()
+  const duplicate = sent.find(([other]) => sameField(other.toLowerCase(), own))
+  if (duplicate !== undefined) {
+    return { tag: 'refused', fault: 'header_duplicates_injected', name: duplicate[0] }
+  }
+  return { tag: 'headers', headers: [...headers, [own, value]] }
+}
+
+function faultOf(name: string, value: string): HeaderFault | null {
+  if (!TOKEN.test(name)) return 'header_name'
+  return VALUE.test(value) ? null : 'header_value'
+}
+
+/**
+ * The upstream's fields that are handed on, without the secret. Content-Encoding is not among them:
+ * codings are undone on the way.
+ */
+export function responseHeaders(
+  received: Readonly<Record<string, string | string[] | undefined>>,
+  redactor: Redactor | null = null,
+): readonly HeaderPair[] {
+  const named = namedByConnection(valuesOf('connection', received['connection']))
+  const headers: HeaderPair[] = []
+  for (const sent in received) {
+    const value = received[sent]
+    const name = sent.toLowerCase()
+    if (named.has(name)) continue
+    const as = name === 'x-request-id' ? UPSTREAM_REQUEST_ID : isAllowed(name) ? name : null
+    if (as === null) continue
+    for (const [, text] of valuesOf(as, value)) {
+      if (VALUE.test(text)) headers.push([as, redactor?.text(text) ?? text])
+    }
+  }
+  return headers
+}
+
+function isDropped(sent: string): boolean {
+  // Servers that speak CGI read `_` as `-`.
+  const name = sent.replaceAll('_', '-')
+  return (
+    REQUEST_DROPPED.has(name) || REQUEST_DROPPED_PREFIXES.some((start) => name.startsWith(start))
+  )
+}
+
+function isAllowed(name: string): boolean {
+  return RESPONSE_ALLOWED.has(name) || name.startsWith(RESPONSE_ALLOWED_PREFIX)
+}
+
+/** Servers exist that read `_` and `-` alike, so one must not pass for the other. */
+function sameField(one: string, other: string): boolean {
+  return one.replaceAll('_', '-') === other.replaceAll('_', '-')
+}
+
+const NOTHING_NAMED: ReadonlySet<string> = new Set()
+
+/** Fields a Connection field names are hop-by-hop too. */
+function namedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
+  let named: Set<string> | undefined
+  for (const [name, value] of pairs) {
+    if (name !== 'connection') continue
+    named ??= new Set()
+    for (const option of value.split(',')) named.add(option.trim().toLowerCase())
+  }
+  return named ?? NOTHING_NAMED
+}
+
+function valuesOf(name: string, value: string | string[] | undefined): HeaderPair[] {
+  if (value === undefined) return []
+  return (Array.isArray(value) ? value : [value]).map((one) => [name, one])
+}

@@ -1,0 +1,361 @@
+/**
+ * Signs short-lived SSH certificates with authorities of the vault, and lists those that were
+ * revoked. The signing itself runs in the pool (compute.ts); every decision rests on the database.
+ */
+import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  insertSshCertificate,
+  listCertifyingKeys,
+  listRevokedCertificates,
+  revokeSshCertificate,
+} from '../../../storage/vault/ssh-certificates.js'
+import {
+  credentialSecretContext,
+  findVaultCredential,
+  lockVaultCredential,
+  type SecretCredentialRow,
+  touchVaultCredentials,
+} from '../../../storage/vault/vault-credentials.js'
+import { findAgentGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
+import { actorOf, audited, doneBy } from '../../domain/audit.js'
+import { eventData } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { metadataSources } from '../../domain/commerce/networks.js'
+import type { Principal } from '../../domain/principal.js'
+import { encodeKrl } from './krl.js'
+import {
+  type CertificateSigned,
+  type RevocationList,
+  type SignCertificate,
+  type SshcaProtocol,
+  type SshDenied,
+  type SshInvalid,
+  type SshUnknown,
+  sshca,
+} from './protocol.js'
+import { judgeRequest, readSerial, type SshAsked, sourcesWithin } from './rules.js'
+import type { SshcaMetrics } from './metrics.js'
+
+/** Servers whose clock is behind accept a fresh certificate (decisions.md 6, valid after). */
+const CLOCK_SKEW_SECS = 60
+const NONCE_BYTES = 32
+const SERIAL_BYTES = 8
+/** Signing is some 0.2 ms: a handful per trip keeps the queue of each thread short. */
+const BATCH_MAX = 8
+const UNKNOWN: SshUnknown = { tag: 'unknown' }
+
+export type SshcaCompute = Compute<typeof import('./compute.js')>
+export type SshcaNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly compute: SshcaCompute
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics: SshcaMetrics
+  readonly settings: {
+    readonly ssh_default_validity_secs: number
+    readonly ssh_max_validity_secs: number
+  }
+}
+
+/** How the pool behind `SshcaNeeds.compute` is opened. */
+export function sshcaPool(threadsMax: number): PoolOptions {
+  return {
+    name: 'sshca',
+    module: new URL('./compute.js', import.meta.url),
+    threadsMax,
+    batchMax: BATCH_MAX,
+    forgets: true,
+  }
+}
+
+export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
+  address: sshca,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    authority: () => undefined,
+    sign: () => undefined,
+    revokeCertificate: () => undefined,
+    revocationList: () => undefined,
+  },
+  supervision: { onFailure: 'resume' },
+  create: ({ database, sealer, compute, clock, random, metrics, settings }) => {
+    const limits = {
+      defaultValiditySecs: settings.ssh_default_validity_secs,
+      maxValiditySecs: settings.ssh_max_validity_secs,
+    }
+
+    async function sign(
+      request: SignCertificate,
+      turn: Turn,
+    ): Promise<CertificateSigned | SshInvalid | SshDenied | SshUnknown> {
+      const { caller, credentialId } = request
+      const { principal } = caller
+      const { tenantId } = principal
+      const asked = judgeRequest(request, limits)
+      if ('tag' in asked) return asked
+      if (!isUuid(credentialId)) return UNKNOWN
+      const found = await database.tenant(
+        tenantId,
+        (tx) => authorityOf(tx, principal, credentialId, clock.now()),
+        { signal: turn.signal },
+      )
+      if (found === undefined) return UNKNOWN
+      const { row, grant } = found
+      const fault = refusal(row, grant, asked)
+      if (fault !== undefined) return denied(fault)
+      const sources = sourcesWithin(metadataSources(row.metadata) ?? [], request.sourceAddresses)
+      if (sources === undefined) return denied('The authority allows narrower source addresses.')
+
+      const issuedAt = clock.now()
+      const nowSecs = Math.floor(issuedAt.getTime() / 1000)
+      const keyId = `svc:${tenantId}:${principal.subject}`
+      const serial = freshSerial(random)
+      const authority = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
+      const made = await compute
+        .run(
+          'certificate',
+          {
+            authority,
+            publicKey: request.publicKey,
+            keyId,
+            serial,
+            nonce: random.bytes(NONCE_BYTES),
+            principals: asked.principals,
+            targetHost: asked.targetHost,
+            validAfterSecs: nowSecs - CLOCK_SKEW_SECS,
+            validBeforeSecs: nowSecs + asked.validitySecs,
+            sourceAddresses: sources,
+            forceCommand: request.forceCommand,
+          },
+          turn,
+        )
+        .finally(() => authority.fill(0))
+      if (made.tag === 'bad_key') {
+        const detail = 'An OpenSSH line of the type ssh-ed25519 or ecdsa-sha2-nistp256.'
+        return { tag: 'invalid', pointer: '/public_key', detail }
+      }
+      const { certificate, privateKey, publicKey, caPublicKey } = made
+      const expiresAt = new Date((nowSecs + asked.validitySecs) * 1000)
+      const { targetHost, principals } = asked
+      const signed: CertificateSigned = {
+        tag: 'signed',
+        certificate,
+        privateKey,
+        publicKey,
+        keyId,
+        serial,
+        principals,
+        targetHost,
+        validAfter: new Date((nowSecs - CLOCK_SKEW_SECS) * 1000),
+        validBefore: expiresAt,
+        caPublicKey,
+      }
+      const recorded = await database.tenant(
+        tenantId,
+        async (tx) => {
+          // Whoever revokes takes the same lock: a certificate is either known by then or not made.
+          const locked = await lockVaultCredential(tx, tenantId, row.id)
+          if (locked?.status !== 'active') return false
+          if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
+          await touchVaultCredentials(tx, tenantId, [row.id], issuedAt)
+          await insertSshCertificate(tx, {
+            tenantId,
+            credentialId: row.id,
+            serial,
+            agentId: principal.subject,
+            keyId,
+            targetHost,
+            principals,
+            caPublicKey,
+            issuedAt,
+            expiresAt,
+          })
+          appendEvents(tx, [accessEvent(request, signed, grant, turn)])
+          return true
+        },
+        { signal: turn.signal },
+      )
+      if (!recorded) return denied('The authority was revoked.')
+      metrics.signed()
+      return signed
+    }
+
+    function accessEvent(
+      { caller, credentialId }: SignCertificate,
+      { serial, principals, targetHost, validBefore }: CertificateSigned,
+      grant: VaultGrantRow | null,
+      { requestId }: Turn,
+    ) {
+      const resource = { type: 'vault_credential', id: credentialId }
+      return {
+        id: random.uuid(),
+        tenantId: caller.principal.tenantId,
+        type: 'vault.credential.accessed',
+        occurredAt: clock.now(),
+        data: eventData(
+          { actor: actorOf(caller), resource, requestId },
+          {
+            access: 'ssh_sign',
+            serial,
+            principals,
+            target_host: targetHost,
+            valid_before: validBefore.toISOString(),
+          },
+        ),
+        audit: { grantId: grant?.id ?? null, ...doneBy(caller) },
+      }
+    }
+
+    return {
+      authority: (message, turn) => compute.run('authority', message, turn),
+
+      sign,
+
+      async revokeCertificate({ caller, credentialId, serial: text }, turn) {
+        const { principal } = caller
+        const { tenantId } = principal
+        const manages = principal.scopes.includes('vault:manage')
+        const unknown = manages ? UNKNOWN : ({ tag: 'not_owner' } as const)
+        const serial = readSerial(text)
+        if (!isUuid(credentialId) || serial === undefined) return unknown
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const row = await findVaultCredential(tx, tenantId, credentialId)
+            if (row === undefined || !(manages || owns(principal, row))) return unknown
+            if (row.credentialType !== 'ssh_ca') return UNKNOWN
+            const now = clock.now()
+            const revoked = await revokeSshCertificate(tx, tenantId, row.id, serial, now)
+            if (revoked === undefined) return UNKNOWN
+            if (revoked.first) {
+              const action = audited(caller, {
+                id: random.uuid(),
+                tenantId,
+                type: 'vault.certificate.revoked',
+                occurredAt: now,
+                resource: { type: 'vault_credential', id: row.id },
+                requestId: turn.requestId,
+                data: { serial },
+              })
+              appendAudit(tx, [action])
+            }
+            return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
+          },
+          { signal: turn.signal },
+        )
+      },
+
+      async revocationList({ tenantId, credentialId }, { signal }) {
+        if (!isUuid(credentialId)) return UNKNOWN
+        return database.tenant(
+          tenantId,
+          async (tx): Promise<RevocationList | SshUnknown> => {
+            const row = await findVaultCredential(tx, tenantId, credentialId)
+            if (row === undefined || row.caPublicKey === null) return UNKNOWN
+            const now = clock.now()
+            const revoked = await listRevokedCertificates(tx, tenantId, row.id, now)
+            const ended = row.status === 'revoked'
+            const signing = ended ? await listCertifyingKeys(tx, tenantId, row.id, now) : []
+            const changed = revoked.map(({ revokedAt }) => revokedAt.getTime())
+            const krl = encodeKrl({
+              version: BigInt(Math.max(row.updatedAt.getTime(), ...changed)),
+              generatedSecs: Math.floor(now.getTime() / 1000),
+              comment: `svc:${tenantId}:${row.id}`,
+              serials: grouped(revoked),
+              keys: ended ? [...new Set([row.caPublicKey, ...signing])] : [],
+            })
+            return { tag: 'list', krl: new Uint8Array(krl) }
+          },
+          { signal },
+        )
+      },
+    }
+  },
+})
+
+type Authority = { readonly row: SecretCredentialRow; readonly grant: VaultGrantRow | null }
+
+/**
+ * The credential, when the agent owns it or was granted to sign with it. Whose grant ended with the
+ * credential still finds it, to be told so (decisions.md 22, revoked credential).
+ */
+async function authorityOf(
+  tx: Transaction,
+  principal: Principal,
+  credentialId: string,
+  now: Date,
+): Promise<Authority | undefined> {
+  const row = await findVaultCredential(tx, principal.tenantId, credentialId)
+  if (row === undefined) return undefined
+  if (owns(principal, row)) return { row, grant: null }
+  const grants = await findAgentGrants(tx, row.tenantId, row.id, principal.subject, 'sign', now)
+  const grant =
+    row.status === 'active'
+      ? grants.find((one) => isActive(one, now))
+      : grants.find((one) => one.revokedAt?.getTime() === row.updatedAt.getTime())
+  return grant && { row, grant }
+}
+
+async function stillGranted(
+  tx: Transaction,
+  { tenantId, subject }: Principal,
+  grant: VaultGrantRow,
+  now: Date,
+): Promise<boolean> {
+  const grants = await findAgentGrants(tx, tenantId, grant.credentialId, subject, 'sign', now)
+  return grants.some((one) => one.id === grant.id && isActive(one, now))
+}
+
+function isActive({ revokedAt, expiresAt }: VaultGrantRow, now: Date): boolean {
+  return revokedAt === null && (expiresAt === null || expiresAt > now)
+}
+
+function owns({ subject, subjectType }: Principal, row: SecretCredentialRow): boolean {
+  return row.ownerType === subjectType && row.ownerId === subject
+}
+
+/** Hosts that both the authority and the grant's snapshot of it allow; an empty list allows any. */
+function refusal(
+  row: SecretCredentialRow,
+  grant: VaultGrantRow | null,
+  { targetHost }: SshAsked,
+): string | undefined {
+  if (row.credentialType !== 'ssh_ca') return 'The credential is not an SSH authority.'
+  if (row.status !== 'active') return 'The authority was revoked.'
+  const lists = [row.allowedHosts, grant?.snapshot.allowed_hosts ?? []]
+  const inside = lists.every((hosts) => hosts.length === 0 || hosts.includes(targetHost))
+  return inside ? undefined : 'The authority does not sign for this host.'
+}
+
+function denied(detail: string): SshDenied {
+  return { tag: 'denied', detail }
+}
+
+/** Never 0, which means "no serial" to OpenSSH. */
+function freshSerial(random: Random): string {
+  for (;;) {
+    const serial = Buffer.from(random.bytes(SERIAL_BYTES)).readBigUInt64BE()
+    if (serial !== 0n) return serial.toString()
+  }
+}
+
+function grouped(
+  revoked: readonly { caPublicKey: string; serial: string }[],
+): ReadonlyMap<string, readonly bigint[]> {
+  const byKey = new Map<string, bigint[]>()
+  for (const { caPublicKey, serial } of revoked) {
+    const serials = byKey.get(caPublicKey)
+    if (serials === undefined) byKey.set(caPublicKey, [BigInt(serial)])
+    else serials.push(BigInt(serial))
+  }
+  return byKey
+}

@@ -1,0 +1,166 @@
+/**
+ * The vault: what third parties gave us to use. Secrets are sealed before they are stored and opened
+ * where they are used; nothing of them is kept in memory here. decisions.md 4, 17, 22.
+ */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  findVaultCredential,
+  listGrantedCredentials,
+  listVaultCredentials,
+  lockVaultCredential,
+  lockWithItsSource,
+  type SecretCredentialRow,
+} from '../../../storage/vault/vault-credentials.js'
+import { listVaultGrants } from '../../../storage/vault/vault-grants.js'
+import { listVaultLeases } from '../../../storage/vault/vault-leases.js'
+import { granteeOf } from '../../domain/grantee.js'
+import { isUuid } from '../../domain/ids.js'
+import { isDirect } from '../../domain/principal.js'
+import { sshca } from '../ssh-certificates/protocol.js'
+import { createCredential, readSecret, rotateSecret } from './credentials.js'
+import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
+import { createGrant, createLease } from './grants.js'
+import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
+import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
+import type { VaultNeeds } from './needs.js'
+
+const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
+
+const anyOrder = () => undefined
+
+export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
+  address: vault,
+  asks: { sshca },
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    list: anyOrder,
+    create: anyOrder,
+    read: anyOrder,
+    update: anyOrder,
+    rotate: anyOrder,
+    revoke: anyOrder,
+    secret: anyOrder,
+    listGrants: anyOrder,
+    createGrant: anyOrder,
+    revokeGrant: anyOrder,
+    listLeases: anyOrder,
+    createLease: anyOrder,
+    revokeLease: anyOrder,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, clock } = needs
+
+    /** Runs `work` on a credential of the tenant, if there is one. */
+    async function finding<T>(
+      tenantId: string,
+      credentialId: string,
+      signal: AbortSignal,
+      work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+      find = findVaultCredential,
+    ): Promise<T | UnknownCredential> {
+      if (!isUuid(credentialId)) return UNKNOWN
+      return database.tenant(
+        tenantId,
+        async (tx) => {
+          const row = await find(tx, tenantId, credentialId)
+          return row === undefined ? UNKNOWN : work(tx, row)
+        },
+        { signal },
+      )
+    }
+
+    return {
+      async list({ principal, limit, after }, { signal }) {
+        const { tenantId } = principal
+        const managed = isDirect(principal) && principal.scopes.includes('vault:manage')
+        const rows = await database.tenant(
+          tenantId,
+          (tx) =>
+            managed
+              ? listVaultCredentials(tx, tenantId, limit + 1, after)
+              : listGrantedCredentials(
+                  tx,
+                  tenantId,
+                  granteeOf(principal),
+                  clock.now(),
+                  limit + 1,
+                  after,
+                ),
+          { signal },
+        )
+        const { page, next } = pageOf(rows, limit)
+        return { tag: 'listed', managed, credentials: page.map(credentialOf), next }
+      },
+
+      create: (message, turn) => createCredential(needs, message, turn),
+
+      read: ({ tenantId, credentialId }, { signal }) =>
+        finding(tenantId, credentialId, signal, async (_tx, row) => ({
+          tag: 'found',
+          credential: credentialOf(row),
+        })),
+
+      update: (message, turn) =>
+        finding(
+          message.caller.principal.tenantId,
+          message.credentialId,
+          turn.signal,
+          (tx, row) => updateCredential(tx, row, message, needs, turn),
+          lockWithItsSource,
+        ),
+
+      rotate: (message, turn) => rotateSecret(needs, message, turn),
+
+      revoke: ({ caller, credentialId }, turn) =>
+        finding(
+          caller.principal.tenantId,
+          credentialId,
+          turn.signal,
+          (tx, row) => endCredential(tx, row, caller, needs, turn),
+          lockVaultCredential,
+        ),
+
+      secret: (message, turn) => readSecret(needs, message, turn),
+
+      listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
+        finding(tenantId, credentialId, signal, async (tx) => {
+          const rows = await listVaultGrants(tx, tenantId, credentialId, limit + 1, after)
+          const { page, next } = pageOf(rows, limit)
+          const now = clock.now()
+          return { tag: 'listed', grants: page.map((row) => grantOf(row, now)), next }
+        }),
+
+      createGrant: (message, turn) =>
+        finding(
+          message.caller.principal.tenantId,
+          message.credentialId,
+          turn.signal,
+          (tx, row) => createGrant(tx, row, message, needs, turn),
+          lockVaultCredential,
+        ),
+
+      revokeGrant: ({ caller, grantId }, turn) => endGrant(needs, caller, grantId, turn),
+
+      listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
+        finding(tenantId, credentialId, signal, async (tx) => {
+          const rows = await listVaultLeases(tx, tenantId, credentialId, limit + 1, after)
+          const { page, next } = pageOf(rows, limit)
+          const now = clock.now()
+          return { tag: 'listed', leases: page.map((row) => leaseOf(row, now)), next }
+        }),
+
+      createLease: (message, turn) =>
+        finding(
+          message.caller.principal.tenantId,
+          message.credentialId,
+          turn.signal,
+          (tx, row) => createLease(tx, row, message, needs, turn),
+          lockVaultCredential,
+        ),
+
+      revokeLease: ({ caller, leaseId }, turn) => endLease(needs, caller, leaseId, turn),
+    }
+  },
+})

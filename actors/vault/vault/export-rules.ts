@@ -1,0 +1,68 @@
+/** Whether a credential leaves the vault for its caller: pure. decisions.md 4, export; 22. */
+import type { AuthorityRow } from '../../../storage/vault/egress-authorities.js'
+import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
+
+/** The stored secret itself, or the access token that an upstream gives for it. */
+export type ExportKind = 'secret' | 'access_token'
+
+export type ExportRefusal =
+  /** There is none, it is another tenant's, or the caller has no grant. */
+  | { readonly tag: 'unknown_credential' }
+  | { readonly tag: 'denied'; readonly detail: string }
+  /** The type of the credential does not give what was asked for. */
+  | { readonly tag: 'wrong_kind'; readonly detail: string }
+export type ExportVerdict =
+  | { readonly tag: 'allowed'; readonly row: SecretCredentialRow; readonly grantId: string }
+  | ExportRefusal
+
+const UNKNOWN: ExportRefusal = { tag: 'unknown_credential' }
+
+/** @param authorities of the caller, to use the credential or to sign with it, ended ones as well. */
+export function judgeExport(
+  kind: ExportKind,
+  row: SecretCredentialRow | undefined,
+  authorities: readonly AuthorityRow[],
+  now: Date,
+): ExportVerdict {
+  if (row === undefined) return UNKNOWN
+  if (row.status === 'revoked') {
+    // Whose grant ended with the credential is told so; for everybody else there is nothing.
+    const endedWithIt = authorities.some(
+      ({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime(),
+    )
+    return endedWithIt ? denied('the credential is revoked') : UNKNOWN
+  }
+  const active = authorities.filter(
+    ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > now),
+  )
+  if (active.length === 0) return UNKNOWN
+  if (row.credentialType === 'ssh_ca') return denied('an ssh_ca signs, and is not handed out')
+  const exportable = active.filter(({ snapshot }) => !snapshot.non_exportable)
+  if (row.nonExportable || exportable.length === 0) {
+    return denied('the credential is not exportable')
+  }
+  const fault = kindFault(kind, row.credentialType)
+  if (fault !== null) return { tag: 'wrong_kind', detail: fault }
+  // What is handed out can be used in any way: an authority with limits would lose them.
+  const grant = exportable.find(isUnlimited)
+  return grant === undefined
+    ? denied('the grant is limited to calls through the egress proxy')
+    : { tag: 'allowed', row, grantId: grant.id }
+}
+
+function kindFault(kind: ExportKind, type: string): string | null {
+  if (type === 'oauth2') {
+    return kind === 'access_token' ? null : 'an oauth2 credential gives access tokens only'
+  }
+  return kind === 'secret' ? null : 'only an oauth2 credential gives access tokens'
+}
+
+function isUnlimited(authority: AuthorityRow) {
+  const { kind, methods, pathPrefixes, allowRange, maxRequests, maxBytes } = authority
+  const limits = [methods, pathPrefixes, maxRequests, maxBytes]
+  return kind === 'grant' && allowRange && limits.every((limit) => limit === null)
+}
+
+function denied(detail: string): ExportRefusal {
+  return { tag: 'denied', detail }
+}

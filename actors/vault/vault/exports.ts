@@ -1,0 +1,126 @@
+/**
+ * Credentials on their way out to an agent, by token exchange: the secret of an exportable one, or
+ * the access token that an upstream gives for an `oauth2` one. decisions.md 4 and 22.
+ */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { findEgressAuthorities } from '../../../storage/vault/egress-authorities.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  credentialSecretContext,
+  findVaultCredential,
+  touchVaultCredentials,
+} from '../../../storage/vault/vault-credentials.js'
+import type { Caller } from '../../domain/audit.js'
+import { granteeOf } from '../../domain/grantee.js'
+import { secretAccessed } from './events.js'
+import {
+  type ExportKind,
+  type ExportRefusal,
+  type ExportVerdict,
+  judgeExport,
+} from './export-rules.js'
+import { createManagedTokens, type ManagedTokensNeeds } from './managed-tokens.js'
+import type { RefreshFailure } from './token-answer.js'
+
+export type AskedExport = {
+  readonly caller: Caller
+  /** A UUID, lower case. */
+  readonly credentialId: string
+  readonly kind: ExportKind
+}
+export type Exported = {
+  readonly tag: 'exported'
+  readonly token: string
+  /** Null: not known. */
+  readonly expiresInSecs: number | null
+  readonly scope: string | null
+}
+
+export interface VaultExports {
+  export(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal | RefreshFailure>
+  /** Waits until what upstreams gave is stored. */
+  close(): Promise<void>
+}
+
+export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
+  const { database, sealer, endpoint, clock, random, metrics } = needs
+  const managed = createManagedTokens(needs)
+
+  async function judge(
+    tx: Transaction,
+    { caller, credentialId, kind }: AskedExport,
+    now: Date,
+  ): Promise<ExportVerdict> {
+    const { tenantId } = caller.principal
+    const row = await findVaultCredential(tx, tenantId, credentialId)
+    if (row === undefined) return judgeExport(kind, row, [], now)
+    const asker = { credentialId, ...granteeOf(caller.principal) }
+    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [asker], now)
+    return judgeExport(kind, row, authorities, now)
+  }
+
+  /** Judges, and tells that the credential is handed out: both in one transaction. */
+  function admit(asked: AskedExport, { signal, requestId }: Turn): Promise<ExportVerdict> {
+    const { caller, credentialId, kind } = asked
+    const { tenantId } = caller.principal
+    return database.tenant(
+      tenantId,
+      async (tx) => {
+        const now = clock.now()
+        const verdict = await judge(tx, asked, now)
+        if (verdict.tag !== 'allowed') return verdict
+        await touchVaultCredentials(tx, tenantId, [credentialId], now)
+        const telling = { caller, random, now, requestId }
+        const access = kind === 'secret' ? 'export' : 'managed_token'
+        const event = secretAccessed(verdict.row, telling, access)
+        appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
+        return verdict
+      },
+      { signal },
+    )
+  }
+
+  async function secret(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal> {
+    const verdict = await admit(asked, turn)
+    if (verdict.tag !== 'allowed') return verdict
+    const { tenantId, id, secret: sealed } = verdict.row
+    const bytes = await sealer.open(tenantId, credentialSecretContext(id), sealed!)
+    const token = new TextDecoder().decode(bytes)
+    bytes.fill(0)
+    return { tag: 'exported', token, expiresInSecs: null, scope: null }
+  }
+
+  async function accessToken(
+    asked: AskedExport,
+    turn: Turn,
+  ): Promise<Exported | ExportRefusal | RefreshFailure> {
+    const { tenantId } = asked.caller.principal
+    const first = await database.tenant(tenantId, (tx) => judge(tx, asked, clock.now()), {
+      signal: turn.signal,
+    })
+    if (first.tag !== 'allowed') return first
+    const outcome = await managed.get(tenantId, asked.credentialId)
+    if (outcome.tag !== 'token' && outcome.tag !== 'gone') return outcome
+    // An upstream takes its time: what was allowed before may not be any more.
+    const last = await admit(asked, turn)
+    if (last.tag !== 'allowed') return last
+    if (outcome.tag === 'gone') return { tag: 'unknown_credential' }
+    const { accessToken: token, expiresAt, scope } = outcome
+    const leftMs = expiresAt === null ? null : expiresAt.getTime() - clock.now().getTime()
+    const expiresInSecs = leftMs === null ? null : Math.max(1, Math.floor(leftMs / 1000))
+    return { tag: 'exported', token, expiresInSecs, scope }
+  }
+
+  return {
+    async export(asked, turn) {
+      const outcome = await (asked.kind === 'secret' ? secret : accessToken)(asked, turn)
+      metrics.exported(asked.kind, outcome.tag)
+      return outcome
+    },
+    async close() {
+      await managed.settled()
+      await endpoint.close()
+    },
+  }
+}

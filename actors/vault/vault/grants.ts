@@ -1,0 +1,159 @@
+/** New grants and leases. The credential is locked: it cannot be revoked in between. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { isDelegationActive } from '../../../storage/agents/delegations.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
+import { agentBelongs, insertVaultGrant } from '../../../storage/vault/vault-grants.js'
+import { insertVaultLease } from '../../../storage/vault/vault-leases.js'
+import { isUuid } from '../../domain/ids.js'
+import type { VaultNeeds } from './needs.js'
+import { noted } from './events.js'
+import type {
+  CreateGrant,
+  CreateLease,
+  CredentialRevoked,
+  DirectTokenNeeded,
+  GrantCreated,
+  IdempotencyRefused,
+  LeaseCreated,
+  VaultDenied,
+  VaultInvalid,
+} from './protocol.js'
+import { grantingRefusal } from './ownership.js'
+import { grantOf, leaseOf, snapshotOf } from './records.js'
+import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
+
+type Means = Pick<VaultNeeds, 'clock' | 'random'>
+
+export async function createGrant(
+  tx: Transaction,
+  row: SecretCredentialRow,
+  message: CreateGrant,
+  { clock, random }: Means,
+  { requestId }: Turn,
+): Promise<
+  | GrantCreated
+  | VaultInvalid
+  | CredentialRevoked
+  | IdempotencyRefused
+  | VaultDenied
+  | DirectTokenNeeded
+> {
+  const { caller, granteeType, granteeId, idempotency } = message
+  const refusal = await grantingRefusal(tx, row, caller.principal)
+  if (refusal !== undefined) return refusal
+  async function run(): Promise<GrantCreated | VaultInvalid | CredentialRevoked> {
+    if (row.status === 'revoked') return { tag: 'revoked' }
+    const now = clock.now()
+    const capabilities = capabilitiesOf(row.credentialType, message.capabilities)
+    if ('tag' in capabilities) return capabilities
+    const fault = grantFault(message, row.credentialType, now)
+    if (fault !== undefined) return fault
+    if (!(await isGrantee(tx, row.tenantId, granteeType, granteeId, now))) {
+      return invalid('/grantee_id', `The tenant knows no such ${granteeType}.`)
+    }
+    const grant = await insertVaultGrant(tx, {
+      id: random.uuid(),
+      tenantId: row.tenantId,
+      credentialId: row.id,
+      granteeType,
+      granteeId,
+      capabilities: [...capabilities],
+      snapshot: snapshotOf(row),
+      methods: message.methods && [...new Set(message.methods)],
+      pathPrefixes: message.pathPrefixes && [...message.pathPrefixes],
+      allowRange: message.allowRange,
+      maxRequests: message.maxRequests,
+      maxBytes: message.maxBytes,
+      expiresAt: message.expiresAt,
+      createdAt: now,
+    })
+    appendAudit(tx, [
+      noted(
+        'vault.grant.created',
+        { type: 'vault_grant', id: grant.id },
+        { caller, random, now, requestId },
+        {
+          credential_id: row.id,
+          grantee_type: granteeType,
+          grantee_id: granteeId,
+          capabilities,
+        },
+      ),
+    ])
+    return { tag: 'created', grant: grantOf(grant, now), replayed: false }
+  }
+  return idempotently(tx, idempotency, run, (outcome) =>
+    outcome.tag === 'created' ? outcome : undefined,
+  )
+}
+
+/** decisions.md 22, who may be granted. */
+async function isGrantee(
+  tx: Transaction,
+  tenantId: string,
+  type: 'agent' | 'delegation',
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  if (!isUuid(id)) return false
+  return type === 'agent'
+    ? agentBelongs(tx, tenantId, id)
+    : isDelegationActive(tx, tenantId, id, now)
+}
+
+export async function createLease(
+  tx: Transaction,
+  row: SecretCredentialRow,
+  message: CreateLease,
+  { clock, random }: Means,
+  { requestId }: Turn,
+): Promise<
+  | LeaseCreated
+  | VaultInvalid
+  | CredentialRevoked
+  | IdempotencyRefused
+  | VaultDenied
+  | DirectTokenNeeded
+> {
+  const { caller, recipientId, byteBudget, expiresAt, idempotency } = message
+  const refusal = await grantingRefusal(tx, row, caller.principal)
+  if (refusal !== undefined) return refusal
+  async function run(): Promise<LeaseCreated | VaultInvalid | CredentialRevoked> {
+    if (row.status === 'revoked') return { tag: 'revoked' }
+    const now = clock.now()
+    // A budget of bytes is one of calls through the egress proxy.
+    if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
+      return invalid('', `An ${row.credentialType} cannot be leased.`)
+    }
+    const fault = expiryFault(expiresAt, now)
+    if (fault !== undefined) return fault
+    if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {
+      return invalid('/recipient_id', 'The tenant knows no such agent.')
+    }
+    const lease = await insertVaultLease(tx, {
+      id: random.uuid(),
+      tenantId: row.tenantId,
+      credentialId: row.id,
+      recipientId,
+      snapshot: snapshotOf(row),
+      byteBudget,
+      expiresAt,
+      createdAt: now,
+    })
+    appendAudit(tx, [
+      noted(
+        'vault.lease.created',
+        { type: 'vault_lease', id: lease.id },
+        { caller, random, now, requestId },
+        { credential_id: row.id, recipient_id: recipientId, byte_budget: byteBudget },
+      ),
+    ])
+    return { tag: 'created', lease: leaseOf(lease, now), replayed: false }
+  }
+  return idempotently(tx, idempotency, run, (outcome) =>
+    outcome.tag === 'created' ? outcome : undefined,
+  )
+}

@@ -1,0 +1,19 @@
+/** What the vault is given. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { SshcaProtocol } from '../ssh-certificates/protocol.js'
+
+export type VaultNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly sshca: ActorRef<SshcaProtocol>
+  readonly clock: Clock
+  readonly random: Random
+  readonly settings: {
+    /** 0: as many as they like. */
+    readonly max_credentials_per_tenant: number
+  }
+}

@@ -1,0 +1,65 @@
+/** Rows of the vault as messages carry them. */
+import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
+import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
+import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
+import type { Capability, Credential, Grant, GrantStatus, Lease, ListCursor } from './protocol.js'
+
+export function credentialOf(row: VaultCredentialRow): Credential {
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    tenantName: row.tenantName,
+    provider: row.provider,
+    credentialType: row.credentialType,
+    label: row.label,
+    authScheme: row.authScheme,
+    allowedHosts: row.allowedHosts,
+    nonExportable: row.nonExportable,
+    status: row.status,
+    metadata: row.metadata,
+    caPublicKey: row.caPublicKey,
+    tokenOf: row.tokenOf,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    lastUsedAt: row.lastUsedAt,
+  }
+}
+
+/** What a grant or a lease remembers of its credential (decisions.md 4, capability snapshot). */
+export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
+  return {
+    credential_type: row.credentialType,
+    auth_scheme: row.authScheme,
+    allowed_hosts: row.allowedHosts,
+    non_exportable: row.nonExportable,
+  }
+}
+
+export function grantOf(row: VaultGrantRow, now: Date): Grant {
+  const { tenantId: _tenant, snapshot: _snapshot, capabilities, ...rest } = row
+  return { ...rest, capabilities: capabilities as Capability[], status: statusOf(row, now) }
+}
+
+export function leaseOf(row: VaultLeaseRow, now: Date): Lease {
+  const { tenantId: _tenant, snapshot: _snapshot, ...rest } = row
+  return { ...rest, status: statusOf(row, now) }
+}
+
+function statusOf(
+  { revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: Date | null },
+  now: Date,
+): GrantStatus {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
+}
+
+/** One page out of one row more than the page holds. */
+export function pageOf<Row extends { createdAt: Date; id: string }>(
+  rows: readonly Row[],
+  limit: number,
+): { page: readonly Row[]; next: ListCursor | null } {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  const more = rows.length > limit && last !== undefined
+  return { page, next: more ? { createdAt: last.createdAt, id: last.id } : null }
+}

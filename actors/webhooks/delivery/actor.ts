@@ -1,0 +1,24 @@
+/** Signs and sends webhooks on a thread of its own: opened secrets are seen by no other. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import { deliveries, type DeliveriesProtocol } from './protocol.js'
+import { createSigner } from './signer.js'
+import type { DeliveryWorker } from './delivery-loop.js'
+
+export type DeliveriesNeeds = {
+  /** Null for an actor that only signs what it is given. */
+  readonly worker: DeliveryWorker | null
+}
+
+export const deliveriesActor = defineActor<DeliveriesProtocol, DeliveriesNeeds>({
+  address: deliveries,
+  asks: {},
+  mailbox: { capacity: 4096, inflightMax: 256 },
+  lane: { sign: () => undefined },
+  create: ({ worker }, life) => {
+    const signer = createSigner()
+    worker?.start(life)
+    return {
+      sign: async (delivery) => signer.sign(delivery),
+    }
+  },
+})

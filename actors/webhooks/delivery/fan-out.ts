@@ -1,0 +1,72 @@
+/** From the outbox to deliveries: one row for each event and subscription that asks for it. */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { insertDeliveries, type NewDelivery } from '../../../storage/webhooks/deliveries.js'
+import { takeEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { LaneKey } from '../../../storage/webhooks/webhook-lanes.js'
+import { activeWebhooks } from '../../../storage/webhooks/webhooks.js'
+import { matchesEvent } from '../../domain/event-filters.js'
+import { EVENT_TYPES } from '../../domain/events.js'
+import { envelopeOf } from './envelope.js'
+
+export const FAN_OUT_BATCH = 500
+const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
+
+export type FanOutNeeds<Taken> = {
+  readonly database: Pick<Database, 'system'>
+  readonly clock: Clock
+  readonly random: Random
+  /** Attempts that a delivery has. */
+  readonly maxAttempts: number
+  /** Wakes the lanes, in the same transaction, and takes of them what there is room for. */
+  readonly wake: (tx: Transaction, lanes: readonly LaneKey[]) => Promise<Taken>
+}
+
+export type FannedOut<Taken> = {
+  readonly events: number
+  readonly lanes: readonly LaneKey[]
+  /** What `wake` answered; null where there were no events. */
+  readonly taken: Taken | null
+}
+
+/**
+ * Dispatches a batch of waiting events. Taking them, writing their deliveries and waking the lanes
+ * is one transaction: a crash leaves all or nothing of it. Crosses tenants, as the outbox does.
+ */
+export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOut<Taken>> {
+  const { database, clock, random, maxAttempts, wake } = needs
+  return database.system(async (tx) => {
+    const events = await takeEvents(tx, FAN_OUT_BATCH)
+    if (events.length === 0) return { events: 0, lanes: [], taken: null }
+    const tenantIds = [...new Set(events.map(({ tenantId }) => tenantId))]
+    const subscriptions = byTenant(await activeWebhooks(tx, tenantIds))
+    const lanes = new Map<string, LaneKey>()
+    const deliveries: NewDelivery[] = []
+    for (const event of events) {
+      // What is not in the catalogue is nobody's to hear, whatever `*` matches.
+      if (!CATALOGUE.has(event.type)) continue
+      let body: string | undefined
+      for (const { id: webhookId, eventTypes } of subscriptions.get(event.tenantId) ?? []) {
+        if (!matchesEvent(eventTypes, event.type)) continue
+        body ??= envelopeOf(event)
+        const { tenantId, id: eventId, type: eventType } = event
+        deliveries.push({ id: random.uuid(), tenantId, webhookId, eventId, eventType, body })
+        lanes.set(webhookId, { tenantId, webhookId })
+      }
+    }
+    await insertDeliveries(tx, deliveries, { maxAttempts, now: clock.now() })
+    const woken = [...lanes.values()]
+    return { events: events.length, lanes: woken, taken: await wake(tx, woken) }
+  })
+}
+
+function byTenant<Row extends { tenantId: string }>(rows: readonly Row[]): Map<string, Row[]> {
+  const found = new Map<string, Row[]>()
+  for (const row of rows) {
+    const known = found.get(row.tenantId)
+    if (known === undefined) found.set(row.tenantId, [row])
+    else known.push(row)
+  }
+  return found
+}

@@ -1,0 +1,206 @@
+/** Webhook subscriptions of a tenant. Their deliveries are sent by the async plane. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  replaceWebhook,
+  secretHint,
+  webhookSecretContext,
+} from '../../../storage/webhooks/webhooks.js'
+import { INACTIVE } from '../delivery/lane.js'
+import type { Sender } from '../delivery/sender.js'
+import type { EventType } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import type { TargetRules } from '../../platform/outbound-http/targets.js'
+import { eventFeed } from './event-feed.js'
+import { deliveryHistory } from './history.js'
+import { type WebhooksProtocol, webhooks } from './protocol.js'
+import { auditSubscription } from './audit.js'
+import { draftFault, newWebhookSecret, secretFault } from './rules.js'
+import { secretRotation } from './rotation.js'
+import { testDeliveries } from './test-delivery.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+
+export type WebhooksNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly random: Random
+  readonly urlRules: TargetRules
+  /** The types of events that can occur in this deployment. */
+  readonly offered: readonly EventType[]
+  /** `webhooks.max_subscriptions_per_tenant`. */
+  readonly subscriptionsMax: number
+  /** Attempts of a delivery that is replayed. */
+  readonly attempts: number
+  /** `webhooks.delivery_retention_days`. */
+  readonly retentionDays: number
+}
+
+export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
+  address: webhooks,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    list: () => undefined,
+    read: () => undefined,
+    create: () => undefined,
+    replace: ({ webhookId }) => webhookId,
+    remove: ({ webhookId }) => webhookId,
+    rotateSecret: ({ webhookId }) => webhookId,
+    test: () => undefined,
+    deliveries: () => undefined,
+    replay: ({ webhookId }) => webhookId,
+    events: () => undefined,
+    recover: ({ webhookId }) => webhookId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { database, sealer, clock, random, urlRules, offered, subscriptionsMax } = needs
+    const history = deliveryHistory(needs)
+    const tests = testDeliveries(needs)
+
+    const seal = (tenantId: string, webhookId: string, secret: string) =>
+      sealer.seal(tenantId, webhookSecretContext(webhookId), Buffer.from(secret, 'utf8'))
+
+    return {
+      events: eventFeed(database),
+
+      async list({ tenantId, limit, after }, { signal }) {
+        // One more than asked for tells whether there is another page.
+        const rows = await database.tenant(
+          tenantId,
+          (tx) => listWebhooks(tx, tenantId, limit + 1, after),
+          { signal },
+        )
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        return {
+          tag: 'listed',
+          webhooks: page,
+          next:
+            rows.length > limit && last !== undefined
+              ? { createdAt: last.createdAt, id: last.id }
+              : null,
+        }
+      },
+
+      async read({ tenantId, webhookId }, { signal }) {
+        if (!isUuid(webhookId)) return UNKNOWN
+        const webhook = await database.tenant(
+          tenantId,
+          (tx) => findWebhook(tx, tenantId, webhookId),
+          { signal },
+        )
+        return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
+      },
+
+      async create({ caller, draft, secret: supplied, idempotency }, { signal, requestId }) {
+        const { tenantId } = caller.principal
+        const fault =
+          draftFault(draft, urlRules, offered) ?? (supplied === null ? null : secretFault(supplied))
+        if (fault !== null) return fault
+        const id = random.uuid()
+        const secret = supplied ?? newWebhookSecret(random)
+        const sealed = await seal(tenantId, id, secret)
+        const { url, description, active } = draft
+        const row = { id, tenantId, url, description, active, createdAt: clock.now() }
+        return database.tenant(
+          tenantId,
+          (tx) =>
+            idempotently(
+              tx,
+              idempotency,
+              async () => {
+                const eventTypes = [...new Set(draft.eventTypes)]
+                const hint = { secretHint: secretHint(secret) }
+                const inserted = { ...row, ...hint, eventTypes, secret: sealed }
+                const webhook = await insertWebhook(tx, inserted, subscriptionsMax)
+                if (webhook === undefined) {
+                  return { tag: 'too_many', max: subscriptionsMax } as const
+                }
+                await auditSubscription(tx, needs, {
+                  caller,
+                  did: 'created',
+                  webhookId: id,
+                  requestId,
+                  webhook,
+                })
+                const shown = supplied === null ? secret : null
+                return { tag: 'created', webhook, secret: shown, replayed: false } as const
+              },
+              (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
+            ),
+          { signal },
+        )
+      },
+
+      async replace({ caller, webhookId, draft }, { signal, requestId }) {
+        const { tenantId } = caller.principal
+        const fault = draftFault(draft, urlRules, offered)
+        if (fault !== null) return fault
+        if (!isUuid(webhookId)) return UNKNOWN
+        const change = {
+          tenantId,
+          id: webhookId,
+          url: draft.url,
+          eventTypes: [...new Set(draft.eventTypes)],
+          description: draft.description,
+          active: draft.active,
+          now: clock.now(),
+        }
+        const webhook = await database.tenant(
+          tenantId,
+          async (tx) => {
+            const row = await replaceWebhook(tx, change)
+            if (row === undefined) return undefined
+            if (!row.active) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            await auditSubscription(tx, needs, {
+              caller,
+              did: 'changed',
+              webhookId,
+              requestId,
+              webhook: row,
+            })
+            return row
+          },
+          { signal },
+        )
+        return webhook === undefined ? UNKNOWN : { tag: 'replaced', webhook }
+      },
+
+      async remove({ caller, webhookId }, { signal, requestId }) {
+        const { tenantId } = caller.principal
+        if (!isUuid(webhookId)) return UNKNOWN
+        const removed = await database.tenant(
+          tenantId,
+          async (tx) => {
+            const known = await deleteWebhook(tx, tenantId, webhookId, clock.now())
+            if (!known) return false
+            await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+            await auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
+            return true
+          },
+          { signal },
+        )
+        return removed ? { tag: 'removed' } : UNKNOWN
+      },
+
+      rotateSecret: secretRotation(needs),
+      test: tests.run,
+      deliveries: history.list,
+      replay: history.replay,
+      recover: history.recover,
+    }
+  },
+})

@@ -1,0 +1,87 @@
+/** A new secret for a subscription. decisions.md 22 (webhook rotate-secret). */
+import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import {
+  findRotatedSecret,
+  rotateWebhookSecret,
+  secretHint,
+  shortenOverlap,
+  webhookSecretContext,
+} from '../../../storage/webhooks/webhooks.js'
+import { isUuid } from '../../domain/ids.js'
+import type { RotateSecret, SecretRotated, WebhookInvalid, WebhookUnknown } from './protocol.js'
+import { newWebhookSecret, secretFault } from './rules.js'
+import { auditSubscription } from './audit.js'
+
+export type RotationNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/**
+ * A supplied secret that is in force already stays, and so does the one before it: a repetition can
+ * only make their overlap shorter.
+ */
+export function secretRotation({ database, sealer, clock, random }: RotationNeeds) {
+  return async (
+    { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
+    { signal, requestId }: Pick<Turn, 'signal' | 'requestId'>,
+  ): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> => {
+    const fault = supplied === null ? null : secretFault(supplied)
+    if (fault !== null) return fault
+    if (!isUuid(webhookId)) return { tag: 'unknown' }
+    const { tenantId } = caller.principal
+    const context = webhookSecretContext(webhookId)
+    const secret = supplied ?? newWebhookSecret(random)
+    const sealed = await sealer.seal(tenantId, context, Buffer.from(secret, 'utf8'))
+    const find = () =>
+      database.tenant(tenantId, (tx) => findRotatedSecret(tx, tenantId, webhookId), { signal })
+
+    // Whoever else rotates in between makes the update find nothing: then it is looked at again.
+    for (let found = await find(); found !== undefined; found = await find()) {
+      const { secret: current, rotatedAt } = found
+      const now = clock.now()
+      const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
+      if (supplied !== null) {
+        const opened = Buffer.from(await sealer.open(tenantId, context, current))
+        // Its answer may have been lost: were it rotated once more, the secret before it would end.
+        if (opened.equals(Buffer.from(supplied, 'utf8'))) {
+          const ends = await database.tenant(
+            tenantId,
+            (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
+            { signal },
+          )
+          if (ends === undefined) continue
+          const previous = ends.previousExpiresAt ?? rotatedAt
+          return { tag: 'rotated', webhookId, secret: null, rotatedAt, previousExpiresAt: previous }
+        }
+      }
+      const rotation = { tenantId, id: webhookId, current, secret: sealed, now, previousUntil }
+      const hinted = { ...rotation, secretHint: secretHint(secret) }
+      const rotated = await database.tenant(
+        tenantId,
+        async (tx) => {
+          if ((await rotateWebhookSecret(tx, hinted)) === undefined) return false
+          const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
+          await auditSubscription(tx, { clock, random }, change)
+          return true
+        },
+        { signal },
+      )
+      if (!rotated) continue
+      return {
+        tag: 'rotated',
+        webhookId,
+        secret: supplied === null ? secret : null,
+        rotatedAt: now,
+        previousExpiresAt: previousUntil,
+      }
+    }
+    return { tag: 'unknown' }
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Test deliveries: one attempt while the caller waits. The delivery is committed before it is sent
+ * and its outcome after, so no transaction is open meanwhile; a repetition with the same
+ * idempotency key finds the delivery, and sends it again only if nobody ever finished it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Handlers, Turn } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  attemptsOf,
+  deliveryBody,
+  findDelivery,
+  insertTestDelivery,
+  recordAttempts,
+} from '../../../storage/webhooks/deliveries.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import {
+  findWebhook,
+  findWebhookSecrets,
+  webhookSecretContext,
+} from '../../../storage/webhooks/webhooks.js'
+import { envelopeOf } from '../delivery/envelope.js'
+import type { Sender } from '../delivery/sender.js'
+import { type EventType, eventData } from '../../domain/events.js'
+import { isUuid } from '../../domain/ids.js'
+import { toDelivery } from './history.js'
+import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
+
+const TYPE: EventType = 'webhook.test'
+/** Tests that run at once in this process; each may last as long as its receiver lets it. */
+const AT_ONCE_MAX = 32
+/** A test that was begun so long ago was begun by a process that is gone. */
+const ABANDONED_MS = 60_000
+const LOOK_MS = 100
+const UNKNOWN = { tag: 'unknown' } as const
+
+export type TestNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly random: Random
+}
+
+type Begun = { readonly tag: 'begun'; readonly deliveryId: string }
+
+export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtocol>['test'] } {
+  const { database, sealer, sender, clock, random } = needs
+  let running = 0
+
+  /** Commits the delivery, or finds the one that this key began. */
+  function begin(
+    { tenantId, webhookId, idempotency }: TestWebhook,
+    body: Body,
+    signal: AbortSignal,
+  ) {
+    return database.tenant(
+      tenantId,
+      (tx) =>
+        idempotently(
+          tx,
+          idempotency,
+          async () => {
+            const { eventId, text, now } = body
+            const id = random.uuid()
+            const delivery = { id, tenantId, webhookId, eventId, eventType: TYPE, body: text }
+            await insertTestDelivery(tx, delivery, now)
+            return { tag: 'begun', deliveryId: id } satisfies Begun
+          },
+          (begun) => begun,
+        ),
+      { signal },
+    )
+  }
+
+  async function find({ tenantId, webhookId }: TestWebhook, id: string): Promise<Delivery> {
+    return database.tenant(tenantId, async (tx) => {
+      const row = await findDelivery(tx, tenantId, webhookId, id)
+      if (row === undefined) throw new Error('a test delivery is gone before its idempotency key')
+      return toDelivery(row, (await attemptsOf(tx, tenantId, [id])).get(id))
+    })
+  }
+
+  function stored({ tenantId }: TestWebhook, id: string): Promise<string> {
+    return database.tenant(tenantId, (tx) => deliveryBody(tx, tenantId, id))
+  }
+
+  async function send(message: TestWebhook, target: Target, id: string, body: string) {
+    const { tenantId } = message
+    // Sent to its end even if the caller leaves: what was posted is written down.
+    const { retryAfterSecs: _, ...attempt } = await sender.send(
+      { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
+      new AbortController().signal,
+    )
+    const status = attempt.error === null ? 'succeeded' : 'failed'
+    const record = { ...attempt, status, tenantId, deliveryId: id, waitSecs: null } as const
+    await database.tenant(tenantId, (tx) => recordAttempts(tx, [record]))
+  }
+
+  /** Until whoever began it is done. */
+  async function finished(message: TestWebhook, id: string, signal: AbortSignal) {
+    for (;;) {
+      const delivery = await find(message, id)
+      if (delivery.status !== 'pending') return delivery
+      const agedMs = clock.now().getTime() - delivery.createdAt.getTime()
+      if (agedMs > ABANDONED_MS) return undefined
+      await sleep(LOOK_MS, undefined, { signal })
+    }
+  }
+
+  async function target({ tenantId, webhookId }: TestWebhook, signal: AbortSignal) {
+    const found = await database.tenant(
+      tenantId,
+      async (tx) => ({
+        webhook: await findWebhook(tx, tenantId, webhookId),
+        secrets: await findWebhookSecrets(tx, tenantId, webhookId),
+      }),
+      { signal },
+    )
+    if (found.webhook === undefined || found.secrets === undefined) return undefined
+    const { secret, previousSecret } = found.secrets
+    const context = webhookSecretContext(webhookId)
+    const open = async (sealed: Uint8Array) =>
+      Buffer.from(await sealer.open(tenantId, context, sealed)).toString('utf8')
+    return {
+      url: found.webhook.url,
+      secret: await open(secret),
+      previousSecret: previousSecret === null ? null : await open(previousSecret),
+    }
+  }
+
+  async function run(message: TestWebhook, { signal, requestId }: Turn) {
+    const to = await target(message, signal)
+    if (to === undefined) return UNKNOWN
+    const now = clock.now()
+    const eventId = random.uuid()
+    const { tenantId, webhookId } = message
+    const resource = { type: 'webhook', id: webhookId }
+    const data = eventData({ actor: message.actor, resource, requestId }, {})
+    const event = { id: eventId, tenantId, type: TYPE, occurredAt: now, data }
+    const text = envelopeOf(event)
+    const begun = await begin(message, { eventId, text, now }, signal)
+    if (begun.tag !== 'begun') return begun
+    const { deliveryId } = begun
+    const replayed = 'replayed' in begun
+    if (replayed) {
+      const delivery = await finished(message, deliveryId, signal)
+      if (delivery !== undefined) return { tag: 'tested', delivery, replayed } as const
+    }
+    const body = replayed ? await stored(message, deliveryId) : text
+    await send(message, to, deliveryId, body)
+    return { tag: 'tested', delivery: await find(message, deliveryId), replayed } as const
+  }
+
+  return {
+    async run(message, turn) {
+      if (!isUuid(message.webhookId)) return UNKNOWN
+      if (running >= AT_ONCE_MAX) return { tag: 'busy' }
+      running += 1
+      try {
+        return await run(message, turn)
+      } finally {
+        running -= 1
+      }
+    },
+  }
+}
+
+type Body = { readonly eventId: string; readonly text: string; readonly now: Date }
+type Target = {
+  readonly url: string
+  readonly secret: string
+  readonly previousSecret: string | null
+}

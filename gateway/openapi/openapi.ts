@@ -1,0 +1,416 @@
+/** OpenAPI 3.1 from the route table. interface.md, What the service does; decisions.md 14 and 23. */
+import { z } from 'zod'
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponseObject,
+} from 'zod-openapi'
+import { POLICIES, type Policies } from '../../actors/operations/rate-limits/protocol.js'
+import { demandsOf } from '../request/authenticate.js'
+import { INTERFACE_VERSION } from '../request/interface-version.js'
+import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
+import { eventDocuments } from './event-documents.js'
+import {
+  hasOauthForm,
+  oauthCode,
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TYPES,
+  problemCode,
+  type ProblemName,
+} from '../response/problems.js'
+import type { BodyRule, ResponseDoc, Route, Security } from '../route.js'
+
+export type Exposure = 'public' | 'internal'
+
+export type OpenapiOptions = {
+  readonly issuer: string
+  /** `public` leaves the operators' routes out; `internal` has all of them. */
+  readonly exposure: Exposure
+  readonly routes: readonly Route[]
+  /** Default: those of decisions.md 14. */
+  readonly policies?: Policies | undefined
+  /** The types of events that can occur; default: all. */
+  readonly events?: readonly EventType[] | undefined
+}
+
+const ErrorPlace = z.object({
+  pointer: z
+    .string()
+    .describe('JSON pointer into the body (`#/name`), or `query:`, `path:`, `header:` and a name.'),
+  detail: z.string(),
+})
+
+const ProblemSchema = z
+  .looseObject({
+    type: z.string().describe('URI of the problem type.'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().optional(),
+    instance: z.string().optional().describe('Path of the request.'),
+    error: z.string().describe('The code in snake_case.'),
+    error_description: z.string().optional(),
+    request_id: z.string().describe('Same as the x-request-id header.'),
+    retry_after: z.int().optional().describe('Seconds.'),
+    errors: z.array(ErrorPlace).optional(),
+    'violated-policies': z.array(z.string()).optional(),
+  })
+  .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' })
+
+const OAuthErrorSchema = z
+  .object({
+    error: z.string(),
+    error_description: z.string().optional(),
+    request_id: z.string().optional().describe('Same as the x-request-id header.'),
+  })
+  .meta({ id: 'OAuthError', description: 'Error response (RFC 6749 section 5.2).' })
+
+const header = (description: string, schema: object = { type: 'string' }) => ({
+  description,
+  schema,
+})
+
+const HEADERS = {
+  'x-request-id': header('Identifies the request; tell it when asking for help.'),
+  ratelimit: header('What is left of each quota: `"default";r=599;t=42`.'),
+  'ratelimit-policy': header('The quotas of this operation: `"default";q=600;w=60`.'),
+  'retry-after': header('Seconds to wait.', { type: 'integer', minimum: 0 }),
+  'www-authenticate': header('The scheme that is expected (RFC 9110 section 11.6.1).'),
+  'idempotency-replayed': header('`true` when the answer is that of an earlier request.'),
+  'svc-warnings': header(
+    'In sandbox tenants: members of the body that the operation does not know, ten at most, as ' +
+      '`unknown-member;pointer="#/name"`.',
+  ),
+  etag: header('Entity tag for If-None-Match.'),
+}
+type HeaderName = keyof typeof HEADERS
+
+const references = (...names: HeaderName[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+/** The document, as plain JSON. */
+export function openapiDocument(options: OpenapiOptions): object {
+  const { issuer, exposure, routes, policies = POLICIES, events = EVENT_TYPES } = options
+  const shown = routes.filter((route) => exposure === 'internal' || route.exposure === 'public')
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
+  for (const route of shown) {
+    paths[route.path] ??= {}
+    paths[route.path]![route.method.toLowerCase()] = operationOf(route, policies)
+  }
+  const hearers = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
+  const tags = [
+    ...new Set([...shown.flatMap(({ tags }) => tags), ...(hearers ? ['Events'] : [])]),
+  ].toSorted()
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'svc',
+      description:
+        'Identity and access for humans and software agents.\n\nFailures are problem details (RFC 9457) except on OAuth protocol endpoints, which answer ' +
+        'in the form of their standards. Every response carries x-request-id. Quotas are announced ' +
+        'in RateLimit-Policy and RateLimit. Unknown request members are ignored; in sandbox tenants ' +
+        'the header svc-warnings names them.',
+      version: INTERFACE_VERSION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: issuer }],
+    tags: tags.map((name) => ({ name })),
+    paths,
+    // Subscriptions are served by the control plane; what they receive is described with them.
+    ...(hearers ? { webhooks: eventDocuments(events) } : {}),
+    components: {
+      headers: HEADERS as never,
+      responses: Object.fromEntries(
+        Object.keys(PROBLEM_TYPES).map((name) => [
+          name,
+          problemResponse(name as ProblemName, issuer),
+        ]),
+      ),
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'Access token (RFC 6750).',
+        },
+        dpop: {
+          type: 'http',
+          scheme: 'dpop',
+          description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
+        },
+        client_basic: { type: 'http', scheme: 'basic', description: 'Client id and secret.' },
+        metrics: { type: 'http', scheme: 'bearer', description: 'server.metrics_bearer_token.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-svc_session',
+          description: 'The session of a browser; without TLS the cookie is `svc_session`.',
+        },
+      },
+    },
+  })
+}
+
+function operationOf(route: Route, policies: Policies): ZodOpenApiOperationObject {
+  const { target } = route
+  const docs =
+    target.via === 'gateway'
+      ? target.responses
+      : Object.values(target.replies).flatMap((r) => r.docs)
+  const params = {
+    ...(route.params === undefined ? {} : { path: route.params }),
+    ...(route.query === undefined ? {} : { query: route.query }),
+    ...(route.headers === undefined ? {} : { header: route.headers }),
+  }
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    description: descriptionOf(route, policies),
+    tags: [...route.tags],
+    ...(route.deprecated === undefined ? {} : { deprecated: true }),
+    security: securityOf(route.security),
+    requestParams: params as never,
+    ...(route.idempotent === true ? { parameters: [IDEMPOTENCY_PARAMETER] as never } : {}),
+    ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body) }),
+    responses: responsesOf(route, docs) as never,
+  }
+}
+
+const IDEMPOTENCY_PARAMETER = {
+  name: 'idempotency-key',
+  in: 'header',
+  required: false,
+  description:
+    '1 to 255 visible ASCII characters; a repeated request with the same key has one effect for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+function descriptionOf(route: Route, policies: Policies): string {
+  const { security } = route
+  const notes = [route.description]
+  const demanded = demandsOf(security)
+  if (demanded !== null) {
+    const { scopes = [], subjects, direct, directScopes = [] } = demanded
+    if (scopes.length > 0) notes.push(`Needs scope ${scopes.map((s) => `\`${s}\``).join(' or ')}.`)
+    if (subjects !== undefined) notes.push(`For tokens of kind ${subjects.join(', ')}.`)
+    if (direct === 'required') notes.push('Delegated tokens are refused.')
+    if (direct === 'forbidden') {
+      const words = directScopes.map((s) => `\`${s}\``).join(' or ')
+      notes.push(
+        words === ''
+          ? 'Only delegated tokens are accepted.'
+          : `Delegated tokens are accepted, and direct ones with scope ${words}.`,
+      )
+    }
+  }
+  if (security.scheme === 'page_call') {
+    notes.push('Only for pages of the service, with a session; access tokens are refused.')
+  }
+  if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
+  if (route.throttle !== 'none') {
+    const named = route.throttle ?? [{ policy: 'default' as const }]
+    const quotas = named.flatMap(({ policy }) =>
+      policies[policy].map(
+        ({ name, limit, windowSecs }) => `\`${name}\` ${limit} per ${windowSecs} s`,
+      ),
+    )
+    notes.push(`Quota: ${quotas.join(', ')}.`)
+  }
+  return notes.filter((note) => note !== undefined).join('\n\n')
+}
+
+function securityOf(security: Security): Record<string, string[]>[] {
+  switch (security.scheme) {
+    case 'anonymous':
+    case 'browser':
+      return []
+    case 'session':
+    case 'page_call':
+      return [{ session: [] }]
+    case 'optional':
+      return [{}, { bearer: [] }, { dpop: [] }]
+    case 'client':
+      return [{ client_basic: [] }, {}]
+    case 'metrics':
+      return [{ metrics: [] }, { bearer: ['metrics:read'] }]
+    case 'bearer':
+      return tokensWith(security.scopes ?? [])
+    case 'person':
+      return [{ session: [] }, ...tokensWith(security.scopes)]
+  }
+}
+
+/** Any one scope suffices, so each is a requirement of its own. */
+function tokensWith(scopes: readonly string[]): Record<string, string[]>[] {
+  const each = scopes.length === 0 ? [[]] : scopes.map((scope) => [scope])
+  return each.flatMap((one) => [{ bearer: one }, { dpop: one }])
+}
+
+function requestBodyOf(body: BodyRule<unknown>) {
+  if (body.kind === 'stream') {
+    return {
+      required: false,
+      description: `At most ${body.maxBytes} bytes.`,
+      content: { '*/*': {} },
+    }
+  }
+  const content =
+    body.kind === 'raw'
+      ? Object.fromEntries(
+          (body.contentTypes.length === 0 ? ['*/*'] : body.contentTypes).map((type) => [type, {}]),
+        )
+      : {
+          [body.kind === 'json' ? 'application/json' : 'application/x-www-form-urlencoded']: {
+            schema: body.schema,
+          },
+        }
+  return {
+    required: body.kind !== 'json' || body.optional !== true,
+    description: `At most ${body.maxBytes} bytes.`,
+    content,
+  }
+}
+
+/** One response per status: what the declaration says, then what the pipeline may say by itself. */
+function responsesOf(route: Route, docs: readonly ResponseDoc[]): Record<string, unknown> {
+  const byStatus = new Map<number, ResponseDoc[]>()
+  for (const doc of [...docs, ...pipelineDocs(route)]) {
+    const same = byStatus.get(doc.status)
+    if (same === undefined) byStatus.set(doc.status, [doc])
+    else same.push(doc)
+  }
+  const responses: Record<string, unknown> = {}
+  for (const [status, same] of [...byStatus].toSorted(([a], [b]) => a - b)) {
+    responses[String(status)] = responseOf(route, status, same)
+  }
+  return responses
+}
+
+function responseOf(
+  route: Route,
+  status: number,
+  docs: readonly ResponseDoc[],
+): ZodOpenApiResponseObject | object {
+  const problems = [...new Set(docs.flatMap(({ problem }) => problem ?? []))]
+  const codes = [...new Set(docs.flatMap(({ oauthError }) => oauthError ?? []))]
+  const bodies = docs.filter(
+    ({ problem, oauthError }) => problem === undefined && oauthError === undefined,
+  )
+  if (problems.length === 1 && codes.length === 0 && bodies.length === 0) {
+    return { $ref: `#/components/responses/${problems[0]}` }
+  }
+  const content: Record<string, unknown> = {}
+  for (const { contentType, schema } of bodies) {
+    if (contentType !== null) content[contentType] = schema === null ? {} : { schema }
+  }
+  if (codes.length > 0) content['application/json'] ??= { schema: OAuthErrorSchema }
+  if (problems.length > 0) content[PROBLEM_MEDIA_TYPE] = { schema: ProblemSchema }
+  const words = [
+    ...bodies.map(({ description }) => description),
+    ...problems.map((name) => PROBLEM_TYPES[name].title),
+    ...(codes.length > 0 ? [`\`error\`: ${codes.map((code) => `\`${code}\``).join(', ')}`] : []),
+  ].filter((word) => word !== undefined)
+  const names: HeaderName[] = ['x-request-id']
+  if (route.throttle !== 'none') names.push('ratelimit', 'ratelimit-policy')
+  if (status < 300 && route.idempotent === true) names.push('idempotency-replayed')
+  if (route.body?.kind === 'json' && demandsOf(route.security) !== null) names.push('svc-warnings')
+  if (status === 401) names.push('www-authenticate')
+  return {
+    description: words.length > 0 ? [...new Set(words)].join('. ') : (REASONS[status] ?? 'Answer'),
+    headers: references(...names),
+    ...(Object.keys(content).length === 0 ? {} : { content }),
+  }
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'Success',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done, no content',
+  302: 'Redirect',
+  303: 'See other',
+  503: 'Not ready',
+}
+
+const BODY_ERRORS = ['payload-too-large', 'unsupported-media-type', 'request-timeout'] as const
+const PAGE_ERRORS = [
+  ...(['bad-request', 'forbidden', 'rate-limited'] as const),
+  ...(['server-error', 'service-unavailable', 'gateway-timeout'] as const),
+]
+
+/** Pages fail as pages; where the client has a choice, also as OAuth does. */
+function pageDocs({ errors, body, security }: Route): readonly ResponseDoc[] {
+  const names = [...PAGE_ERRORS, ...(body === undefined ? [] : BODY_ERRORS)]
+  const docs: ResponseDoc[] = names.map((name) => ({
+    status: PROBLEM_TYPES[name].status,
+    contentType: 'text/html',
+    schema: null,
+  }))
+  if (errors === 'negotiated') docs.push(...names.map(oauthDoc))
+  if (security.scheme === 'session') docs.push(SIGN_IN)
+  return docs
+}
+
+/** As an OAuth endpoint answers it. */
+function oauthDoc(name: ProblemName): ResponseDoc {
+  const { status } = PROBLEM_TYPES[name]
+  if (!hasOauthForm(status)) return problemDoc(name)
+  return { status, contentType: 'application/json', schema: null, oauthError: oauthCode(name) }
+}
+
+function problemDoc(name: ProblemName): ResponseDoc {
+  const { status } = PROBLEM_TYPES[name]
+  return { status, contentType: PROBLEM_MEDIA_TYPE, schema: null, problem: name }
+}
+
+/** Without a session a page leads to the sign-in. */
+const SIGN_IN: ResponseDoc = { status: 303, contentType: null, schema: null }
+
+/** What any such route may answer before its actor is asked. */
+function pipelineDocs(route: Route): readonly ResponseDoc[] {
+  const names: ProblemName[] = []
+  // An Idempotency-Key is input too.
+  const hasInput =
+    route.idempotent === true ||
+    [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)
+  if (route.errors === 'page' || route.errors === 'negotiated') return pageDocs(route)
+  if (hasInput && route.errors !== 'oauth') names.push('bad-request')
+  const demanded = demandsOf(route.security)
+  if (demanded !== null || route.security.scheme === 'metrics') {
+    const { scopes = [], subjects, direct = 'either' } = demanded ?? {}
+    names.push('unauthorized', 'token-expired', 'token-revoked')
+    if (route.security.scheme === 'metrics' || scopes.length > 0) names.push('insufficient-scope')
+    if (subjects !== undefined || direct !== 'either') names.push('forbidden')
+  }
+  if (route.security.scheme === 'page_call') {
+    names.push('unauthorized', 'token-expired', 'token-revoked', 'insufficient-scope', 'forbidden')
+  }
+  if (route.body !== undefined) names.push(...BODY_ERRORS)
+  if (route.throttle !== 'none') names.push('rate-limited')
+  names.push('server-error', 'service-unavailable', 'gateway-timeout', ...(route.documented ?? []))
+  const docs = names.map(problemDoc)
+  if (hasInput && route.errors === 'oauth') {
+    const oauthError = 'invalid_request'
+    docs.push({ status: 400, contentType: 'application/json', schema: null, oauthError })
+  }
+  return docs
+}
+
+function problemResponse(name: ProblemName, issuer: string): ZodOpenApiResponseObject {
+  const { status, title, meaning } = PROBLEM_TYPES[name]
+  const names: HeaderName[] = ['x-request-id']
+  if (status === 401 || name === 'insufficient-scope') names.push('www-authenticate')
+  if (status === 429) names.push('ratelimit', 'ratelimit-policy')
+  if ([425, 429, 503].includes(status)) names.push('retry-after')
+  const example = {
+    type: `${issuer}/errors/${name}`,
+    title,
+    status,
+    error: problemCode(name),
+    request_id: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e',
+  }
+  return {
+    description: meaning,
+    headers: references(...names) as never,
+    content: { [PROBLEM_MEDIA_TYPE]: { schema: ProblemSchema, example } },
+  }
+}

@@ -1,0 +1,72 @@
+/** The pages of a delegation request. decisions.md 20, delegation; interface.md, Device delegation. */
+import type { Asked, Decided, NothingHeld } from '../../../actors/agents/delegation/protocol.js'
+import { showUserCode } from '../../../actors/domain/user-code.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import { failurePage } from '../platform/error.js'
+import { type Frame, renderPage } from '../platform/render.js'
+
+/** Who asks, for what, and what of it the person could give; one form for each answer. */
+export function delegationPage(asked: Asked, context: ReplyContext): PageAnswer {
+  return question(asked, undefined, context)
+}
+
+/** The person said yes and holds nothing of what was asked for. The request waits on. */
+export function nothingHeldPage({ asked }: NothingHeld, context: ReplyContext): PageAnswer {
+  return question(asked, { key: 'delegation.nothing', field: null }, context)
+}
+
+function question(
+  asked: Asked,
+  error: Frame['error'],
+  { browser: { languages, csrfToken } }: ReplyContext,
+): PageAnswer {
+  const names = (held: boolean) =>
+    asked.scopes.filter((scope) => scope.held === held).map(({ name }) => name)
+  const html = renderPage(
+    'delegation',
+    {
+      titleKey: 'delegation.title',
+      branding: asked.tenant,
+      acceptLanguage: languages,
+      error,
+    },
+    {
+      ...asked,
+      held: names(true),
+      refused: names(false),
+      shownCode: showUserCode(asked.userCode),
+      action: `/device/delegation/${asked.userCode}`,
+      csrfToken,
+    },
+  )
+  return { html }
+}
+
+/** What the person decided. */
+export function decidedPage(
+  { tenant, agentName, decision }: Decided,
+  { browser: { languages } }: ReplyContext,
+): PageAnswer {
+  const html = renderPage(
+    'delegation-decided',
+    { titleKey: `delegation.${decision}.title`, branding: tenant, acceptLanguage: languages },
+    { key: `delegation.${decision}`, agentName, decision },
+  )
+  return { html }
+}
+
+export function unknownRequestPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(404, 'error.404', context)
+}
+
+export function requestOverPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(410, 'error.410', context)
+}
+
+function failure(
+  status: number,
+  key: 'error.404' | 'error.410',
+  { browser: { languages: acceptLanguage }, requestId }: ReplyContext,
+): PageAnswer {
+  return { html: failurePage({ status, key, acceptLanguage, requestId }) }
+}

@@ -1,0 +1,107 @@
+/** The payment page: what is bought, what it costs, how to pay, and what became of it. */
+import type {
+  LinkShown,
+  LinkUnpayable,
+  PayAgain,
+  PayFull,
+  PayShown,
+  X402Shown,
+} from '../../../actors/commerce/checkout/protocol.js'
+import type { Recurring } from '../../../actors/commerce/payments/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import type { MessageKey } from '../catalogue/en.js'
+import { failurePage } from '../platform/error.js'
+import { chooseLanguage, type Language } from '../platform/language.js'
+import { pictureOf } from './qr.js'
+import { renderPage } from '../platform/render.js'
+
+const TITLES: Readonly<Record<PayShown['state'], MessageKey>> = {
+  open: 'pay.title',
+  processing: 'pay.processing.title',
+  succeeded: 'pay.succeeded.title',
+  failed: 'pay.failed.title',
+  refunded: 'pay.refunded.title',
+}
+const FAULTS = {
+  email: { key: 'pay.email.wrong', field: 'customer_email' },
+  rail: { key: 'pay.rail.wrong', field: null },
+  full: { key: 'pay.full', field: null },
+} as const
+
+/** decisions.md 20, pay. */
+export function payPage(
+  shown: PayShown | PayAgain | PayFull,
+  { browser, baseUrl }: ReplyContext,
+): PageAnswer {
+  const { tenant, state, recurring, successUrl, cancelUrl, leadsTo } = shown
+  const acceptLanguage = browser.languages
+  const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
+  const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
+  const error = fault && FAULTS[fault]
+  const html = renderPage(
+    'pay',
+    { titleKey: TITLES[state], branding: tenant, acceptLanguage, error },
+    {
+      ...shown,
+      total: language.money(shown.amountMinor, shown.currency),
+      every: recurring === null ? null : everyOf(recurring, language),
+      ...x402In(shown.x402, baseUrl, language),
+      again: shown.tag === 'again' && shown.fault === 'email',
+      csrf: browser.csrfToken,
+    },
+  )
+  const led = [successUrl, cancelUrl].filter((url) => url !== null)
+  return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
+}
+
+/** The terms with their pictures. `looks`: a payment that arrives is seen by looking again. */
+function x402In(x402: X402Shown | null, baseUrl: string, { say }: Language) {
+  if (x402 === null) return { x402, looks: false }
+  const terms = x402.terms.map((term) => ({
+    ...term,
+    picture: term.wallet === null ? null : pictureOf(term.wallet, say('pay.x402.picture')),
+  }))
+  const looks = terms.some(({ picture }) => picture !== null)
+  return { x402: { terms, url: baseUrl + x402.path }, looks }
+}
+
+/** How often it is paid, as people say it. */
+function everyOf({ interval, intervalCount }: Recurring, { say, stretch }: Language): string {
+  return intervalCount === 1
+    ? say(`pay.every.${interval}`)
+    : say('pay.every.more', { stretch: stretch(intervalCount, interval) })
+}
+
+/** What a payment link sells, and a button from which the checkout begins. */
+export function linkPage(
+  shown: LinkShown | LinkUnpayable,
+  { browser, baseUrl }: ReplyContext,
+): PageAnswer {
+  const { tenant, amountMinor, currency } = shown
+  const acceptLanguage = browser.languages
+  const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
+  const html = renderPage(
+    'pay-link',
+    { titleKey: 'pay.title', branding: tenant, acceptLanguage },
+    {
+      ...shown,
+      ...x402In(shown.x402, baseUrl, language),
+      total: language.money(amountMinor, currency),
+      every: null,
+      csrf: browser.csrfToken,
+    },
+  )
+  return { html }
+}
+
+export function payEndedPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(410, 'pay.ended', context)
+}
+
+export function payUnknownPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(404, 'error.404', context)
+}
+
+function failure(status: number, key: MessageKey, { requestId, browser }: ReplyContext) {
+  return { html: failurePage({ status, key, acceptLanguage: browser.languages, requestId }) }
+}

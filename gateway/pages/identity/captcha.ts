@@ -1,0 +1,66 @@
+/** A CAPTCHA on a page: the widget, where it comes from, and pages for when none can be had. */
+import { z } from 'zod'
+import type { CaptchaWidget } from '../../../actors/identity/sign-in/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import { failurePage } from '../platform/error.js'
+
+const RESPONSE_LENGTH_MAX = 4_096
+const answer = z.string().max(RESPONSE_LENGTH_MAX).default('')
+
+/** The fields that the scripts of the providers put into the form around their widget. */
+export const CAPTCHA_FIELDS = {
+  'cf-turnstile-response': answer,
+  'h-captcha-response': answer,
+  'g-recaptcha-response': answer,
+}
+
+type Answered = { readonly [Field in keyof typeof CAPTCHA_FIELDS]: string }
+
+/** hCaptcha fills in two of them. */
+export const captchaIn = (body: Answered): string =>
+  body['cf-turnstile-response'] || body['h-captcha-response'] || body['g-recaptcha-response']
+
+const CLASSES = { turnstile: 'cf-turnstile', hcaptcha: 'h-captcha', recaptcha: 'g-recaptcha' }
+/** What the widgets load besides their script, as their providers say. */
+const SOURCES: Readonly<Record<CaptchaWidget['provider'], readonly string[]>> = {
+  turnstile: [],
+  hcaptcha: ['https://hcaptcha.com', 'https://*.hcaptcha.com'],
+  recaptcha: ['https://www.gstatic.com'],
+}
+
+export type CaptchaShown = {
+  readonly className: string
+  readonly siteKey: string
+  readonly script: string
+}
+
+/** What the template shows and the policy allows; nothing where no widget can be shown. */
+export function captchaParts(widget: CaptchaWidget | null): {
+  readonly shown: CaptchaShown | null
+  readonly sources: readonly string[]
+} {
+  if (widget === null || widget.siteKey === null) return { shown: null, sources: [] }
+  const { provider, siteKey, script } = widget
+  return {
+    shown: { className: CLASSES[provider], siteKey, script },
+    sources: [new URL(script).origin, ...SOURCES[provider]],
+  }
+}
+
+export function captchaUnavailablePage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  const { browser, requestId } = context
+  const acceptLanguage = browser.languages
+  const html = failurePage({ status: 503, key: 'error.captcha', acceptLanguage, requestId })
+  return { html, headers: { 'retry-after': '30' } }
+}
+
+/** interface.md, errors: 429 captcha_degraded_throttled. */
+export function captchaThrottledPage(
+  { retryAfterSecs }: { readonly retryAfterSecs: number },
+  { browser, requestId }: ReplyContext,
+): PageAnswer {
+  const acceptLanguage = browser.languages
+  const code = 'captcha_degraded_throttled'
+  const html = failurePage({ status: 429, key: 'error.captcha', acceptLanguage, requestId, code })
+  return { html, headers: { 'retry-after': String(retryAfterSecs) } }
+}

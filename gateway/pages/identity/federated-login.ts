@@ -1,0 +1,77 @@
+/** The pages on the way to another provider and back, and what to say when it came to nothing. */
+import type {
+  ConfirmStart,
+  Linked,
+  SsoFailed,
+  SsoSignedIn,
+  ToUpstream,
+} from '../../../actors/identity/federated-login/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import type { MessageKey } from '../catalogue/en.js'
+import { failurePage } from '../platform/error.js'
+import { renderPage } from '../platform/render.js'
+
+/**
+ * Off to the provider, by way of a page: browsers hold every redirect that follows a form to the
+ * `form-action` of the form's page, which knows nothing of providers.
+ */
+export function awayPage({ url, name, tenant }: ToUpstream, { browser }: ReplyContext): PageAnswer {
+  const frame = {
+    titleKey: 'sso.away.title',
+    branding: tenant,
+    acceptLanguage: browser.languages,
+    onward: url,
+  } as const
+  return { html: renderPage('onward', frame, { lead: 'sso.away', name }) }
+}
+
+/** Asks before the provider: another site may have led the browser here. */
+export function confirmStartPage(shown: ConfirmStart, { browser }: ReplyContext): PageAnswer {
+  const { tenant, flow, provider, loginHint, leaves } = shown
+  const { languages: acceptLanguage, csrfToken: csrf } = browser
+  const frame = { titleKey: 'sso.confirm.title', branding: tenant, acceptLanguage } as const
+  const content = { csrf, flow, provider, loginHint, leaves }
+  return { html: renderPage('sso-confirm', frame, content) }
+}
+
+/** Back, and signed in or linked. A page for the same reason: the provider's forms know not of ours. */
+export function backPage(
+  { location, tenant, ...outcome }: SsoSignedIn | Linked,
+  { browser }: ReplyContext,
+): PageAnswer {
+  const frame = {
+    titleKey: 'sso.back.title',
+    branding: tenant,
+    acceptLanguage: browser.languages,
+    onward: location,
+  } as const
+  const html = renderPage('onward', frame, { lead: 'sso.back', name: '' })
+  return outcome.tag === 'signed_in' ? { html, session: outcome.token } : { html }
+}
+
+const WORDS: Readonly<Partial<Record<SsoFailed['fault'], MessageKey>>> = {
+  unknown_flow: 'error.flow',
+  unknown_tenant: 'error.404',
+}
+
+/** A provider that gave no answer may have one soon; nobody else can say when. */
+const AWAY_RETRY_SECS = '5'
+
+export function ssoFailedPage(status: number) {
+  return ({ fault, location, tenant }: SsoFailed, context: ReplyContext): PageAnswer => {
+    const { browser, requestId } = context
+    const key = WORDS[fault] ?? (`sso.${fault}` as MessageKey)
+    const link = { path: location ?? '/auth/login', key: 'error.again' } as const
+    const acceptLanguage = browser.languages
+    const branding = tenant
+    const html = failurePage({ status, key, acceptLanguage, requestId, branding, link })
+    return status === 503 ? { html, headers: { 'retry-after': AWAY_RETRY_SECS } } : { html }
+  }
+}
+
+export function lastWayInPage(_outcome: unknown, { browser, requestId }: ReplyContext): PageAnswer {
+  const link = { path: '/auth/account', key: 'common.continue' } as const
+  const acceptLanguage = browser.languages
+  const key = 'sso.last_way_in'
+  return { html: failurePage({ status: 409, key, acceptLanguage, requestId, link }) }
+}

@@ -1,0 +1,44 @@
+/** The pages of passkeys: what became of one in a flow, and the page that adds one to an account. */
+import type { PageTenant } from '../../../actors/identity/sign-in/protocol.js'
+import type { PasskeyRefused } from '../../../actors/identity/passkeys/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import type { MessageKey } from '../catalogue/en.js'
+import { deviceOf, enrolmentPage } from './login.js'
+import { renderPage } from '../platform/render.js'
+
+/** The enrolment page again, with why the passkey will not do. */
+export function enrolmentRefusedPage(
+  { why, shown }: PasskeyRefused,
+  context: ReplyContext,
+): PageAnswer {
+  const key = why === 'copyable' ? 'passkey.copyable' : 'passkey.refused'
+  return enrolmentPage({ ...shown, tag: 'wrong' }, context, key)
+}
+
+export function addPasskeyPage(
+  shown: { readonly tag: 'page' | 'wrong'; readonly tenant: PageTenant },
+  context: ReplyContext,
+): PageAnswer {
+  const error: { key: MessageKey; field: null } | undefined =
+    shown.tag === 'wrong' ? { key: 'passkey.refused', field: null } : undefined
+  const frame = ownFrame('passkey.new.title', shown.tenant, context)
+  const html = renderPage(
+    'passkey-new',
+    { ...frame, error, scripted: true },
+    { csrf: context.browser.csrfToken, device: deviceOf(context), flow: null },
+  )
+  return { html, scripted: true }
+}
+
+/** The codes that an account got with its first passkey, once. */
+export function newCodesPage(
+  { tenant, recoveryCodes }: { tenant: PageTenant; recoveryCodes: readonly string[] },
+  context: ReplyContext,
+): PageAnswer {
+  const frame = ownFrame('codes.title', tenant, context)
+  return { html: renderPage('codes', frame, { codes: recoveryCodes, location: '/auth/account' }) }
+}
+
+function ownFrame(titleKey: MessageKey, branding: PageTenant, { browser }: ReplyContext) {
+  return { titleKey, branding, acceptLanguage: browser.languages }
+}

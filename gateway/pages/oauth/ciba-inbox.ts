@@ -1,0 +1,44 @@
+/** The inbox of a person: what applications ask them for, and what they answered. decisions.md 7.3. */
+import type { InboxDecided, InboxSeen } from '../../../actors/oauth/device-and-ciba/protocol.js'
+import type { PageTenant } from '../../../actors/identity/sign-in/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import { failurePage } from '../platform/error.js'
+import { renderPage } from '../platform/render.js'
+
+export const INBOX_PAGE = '/auth/requests'
+
+export function inboxPage(seen: InboxSeen, { browser }: ReplyContext): PageAnswer {
+  const { requests, session, tenant: branding } = seen
+  const html = renderPage(
+    'inbox',
+    { titleKey: 'inbox.title', branding, acceptLanguage: browser.languages },
+    { requests, email: session.email, action: INBOX_PAGE, csrf: browser.csrfToken },
+  )
+  return { html }
+}
+
+export function inboxDecidedPage(
+  { approved, clientName, tenant: branding }: InboxDecided & { readonly tenant: PageTenant },
+  { browser }: ReplyContext,
+): PageAnswer {
+  const key = approved ? 'inbox.approved' : 'inbox.denied'
+  const html = renderPage(
+    'inbox-decided',
+    { titleKey: `${key}.title`, branding, acceptLanguage: browser.languages },
+    { key, approved, clientName, inbox: INBOX_PAGE },
+  )
+  return { html }
+}
+
+/** The person holds nothing of what is asked for. */
+export function nothingToGrantPage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  const { browser, requestId } = context
+  const html = failurePage({
+    status: 403,
+    key: 'device.nothing',
+    acceptLanguage: browser.languages,
+    requestId,
+    link: { path: INBOX_PAGE, key: 'common.continue' },
+  })
+  return { html }
+}

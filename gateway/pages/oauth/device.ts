@@ -1,0 +1,78 @@
+/** The pages of the device grant: the code, the question, what came of it. decisions.md 20, device. */
+import type {
+  CodeAsked,
+  CodeUnknown,
+  DeviceAsked,
+  DeviceDecided,
+  GuessesSpent,
+  NothingToGrant,
+} from '../../../actors/oauth/device-and-ciba/protocol.js'
+import type { PageAnswer, ReplyContext } from '../../response/replies.js'
+import { type Frame, renderPage } from '../platform/render.js'
+
+export const DEVICE_PAGE = '/oauth/device/verify'
+
+/** The field for the code, with what was wrong with the last one. */
+export function deviceCodePage(
+  shown: CodeAsked | CodeUnknown | GuessesSpent,
+  { browser: { csrfToken: csrf, languages } }: ReplyContext,
+): PageAnswer {
+  const frame: Frame = {
+    titleKey: 'device.title',
+    branding: null,
+    uiLocales: shown.uiLocales,
+    acceptLanguage: languages,
+  }
+  const content = { action: DEVICE_PAGE, csrf, typed: '', invalid: false }
+  switch (shown.tag) {
+    case 'code_asked':
+      return { html: renderPage('device-code', frame, content) }
+    case 'code_unknown': {
+      const error = { key: 'device.unknown', field: 'user_code' } as const
+      const { typed } = shown
+      const html = renderPage(
+        'device-code',
+        { ...frame, error },
+        { ...content, typed, invalid: true },
+      )
+      return { html }
+    }
+    case 'guesses_spent': {
+      const error = { key: 'device.spent', field: null } as const
+      const { retryAfterSecs } = shown
+      const html = renderPage('device-code', { ...frame, error, retryAfterSecs }, content)
+      return { html, headers: { 'retry-after': String(retryAfterSecs) } }
+    }
+  }
+}
+
+/** What the person is about to allow, and the code to compare. */
+export function deviceConfirmPage(
+  asked: DeviceAsked | NothingToGrant,
+  { browser: { csrfToken: csrf, languages } }: ReplyContext,
+): PageAnswer {
+  const { tenant: branding, uiLocales } = asked
+  const frame: Frame = {
+    titleKey: 'device.confirm.title',
+    branding,
+    uiLocales,
+    acceptLanguage: languages,
+    ...(asked.tag === 'asked' ? {} : { error: { key: 'device.nothing', field: null } }),
+  }
+  return { html: renderPage('device-confirm', frame, { ...asked, action: DEVICE_PAGE, csrf }) }
+}
+
+export function deviceDecidedPage(
+  decided: DeviceDecided,
+  { browser: { languages } }: ReplyContext,
+): PageAnswer {
+  const { approved, tenant: branding, uiLocales } = decided
+  const key = approved ? 'device.approved' : 'device.denied'
+  const frame = {
+    titleKey: `${key}.title`,
+    branding,
+    uiLocales,
+    acceptLanguage: languages,
+  } as const
+  return { html: renderPage('device-decided', frame, { ...decided, key }) }
+}

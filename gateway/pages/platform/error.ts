@@ -1,0 +1,48 @@
+/** The page of a failure: the status a problem document would have, and the request id. */
+import { PROBLEM_TYPES, type Problem } from '../../response/problems.js'
+import type { MessageKey } from '../catalogue/en.js'
+import { type Branding, renderPage } from './render.js'
+
+const WORDS: Readonly<Record<number, MessageKey>> = {
+  400: 'error.400',
+  403: 'error.403',
+  404: 'error.404',
+  405: 'error.405',
+  410: 'error.410',
+  429: 'error.429',
+  503: 'error.503',
+}
+
+/** A problem as a page. */
+export function errorPage(
+  problem: Problem,
+  acceptLanguage: string | undefined,
+  requestId: string,
+): string {
+  const { status } = PROBLEM_TYPES[problem.name]
+  const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
+  return failurePage({ status, key, acceptLanguage, requestId })
+}
+
+export type Failure = {
+  readonly status: number
+  readonly key: MessageKey
+  readonly acceptLanguage: string | undefined
+  readonly uiLocales?: string | null | undefined
+  readonly requestId: string
+  readonly branding?: Branding | null | undefined
+  /** A name of the failure for those who help, where it has one of its own. */
+  readonly code?: string | undefined
+  /** An own path that leads on. */
+  readonly link?: { readonly path: string; readonly key: MessageKey } | undefined
+}
+
+/** A failure that a page tells in its own words. */
+export function failurePage(failure: Failure): string {
+  const { status, key, acceptLanguage, uiLocales, requestId, branding = null, link, code } = failure
+  return renderPage(
+    'error',
+    { titleKey: 'error.title', branding, uiLocales, acceptLanguage },
+    { status, key, requestId, link: link ?? null, code: code ?? null },
+  )
+}

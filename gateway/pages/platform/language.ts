@@ -1,0 +1,77 @@
+/** Which language a page is in, and its words. decisions.md 20, look. */
+import { filledIn, timeWriter, wantedLocale } from '../../../actors/domain/languages.js'
+import { currencyExponent, decimalAmount } from '../../../actors/domain/commerce/currencies.js'
+import { de } from '../catalogue/de.js'
+import { type Locale, LOCALES } from '../../../actors/domain/locales.js'
+import { type Catalogue, en, type MessageKey } from '../catalogue/en.js'
+
+/** The words of every language; one without a catalogue does not compile. */
+export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de }
+
+type CalendarUnit = 'day' | 'week' | 'month' | 'year'
+
+export type Language = {
+  /** BCP 47, for `lang`. */
+  readonly locale: string
+  /** The words of a key, with `{name}` filled in. */
+  readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
+  /** A moment in UTC, as people of the language write it. */
+  readonly time: (moment: Date) => string
+  /** A stretch of time in whole minutes, rounded up, with the word for them. */
+  readonly minutes: (secs: number) => string
+  /** A stretch of time in the largest unit, days at most, that it is a whole number of. */
+  readonly lasting: (secs: number) => string
+  /** So many days, weeks, months or years. */
+  readonly stretch: (count: number, unit: CalendarUnit) => string
+  /** An amount in minor units, as people of the language write it. */
+  readonly money: (amountMinor: number, currency: string) => string
+}
+
+/**
+ * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then the tenant's own,
+ * then English.
+ */
+export function chooseLanguage(
+  uiLocales: string | null | undefined,
+  acceptLanguage: string | undefined,
+  own?: Locale | null,
+): Language {
+  return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? own ?? 'en')!
+}
+
+const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
+
+const LANGUAGES: ReadonlyMap<string, Language> = new Map(
+  LOCALES.map((locale) => [locale, languageOf(locale)]),
+)
+
+function languageOf(locale: Locale): Language {
+  const catalogue = CATALOGUES[locale]!
+  const counted = (unit: CalendarUnit | 'hour' | 'minute') =>
+    new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
+  const minutes = counted('minute')
+  return {
+    locale,
+    say: (key, values) => filledIn(catalogue[key], values),
+    time: timeWriter(locale),
+    minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
+    lasting: (secs) => {
+      const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'
+      return counted(unit).format(Math.ceil(secs / SECS_OF[unit]))
+    },
+    stretch: (count, unit) => counted(unit).format(count),
+    money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
+  }
+}
+
+/** From the decimal digits, so that no amount is rounded on its way. */
+function moneyIn(locale: string, amountMinor: number, currency: string): string {
+  const digits = currencyExponent(currency) ?? 2
+  const format = new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
+  return format.format(decimalAmount(amountMinor, currency) as Intl.StringNumericLiteral)
+}

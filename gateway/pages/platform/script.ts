@@ -1,0 +1,51 @@
+/**
+ * The one script of the hosted pages, for passkeys: a ceremony needs `navigator.credentials`. It is
+ * the library that knows the browsers' ways, and what joins it to our forms.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { NO_CONTEXT } from '../../response/replies.js'
+import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
+
+const LIBRARY = new URL(
+  '../dist/bundle/index.umd.min.js',
+  import.meta.resolve('@simplewebauthn/browser'),
+)
+const OURS = new URL('../../../../gateway/pages/templates/identity/passkeys.js', import.meta.url)
+const SCRIPT = `${readFileSync(LIBRARY, 'utf8').trimEnd()}\n${readFileSync(OURS, 'utf8')}`
+const DIGEST = createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)
+
+/** Named by its content, so that it may be kept for ever. */
+export const PASSKEY_SCRIPT = {
+  path: `/auth/script/${DIGEST}`,
+  integrity: `sha384-${createHash('sha384').update(SCRIPT).digest('base64')}`,
+}
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such script.' })
+const ready: Rendered = {
+  form: 'body',
+  status: 200,
+  contentType: 'text/javascript; charset=utf-8',
+  body: SCRIPT,
+  cacheControl: 'public, max-age=31536000, immutable',
+}
+const Script = z.object({ digest: z.string().max(64) })
+
+export const scriptRoutes: readonly Route[] = [
+  ownRoute({
+    method: 'GET',
+    path: '/auth/script/{digest}',
+    operationId: 'readScript',
+    summary: 'The script of the hosted pages, for passkeys',
+    tags: ['Hosted pages'],
+    exposure: 'internal',
+    security: { scheme: 'anonymous' },
+    params: Script,
+    responses: [{ status: 200, contentType: 'text/javascript', schema: null }, ...unknown.docs],
+    answer: ({ params }) =>
+      (params as z.infer<typeof Script>).digest === DIGEST
+        ? ready
+        : unknown.render(null, NO_CONTEXT),
+  }),
+]

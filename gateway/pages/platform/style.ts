@@ -1,0 +1,122 @@
+/**
+ * The stylesheet of the hosted pages and the colours of a tenant. The content security policy
+ * allows no style inside of a page, so the colour comes as a stylesheet of its own.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { NO_CONTEXT } from '../../response/replies.js'
+import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
+
+const STYLE = readFileSync(
+  new URL('../../../../gateway/pages/templates/platform/style.css', import.meta.url),
+  'utf8',
+)
+const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
+
+/** Named by its content, so that it may be kept for ever. */
+export const STYLE_PATH = `/auth/style/${DIGEST}`
+export const BRAND_PATH = '/auth/brand'
+
+const FOR_EVER = 'public, max-age=31536000, immutable'
+const unknown = problem(404, 'not-found', { detail: 'There is no such stylesheet.' })
+const docs = [{ status: 200, contentType: 'text/css', schema: null }, ...unknown.docs]
+
+const css = (body: string): Rendered => ({
+  form: 'body',
+  status: 200,
+  contentType: 'text/css; charset=utf-8',
+  body,
+  cacheControl: FOR_EVER,
+})
+
+const Style = z.object({ digest: z.string().max(64) })
+const Brand = z.object({ color: z.string().max(64) })
+
+const shared = {
+  method: 'GET',
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'anonymous' },
+  responses: docs,
+} as const
+
+const style = ownRoute({
+  ...shared,
+  path: '/auth/style/{digest}',
+  operationId: 'readStyle',
+  summary: 'The stylesheet of the hosted pages',
+  params: Style,
+  answer: ({ params }) =>
+    (params as z.infer<typeof Style>).digest === DIGEST
+      ? css(STYLE)
+      : unknown.render(null, NO_CONTEXT),
+})
+
+const brand = ownRoute({
+  ...shared,
+  path: '/auth/brand/{color}',
+  operationId: 'readBrand',
+  summary: 'The colours of a tenant for the hosted pages',
+  params: Brand,
+  answer: ({ params }) => {
+    const { color } = params as z.infer<typeof Brand>
+    return /^[0-9a-f]{6}$/.test(color) ? css(brandStyle(color)) : unknown.render(null, NO_CONTEXT)
+  },
+})
+
+export const styleRoutes: readonly Route[] = [style, brand]
+
+type Rgb = readonly [number, number, number]
+const WHITE: Rgb = [255, 255, 255]
+const BLACK: Rgb = [11, 16, 32]
+/** `--raised` of the stylesheet: of the grounds on which links stand, the one that hides them most. */
+const LIGHT_PAPER: Rgb = [247, 248, 250]
+const DARK_PAPER: Rgb = [33, 37, 45]
+/** WCAG 2.2, 1.4.3. */
+const TEXT_CONTRAST = 4.5
+
+/**
+ * The brand colour for both schemes. Where it would not be read on the paper it is moved towards
+ * black or white as far as it must be; the words on it are black or white, whichever is clearer.
+ */
+export function brandStyle(hex: string): string {
+  const color = [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
+  const light = readable(color, LIGHT_PAPER, [0, 0, 0])
+  const dark = readable(color, DARK_PAPER, WHITE)
+  const rule = (shade: Rgb) =>
+    `:root{--brand:${hexOf(shade)};--link:${hexOf(shade)};--brand-ink:${hexOf(inkOn(shade))}}`
+  return `${rule(light)}\n@media (prefers-color-scheme: dark){${rule(dark)}}\n`
+}
+
+function inkOn(color: Rgb): Rgb {
+  return contrast(color, WHITE) >= contrast(color, BLACK) ? WHITE : BLACK
+}
+
+/** The colour, moved towards `end` in twentieths until it stands out from the paper. */
+function readable(color: Rgb, paper: Rgb, end: Rgb): Rgb {
+  for (let step = 0; step <= 20; step += 1) {
+    const part = step / 20
+    const mixed = color.map((value, at) => Math.round(value + (end[at]! - value) * part))
+    if (contrast(mixed as unknown as Rgb, paper) >= TEXT_CONTRAST) return mixed as unknown as Rgb
+  }
+  return end
+}
+
+/** WCAG 2.2, contrast ratio. */
+export function contrast(a: Rgb, b: Rgb): number {
+  const [high, low] = [luminance(a), luminance(b)].toSorted((x, y) => y - x) as [number, number]
+  return (high + 0.05) / (low + 0.05)
+}
+
+function luminance(color: Rgb): number {
+  const [r, g, b] = color.map((value) => {
+    const part = value / 255
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+  }) as [number, number, number]
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b
+}
+
+function hexOf(color: Rgb): string {
+  return `#${color.map((value) => value.toString(16).padStart(2, '0')).join('')}`
+}

@@ -1,0 +1,207 @@
+/** Reads and checks the declared parts of a request, in the order in which refusing is cheapest. */
+import type { Principal } from '../../actors/domain/principal.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import {
+  checked,
+  fingerprintOf,
+  headerPointer,
+  idempotencyKey,
+  objectOf,
+  parseBody,
+  parseFields,
+  pathPointer,
+  queryPointer,
+  refuseMedia,
+} from '../body/read.js'
+import type { ClientAddresses } from './client-address.js'
+import type { CompiledRoute } from '../compile-route.js'
+import type { Exchange } from '../exchange.js'
+import { accepts } from '../headers/accept.js'
+import { decodedOr } from './presented-client.js'
+import type { Problem } from '../response/problems.js'
+import {
+  type AnyRouteRequest,
+  type FormFields,
+  type IdempotencyClaim,
+  isQueryFields,
+  type StreamedBody,
+} from '../route.js'
+import { decodeParams } from '../router.js'
+import { clientAddressOf, EMPTY, type Parts, type Visit } from './request-context.js'
+
+export type PartsRead =
+  | { readonly ok: true; readonly value: Parts }
+  | { readonly ok: false; readonly problem: Problem; readonly close?: boolean }
+
+/** A body comes within this where request_timeout_secs sets no limit. */
+const BODY_MS_MAX = 600_000
+const NO_BYTES = new Uint8Array(0)
+/** What is read of a body that is too large, so that whoever sends it first and reads then comes to the answer. */
+const DROPPED_BYTES_MAX = 64 * 1024 * 1024
+
+/** Whether a body that is too large is read to its end and dropped; of any other the connection is closed. */
+export function restIsDropped({ headers }: Pick<Exchange, 'headers'>): boolean {
+  const declared = headers.get('content-length')
+  return declared !== undefined && Number(declared) <= DROPPED_BYTES_MAX
+}
+
+const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
+
+export class InputReader {
+  private readonly addresses: ClientAddresses
+
+  constructor(addresses: ClientAddresses) {
+    this.addresses = addresses
+  }
+
+  /** At once where there is no body to wait for. */
+  read(
+    visit: Visit,
+    compiled: CompiledRoute,
+    principal: Principal | null,
+  ): PartsRead | Promise<PartsRead> {
+    const { exchange } = visit
+    const { route, offers } = compiled
+    const accept = exchange.headers.get('accept')
+    if (
+      accept !== undefined &&
+      offers.length > 0 &&
+      // A client that wants no page is answered all the same, with a redirect or an error.
+      route.errors !== 'negotiated' &&
+      !offers.some((type) => accepts(accept, type))
+    ) {
+      return refused({
+        name: 'not-acceptable',
+        detail: `This operation answers ${offers.join(', ')}.`,
+      })
+    }
+    const media = route.body === undefined ? null : refuseMedia(route.body, exchange)
+    if (media !== null) return refused(media)
+
+    const raw = decodeParams(visit.rawParams)
+    if (raw === null) return refused({ name: 'bad-request', detail: 'The path is malformed.' })
+    const params = route.params === undefined ? KEPT(raw) : checked(route.params, raw, pathPointer)
+    if (!params.ok) return params
+
+    let query: ReturnType<typeof checked> = KEPT(EMPTY)
+    if (compiled.emptyQuery !== null && exchange.query === '') {
+      if (!compiled.emptyQuery.ok) return compiled.emptyQuery
+      query = compiled.emptyQuery
+    } else if (route.query !== undefined) {
+      const fields = parseFields(exchange.query)
+      if (!fields.ok) return fields
+      if (isQueryFields(route.query)) query = KEPT(fields.value)
+      else {
+        const object = objectOf(fields.value, 'query:')
+        if (!object.ok) return object
+        query = checked(route.query, object.value, queryPointer)
+        if (!query.ok) return query
+      }
+    }
+    let headers: ReturnType<typeof checked> = KEPT(EMPTY)
+    if (route.headers !== undefined) {
+      headers = checked(route.headers, exchange.headers.all(), headerPointer)
+      if (!headers.ok) return headers
+    }
+
+    const key = route.idempotent === true ? exchange.headers.get('idempotency-key') : undefined
+    const named = key === undefined ? undefined : idempotencyKey(key)
+    if (named === null) return refused(BAD_KEY)
+
+    const whole = (body: unknown, bytes: Uint8Array): PartsRead => {
+      const idempotency: IdempotencyClaim | null =
+        named === undefined
+          ? null
+          : { scope: this.scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
+      const value: Parts = {
+        params: params.value,
+        query: query.value,
+        headers: headers.value,
+        body,
+        idempotency,
+      }
+      return { ok: true, value }
+    }
+    if (route.body === undefined) return whole(null, NO_BYTES)
+    if (route.body.kind === 'stream') {
+      const declared = exchange.headers.get('content-length')
+      const announced = declared === undefined ? null : Number(declared)
+      if (announced !== null && announced > route.body.maxBytes) {
+        const close = !restIsDropped(exchange)
+        return { ok: false, problem: { name: 'payload-too-large' }, close }
+      }
+      const stream = exchange.hasBody ? exchange.streamBody(route.body.maxBytes) : null
+      const bytes = exchange.hasBody ? announced : 0
+      return whole({ stream, bytes } satisfies StreamedBody, NO_BYTES)
+    }
+    const rule = route.body
+    return exchange.readBody(rule.maxBytes, this.bodyMs(visit)).then((bytes) => {
+      // Only of those whose environment we know: it decides whether anything is said.
+      const onUnknown =
+        principal === null ? undefined : (names: readonly string[]) => void (visit.unknown = names)
+      const parsed = parseBody(rule, bytes, onUnknown)
+      return parsed.ok ? whole(parsed.value, bytes) : parsed
+    })
+  }
+
+  /**
+   * Tenant, caller, method and path (decisions.md 14). A caller without a token is one address at one
+   * host: clients that choose the same key do not meet.
+   */
+  private scopeOf(visit: Visit, principal: Principal | null): string {
+    const { exchange } = visit
+    const caller =
+      principal === null
+        ? `anonymous:${clientAddressOf(visit, this.addresses)}:${exchange.host}`
+        : `${principal.tenantId}:${principal.clientId}:${principal.subject}`
+    return `${caller}:${exchange.method}:${exchange.path}`
+  }
+
+  private bodyMs({ deadlineMs }: Visit): number {
+    return deadlineMs === undefined
+      ? BODY_MS_MAX
+      : Math.max(1, deadlineMs - systemClock.monotonicMs())
+  }
+}
+
+const KEPT = (value: unknown) => ({ ok: true, value }) as const
+const BAD_KEY: Problem = {
+  name: 'bad-request',
+  detail: 'The idempotency-key is not 1 to 255 visible ASCII characters.',
+  errors: [{ pointer: 'header:idempotency-key', detail: '1 to 255 visible ASCII characters' }],
+}
+
+/**
+ * The client that a form, a Basic header or an access token names, for CORS; null when none does. A
+ * token is not believed by that: it decides who may read the answer, which only a good one opens.
+ */
+export function clientIdOf({ body, credentials }: AnyRouteRequest): string | null {
+  if (Array.isArray(body)) {
+    const valueOf = (wanted: string) => (body as FormFields).find(([name]) => name === wanted)?.[1]
+    const named = valueOf('client_id')
+    if (named !== undefined) return named
+    // RFC 6750 section 2.2.
+    const token = valueOf('access_token')
+    if (token !== undefined) return clientIdIn(token.split('.')[1] ?? '')
+  } else if (typeof body === 'object' && body !== null && 'client_id' in body) {
+    return String(body.client_id)
+  }
+  const payload = /^(?:bearer|dpop) +[\w-]+\.([\w-]+)\.[\w-]+$/i.exec(
+    credentials.authorization ?? '',
+  )?.[1]
+  if (payload !== undefined) return clientIdIn(payload)
+  const basic = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(credentials.authorization ?? '')?.[1]
+  if (basic === undefined) return null
+  const [user = ''] = Buffer.from(basic, 'base64').toString('utf8').split(':')
+  return user === '' ? null : decodedOr(user)
+}
+
+function clientIdIn(payload: string): string | null {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+    const named = (claims as { client_id?: unknown } | null)?.client_id
+    return typeof named === 'string' ? named : null
+  } catch {
+    return null
+  }
+}

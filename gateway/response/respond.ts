@@ -1,0 +1,278 @@
+/** Writes answers: problem documents, protocol errors, bodies, with the headers all of them share. */
+import type { Logger } from '../../runtime/kernel/log.js'
+import { wantsPage } from '../request/browser.js'
+import type { HeaderBlocks } from '../compile-route.js'
+import type { HeaderPair } from '../exchange.js'
+import { noneMatch } from '../headers/conditional.js'
+import { stateHeader } from '../headers/rate-limit.js'
+import {
+  hasOauthForm,
+  oauthCode,
+  PROBLEM_MEDIA_TYPE,
+  PROBLEM_TYPES,
+  type Problem,
+  problemBody,
+  problemHeaders,
+  quotable,
+} from './problems.js'
+import { errorPage } from '../pages/platform/error.js'
+import { pagePolicy, type Rendered } from './replies.js'
+import type { Visit } from '../request/request-context.js'
+
+const NO_STORE = 'no-store'
+/** A refused target is not sent back whole. */
+const INSTANCE_CHARS_MAX = 2_048
+
+export type AnswersNeeds = {
+  readonly blocks: HeaderBlocks
+  readonly errorsBaseUrl: string
+  /** The Set-Cookie value that gives or takes a browser's session. */
+  readonly sessionCookie: (token: string | null) => string
+  readonly log: Logger
+  readonly monotonicMs: () => number
+  /** Counts what has no route. */
+  readonly observeUnrouted: (status: number, ms: number) => void
+}
+
+export class Answers {
+  private readonly needs: AnswersNeeds
+
+  constructor(needs: AnswersNeeds) {
+    this.needs = needs
+  }
+
+  rendered(visit: Visit, rendered: Rendered, replayed: boolean): void {
+    if (rendered.form === 'problem') {
+      this.problem(visit, rendered.problem)
+      return
+    }
+    if (rendered.form === 'oauth') {
+      this.oauthError(
+        visit,
+        rendered.status,
+        rendered.error,
+        rendered.description,
+        rendered.headers,
+      )
+      return
+    }
+    if (rendered.form === 'relayed') {
+      this.relay(visit, rendered).catch((error: unknown) => {
+        // Nobody else is left to hear of it, and unheard it would end the process.
+        const { body } = rendered
+        if (!(body instanceof Uint8Array)) body.cancel('it could not be handed on')
+        this.needs.log.error(
+          { err: error, request_id: visit.requestId },
+          'an answer could not be handed on',
+        )
+      })
+      return
+    }
+    const { status, contentType, body, headers, etag, session, policy } = rendered
+    const cache = rendered.cacheControl ?? (status < 300 ? visit.route?.route.cache : undefined)
+    const pairs: HeaderPair[] = []
+    if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
+    if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
+    if (replayed) pairs.push(['idempotency-replayed', 'true'])
+    if (etag !== undefined) {
+      pairs.push(['etag', etag])
+      const { exchange } = visit
+      if (status === 200 && isSafe(exchange.method)) {
+        if (!noneMatch(exchange.headers.get('if-none-match'), etag)) {
+          this.send(visit, 304, null, cache ?? NO_STORE, pairs, null)
+          return
+        }
+      }
+    }
+    this.send(visit, status, contentType, cache ?? NO_STORE, pairs, body, false, policy)
+  }
+
+  problem(visit: Visit, problem: Problem, close = false): void {
+    const { status, title } = PROBLEM_TYPES[problem.name]
+    const errors = errorsOf(visit)
+    const oauth = errors === 'oauth'
+    if (oauth && hasOauthForm(status)) {
+      const code = problem.error ?? oauthCode(problem.name)
+      const description = problem.errorDescription ?? problem.detail ?? title
+      this.oauthError(visit, status, code, description, problemHeaders(problem))
+      return
+    }
+    const pairs = Object.entries(problemHeaders(problem))
+    if (visit.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
+      pairs.push(['proxy-status', `${PROXY_NAME}; error=${refusalType(status)}`])
+    }
+    if (errors === 'page') {
+      const html = errorPage(
+        problem,
+        visit.exchange.headers.get('accept-language'),
+        visit.requestId,
+      )
+      const type = 'text/html; charset=utf-8'
+      this.send(visit, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
+      return
+    }
+    const full =
+      oauth && problem.errorDescription === undefined
+        ? { ...problem, errorDescription: problem.detail ?? title }
+        : problem
+    const body = problemBody(full, {
+      errorsBaseUrl: this.needs.errorsBaseUrl,
+      instance: visit.exchange.path.slice(0, INSTANCE_CHARS_MAX),
+      requestId: visit.requestId,
+    })
+    this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
+  }
+
+  send(
+    visit: Visit,
+    status: number,
+    contentType: string | null,
+    cacheControl: string,
+    pairs: readonly HeaderPair[],
+    body: string | Uint8Array | null,
+    close = false,
+    policy?: string,
+  ): void {
+    const { exchange, route, requestId } = visit
+    const headers: HeaderPair[] = [['x-request-id', requestId]]
+    if (visit.windows.length > 0) headers.push(stateHeader(visit.windows))
+    if (route !== null) {
+      const { policyHeader } = route.throttling
+      if (policyHeader !== null && visit.windows.length > 0) headers.push(policyHeader)
+      if (route.deprecation.length > 0) headers.push(...route.deprecation)
+    }
+    if (visit.cors.length > 0) headers.push(...visit.cors)
+    if (visit.warnings !== null) headers.push(['svc-warnings', visit.warnings])
+    for (const cookie of visit.cookies) headers.push(['set-cookie', cookie])
+    for (const pair of pairs) {
+      if (isFieldValue(pair[1])) headers.push(pair)
+      else this.needs.log.error({ request_id: requestId, header: pair[0] }, 'header value refused')
+    }
+    exchange.send({
+      status,
+      block: this.needs.blocks.block(contentType, cacheControl, policy),
+      headers,
+      body,
+      close,
+    })
+    this.account(visit, status)
+  }
+
+  /**
+   * Hands on an upstream's answer. Its rate-limit fields stand alone: ours would say something else
+   * about something else (decisions.md 22). The date and what makes a browser careful are ours.
+   */
+  private async relay(
+    visit: Visit,
+    { status, headers: theirs, body, bodyBytes, unsent }: Extract<Rendered, { form: 'relayed' }>,
+  ): Promise<void> {
+    const { exchange, requestId } = visit
+    const headers: HeaderPair[] = [
+      ['x-request-id', requestId],
+      ['proxy-status', `${PROXY_NAME}; received-status=${status}`],
+      ...visit.cors,
+    ]
+    let contentType: string | null = null
+    let cacheControl = NO_STORE
+    for (const pair of theirs) {
+      const [name, value] = pair
+      if (name === 'content-type') contentType = value
+      else if (name === 'cache-control') cacheControl = value
+      else if (name !== 'date') headers.push(pair)
+    }
+    // Not kept: there are as many as upstreams can think of.
+    const block = this.needs.blocks.relayed(contentType, cacheControl)
+    if (body instanceof Uint8Array) exchange.send({ status, block, headers, body })
+    else {
+      const end = await exchange.relay({
+        status,
+        block,
+        headers,
+        body,
+        bodyBytes,
+        filler: fillerOf(contentType),
+      })
+      if (typeof end === 'object') return this.problem(visit, unsent(end.unsent))
+    }
+    this.account(visit, status)
+  }
+
+  private oauthError(
+    visit: Visit,
+    status: number,
+    error: string,
+    description: string | undefined,
+    headers: Readonly<Record<string, string>> | undefined,
+  ): void {
+    const body = {
+      error,
+      ...(description === undefined ? {} : { error_description: quotable(description) }),
+      // RFC 6749 section 5.2 names no other member and forbids none: clients ignore what they do not know.
+      request_id: visit.requestId,
+    }
+    visit.error = error
+    const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
+    this.send(visit, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
+  }
+
+  private account(visit: Visit, status: number): void {
+    const ms = this.needs.monotonicMs() - visit.startedMs
+    const { route, exchange, requestId } = visit
+    if (route === null) this.needs.observeUnrouted(status, ms)
+    else route.meter.observe(status, ms)
+    const level =
+      status >= 500 && status !== 503 ? 'error' : route?.light === true ? 'debug' : 'info'
+    const { log } = this.needs
+    if (!log.isLevelEnabled(level)) return
+    log[level](
+      {
+        request_id: requestId,
+        method: exchange.method,
+        route: route?.route.path ?? null,
+        status,
+        ...(visit.error === null ? {} : { error: visit.error }),
+        ms: Math.round(ms * 10) / 10,
+      },
+      'request',
+    )
+  }
+}
+
+const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
+/** A comment; those who read event streams ignore it (HTML, section 9.2.6). */
+const EVENT_COMMENT = Buffer.from(':\n')
+
+function fillerOf(contentType: string | null): Uint8Array | undefined {
+  return contentType !== null && EVENT_STREAM.test(contentType) ? EVENT_COMMENT : undefined
+}
+
+/** How this server names itself in Proxy-Status (RFC 9209 section 2). */
+export const PROXY_NAME = 'svc-egress'
+
+/** The error type of what an intermediary refuses by itself (decisions.md 22). */
+function refusalType(status: number): string {
+  if (status === 504) return 'http_response_timeout'
+  if (status >= 500) return 'proxy_internal_error'
+  return [401, 403, 404, 413, 429].includes(status) ? 'http_request_denied' : 'http_request_error'
+}
+
+/** What a route's failures look like to this client. */
+function errorsOf({ route, browser, exchange }: Visit): 'problem' | 'oauth' | 'page' {
+  // Somebody who followed a wrong link reads a page.
+  if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
+  const errors = route.route.errors ?? 'problem'
+  if (errors !== 'negotiated') return errors
+  return browser.wantsPage ? 'page' : 'oauth'
+}
+
+function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+// oxlint-disable-next-line no-control-regex
+const FORBIDDEN_IN_FIELD = /[\u0000-\u0008\u000a-\u001f\u007f\u0100-\uffff]/
+
+/** No CR, LF, NUL and nothing beyond latin-1 goes into a header, whoever wrote it. */
+function isFieldValue(value: string): boolean {
+  return !FORBIDDEN_IN_FIELD.test(value)
+}

@@ -1,0 +1,303 @@
+/** Bodies and records that the agent and workspace routes share. decisions.md 1.2, 1.4 and 1.6. */
+import { z } from 'zod'
+import type {
+  AgentRecord,
+  CheckRefused,
+  CompletionRefused,
+  KeyRecord,
+  Registration,
+  RegistrationStarted,
+  StartRefused,
+} from '../../../actors/agents/agents/protocol.js'
+import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
+import type { TenantSelector } from '../../../actors/domain/tenancy.js'
+import { uuid } from '../../request/ids.js'
+import type { ReplyRule } from '../../response/replies.js'
+import { problem, reply } from '../../route.js'
+
+export const ANCHOR_TYPES = ['did_key', 'did_web'] as const
+
+const UINT64_END = 2n ** 64n
+
+export const DisplayName = z.string().regex(SHOWN_NAME).meta({
+  description: '1 to 120 characters, none that controls or that turns the direction of the text',
+})
+
+/** A name that stands in letters to people who do not know who gave it. */
+export const MailedName = z
+  .string()
+  .regex(SHOWN_NAME)
+  .refine((name) => !looksLikeLink(name), 'looks like a link')
+  .meta({
+    description:
+      '1 to 120 characters, none that controls or that turns the direction of the text, ' +
+      'and nothing that looks like a link (`://`, `www.`, `name.tld`)',
+  })
+
+const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
+
+const tenantSelector = {
+  tenant_id: uuid().optional().meta({ description: 'Excludes tenant_slug' }),
+  tenant_slug: z.string().min(1).max(63).optional(),
+}
+
+export const RegistrationStart = z
+  .object({
+    name: DisplayName,
+    anchor_type: z.enum(ANCHOR_TYPES),
+    anchor_value: z
+      .string()
+      .max(256)
+      .optional()
+      .meta({
+        description:
+          'did_key: the did:key of public_key, derived when left out. did_web: required, a did:web ' +
+          'whose document lists public_key under authentication',
+      }),
+    public_key: z
+      .string()
+      .min(1)
+      .max(256)
+      .meta({
+        description:
+          'base64url of the raw key (32 bytes ed25519, 33 bytes compressed point es256); standard ' +
+          'base64 and the multibase part of the did:key are accepted too',
+      }),
+    key_algorithm: z.enum(['ed25519', 'es256']),
+    key_ownership_proof: z
+      .string()
+      .max(512)
+      .optional()
+      .meta({
+        description:
+          'Required. base64url signature over suite, issuer, tenant UUID, anchor_type, ' +
+          'key_algorithm and public_key, joined by line feeds',
+      }),
+    ...tenantSelector,
+  })
+  .meta({ id: 'AgentRegistrationStart' })
+
+export type RegistrationStartBody = z.output<typeof RegistrationStart>
+
+export function registrationOf(body: RegistrationStartBody): Registration {
+  return {
+    name: body.name,
+    anchorType: body.anchor_type,
+    anchorValue: body.anchor_value,
+    publicKey: body.public_key,
+    keyAlgorithm: body.key_algorithm,
+    keyOwnershipProof: body.key_ownership_proof,
+  }
+}
+
+/** What a body and the Host say about the tenant meant. */
+export function selectorOf(
+  body: { tenant_id?: string | undefined; tenant_slug?: string | undefined },
+  host: string,
+): TenantSelector {
+  return { tenantId: body.tenant_id, tenantSlug: body.tenant_slug, host }
+}
+
+export const ChallengeRequest = z
+  .object({
+    agent_id: uuid().optional(),
+    did: z.string().min(1).max(256).optional(),
+    key_id: z.string().min(1).max(128).optional(),
+    ...tenantSelector,
+  })
+  .refine(
+    ({ agent_id, did, key_id }) =>
+      [agent_id, did, key_id].filter((name) => name !== undefined).length === 1,
+    { message: 'name the agent by exactly one of agent_id, did and key_id' },
+  )
+  .refine(({ tenant_id, tenant_slug }) => tenant_id === undefined || tenant_slug === undefined, {
+    message: 'tenant_id and tenant_slug exclude one another',
+  })
+  .meta({ id: 'AgentChallengeRequest' })
+
+/** Decimal, below 2^64, no sign, no leading zeros; a JSON number is refused (decisions.md 1.3). */
+const Nonce = z
+  .string()
+  .regex(/^(?:0|[1-9][0-9]{0,19})$/)
+  .refine((nonce) => !/^[0-9]{1,20}$/.test(nonce) || BigInt(nonce) < UINT64_END, {
+    message: 'must be below 2^64',
+  })
+
+export const completion = {
+  challenge_id: uuid(),
+  nonce: Nonce,
+  challenge_token: z
+    .string()
+    .max(128)
+    .optional()
+    .meta({ description: 'When sent it must be the one of the start response' }),
+}
+
+export const RegistrationComplete = z.object(completion).meta({ id: 'AgentRegistrationComplete' })
+
+export const PowChallenge = z
+  .object({
+    challenge_id: z.uuid(),
+    challenge_token: z.string().max(128),
+    difficulty_bits: z.int().min(1).max(28),
+    min_duration_seconds: z.int().min(0).max(60),
+    expires_at: Timestamp,
+    expires_in: z.int(),
+    algorithm: z.literal('sha256'),
+    pow_format: z.literal('{challenge_token}:{nonce}'),
+  })
+  .meta({ id: 'PowChallenge' })
+
+export const Key = z
+  .object({
+    id: z.string().meta({ description: 'RFC 7638 thumbprint, SHA-256, base64url' }),
+    algorithm: z.enum(['ed25519', 'es256']),
+    public_key: z.string(),
+    status: z.enum(['active', 'deprecated', 'revoked']),
+    created_at: Timestamp,
+    revoked_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'AgentKey' })
+
+export const Anchor = z
+  .object({
+    type: z.enum(ANCHOR_TYPES),
+    value: z.string(),
+    status: z.enum(['active', 'revoked']),
+    verified_at: Timestamp,
+  })
+  .meta({ id: 'AgentAnchor' })
+
+export const Agent = z
+  .object({
+    id: z.uuid(),
+    tenant_id: z.uuid(),
+    name: z.string(),
+    status: z.enum(['active', 'suspended']),
+    did: z.string(),
+    anchors: z.array(Anchor),
+    keys: z.array(Key),
+    scopes: z.array(z.string()),
+    metadata: z.record(z.string(), z.unknown()),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    last_authenticated_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Agent' })
+
+export const RegisteredAgent = z
+  .object({
+    agent_id: z.uuid(),
+    tenant_id: z.uuid(),
+    issuer: z.url(),
+    agent: Agent,
+    key: Key,
+  })
+  .meta({ id: 'RegisteredAgent' })
+
+export function keyJson(key: KeyRecord): z.input<typeof Key> {
+  return {
+    id: key.id,
+    algorithm: key.algorithm,
+    public_key: key.publicKey,
+    status: key.status,
+    created_at: key.createdAt.toISOString(),
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+  }
+}
+
+export function anchorJson({ type, value, status, verifiedAt }: AgentRecord['anchors'][number]) {
+  return { type, value, status, verified_at: verifiedAt.toISOString() }
+}
+
+export function agentJson(agent: AgentRecord): z.input<typeof Agent> {
+  return {
+    id: agent.id,
+    tenant_id: agent.tenantId,
+    name: agent.name,
+    status: agent.status,
+    did: agent.did,
+    anchors: agent.anchors.map(anchorJson),
+    keys: agent.keys.map(keyJson),
+    scopes: [...agent.scopes],
+    metadata: { ...agent.metadata },
+    created_at: agent.createdAt.toISOString(),
+    updated_at: agent.updatedAt.toISOString(),
+    last_authenticated_at: agent.lastAuthenticatedAt?.toISOString() ?? null,
+  }
+}
+
+type RulesFor<Outcome extends { tag: string }> = {
+  readonly [Tag in Outcome['tag']]: ReplyRule<Extract<Outcome, { tag: Tag }>>
+}
+
+export const startReplies: RulesFor<RegistrationStarted> = {
+  started: reply(200, PowChallenge, (started) => ({
+    challenge_id: started.challengeId,
+    challenge_token: started.challengeToken,
+    difficulty_bits: started.difficultyBits,
+    min_duration_seconds: started.minDurationSeconds,
+    expires_at: started.expiresAt.toISOString(),
+    expires_in: started.expiresInSeconds,
+    algorithm: 'sha256' as const,
+    pow_format: '{challenge_token}:{nonce}' as const,
+  })),
+}
+
+const anchorKnown: ReplyRule<{ tag: 'anchor_known' }> = problem(409, 'conflict', {
+  detail: 'The DID is already registered in this tenant.',
+})
+/** As long as a failure to fetch a document is remembered. */
+const DOCUMENT_RETRY_SECS = 15
+
+export const startRefusals: RulesFor<StartRefused> = {
+  invalid_registration: problem(400, 'bad-request', ({ pointer, detail }) => ({
+    detail: `The member ${pointer.slice(1)} ${detail}.`,
+    errors: [{ pointer: `#${pointer}`, detail }],
+  })),
+  invalid_ownership_proof: problem(400, 'bad-request', ({ detail }) => ({
+    detail: `Ownership of the key is not proven: ${detail}.`,
+    errors: [{ pointer: '#/key_ownership_proof', detail }],
+    members: { key_ownership_proof: OWNERSHIP_DESCRIPTION },
+  })),
+  conflicting_tenant: problem(400, 'bad-request', {
+    detail: 'tenant_id and tenant_slug exclude one another.',
+  }),
+  tenant_refuses: problem(403, 'policy-denied', ({ detail }) => ({
+    detail: `Registration is refused: ${detail}.`,
+  })),
+  unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
+  fingerprint_known: problem(409, 'conflict', {
+    detail: 'The key is already registered in this tenant.',
+  }),
+  anchor_known: anchorKnown,
+  anchor_unavailable: problem(503, 'service-unavailable', ({ detail }) => ({
+    detail: `The DID document cannot be had just now: ${detail}. Send the request again.`,
+    retryAfterSecs: DOCUMENT_RETRY_SECS,
+  })),
+}
+
+const checkRefusals: RulesFor<CheckRefused> = {
+  unknown_challenge: problem(400, 'bad-request', { detail: 'There is no such challenge.' }),
+  challenge_mismatch: problem(400, 'bad-request', ({ detail }) => ({
+    detail: `The challenge does not fit: ${detail}.`,
+  })),
+  challenge_expired: problem(400, 'bad-request', { detail: 'The challenge has expired.' }),
+  challenge_consumed: problem(400, 'bad-request', { detail: 'The challenge was consumed before.' }),
+  invalid_proof: problem(400, 'bad-request', {
+    detail: 'The nonce does not give a digest with enough leading zero bits.',
+  }),
+  too_early: problem(425, 'too-early', ({ waitSeconds }) => ({
+    detail: 'The proof is valid and came before the minimum duration had passed. Send it again.',
+    retryAfterSecs: waitSeconds,
+  })),
+}
+
+export const completionRefusals: RulesFor<CompletionRefused> = {
+  ...checkRefusals,
+  anchor_known: anchorKnown,
+  fingerprint_known: problem(409, 'conflict', {
+    detail: 'The key is already registered in this tenant.',
+  }),
+}

@@ -1,0 +1,208 @@
+/** Workspace bootstrap. interface.md, Agent authentication and registration; decisions.md 2.1, 2.2. */
+import { z } from 'zod'
+import { agents } from '../../../actors/agents/agents/protocol.js'
+import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
+import { FRAMEWORKS, workspaces } from '../../../actors/agents/workspaces/protocol.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+import {
+  ANCHOR_TYPES,
+  Agent,
+  agentJson,
+  completion,
+  completionRefusals,
+  MailedName,
+  RegistrationStart,
+  registrationOf,
+  selectorOf,
+  startRefusals,
+  startReplies,
+} from './agent-shapes.js'
+
+const TAGS = ['Workspace bootstrap']
+
+const Metadata = z
+  .object({
+    issuer: z.url(),
+    control_plane_tenant_id: z.uuid(),
+    tenant_id: z.uuid(),
+    key_ownership_proof: z.object({
+      suite: z.string(),
+      fields: z.array(z.string()),
+      separator: z.string(),
+      signature_encoding: z.string(),
+    }),
+    key_algorithms_supported: z.array(z.string()),
+    anchor_types_supported: z.array(z.string()),
+    frameworks_supported: z.array(z.string()),
+  })
+  .meta({ id: 'WorkspaceBootstrapMetadata' })
+
+const metadata = route(workspaces, 'metadata', {
+  method: 'GET',
+  path: '/api/v1/agents/workspace/bootstrap',
+  operationId: 'readWorkspaceBootstrap',
+  summary: 'What the key-ownership proof of a bootstrap must sign',
+  tags: TAGS,
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  cache: 'public, max-age=300',
+  capabilities: ['agents.workspace_bootstrap'],
+  message: () => ({}),
+  replies: {
+    metadata: reply(200, Metadata, ({ issuer, controlPlaneTenantId }) => ({
+      issuer,
+      control_plane_tenant_id: controlPlaneTenantId,
+      tenant_id: controlPlaneTenantId,
+      key_ownership_proof: { ...OWNERSHIP_DESCRIPTION, fields: [...OWNERSHIP_DESCRIPTION.fields] },
+      key_algorithms_supported: ['ed25519', 'es256'],
+      anchor_types_supported: [...ANCHOR_TYPES],
+      frameworks_supported: [...FRAMEWORKS],
+    })),
+  },
+})
+
+const start = route(agents, 'startRegistration', {
+  method: 'POST',
+  path: '/api/v1/agents/workspace/bootstrap/pow',
+  operationId: 'startWorkspaceBootstrap',
+  summary: 'Start the bootstrap of a workspace',
+  description:
+    'As the start of an agent registration, in the control-plane tenant: the ownership proof is ' +
+    'signed over the issuer and the tenant UUID of the bootstrap metadata.',
+  tags: TAGS,
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  throttle: [{ policy: 'registration', by: 'address' }],
+  body: json(RegistrationStart),
+  message: ({ body, host }) => ({
+    kind: 'workspace' as const,
+    registration: registrationOf(body),
+    tenant: selectorOf(body, host),
+  }),
+  documented: ['not-implemented'],
+  replies: { ...startReplies, ...startRefusals },
+})
+
+const CompleteRequest = z
+  .object({
+    ...completion,
+    organization_name: MailedName,
+    redirect_uris: z.array(z.string().max(2048)).max(20).default([]),
+    issue_operator_invite: z.boolean().default(false),
+    framework: z.string().max(40).default('generic'),
+  })
+  .meta({ id: 'WorkspaceBootstrapComplete' })
+
+const Workspace = z
+  .object({
+    agent: Agent,
+    organization_id: z.uuid(),
+    organization_name: z.string(),
+    organization_slug: z.string(),
+    tenant_id: z.uuid(),
+    tenant_name: z.string(),
+    tenant_slug: z.string(),
+    environment: z.enum(['sandbox', 'production']),
+    application_id: z.uuid(),
+    client_id: z.string(),
+    client_secret: z.string().optional(),
+    audience: z.string(),
+    redirect_uris: z.array(z.string()),
+    token_endpoint_auth_method: z.string(),
+    fixture_end_user: z.object({
+      id: z.uuid(),
+      email: z.string(),
+      password: z.string(),
+      status: z.string(),
+      created_at: z.iso.datetime(),
+    }),
+    control_plane_access_token: z.string(),
+    control_plane_expires_in: z.int(),
+    tenant_access_token: z.string(),
+    tenant_expires_in: z.int(),
+    start_snippet: z.string(),
+    env_block: z.string(),
+    operator_invite: z.object({ url: z.url(), expires_at: z.iso.datetime() }).optional(),
+    issuer: z.url(),
+    discovery_url: z.url(),
+  })
+  .meta({ id: 'Workspace' })
+
+const complete = route(workspaces, 'complete', {
+  method: 'POST',
+  path: '/api/v1/agents/workspace/bootstrap/pow/complete',
+  operationId: 'completeWorkspaceBootstrap',
+  summary: 'Complete the bootstrap of a workspace',
+  description:
+    'Creates agent, organization, sandbox tenant, OAuth application and a fixture user in one ' +
+    'step, and answers with their credentials, which are shown this once.',
+  tags: TAGS,
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  onceOnly: true,
+  body: json(CompleteRequest),
+  message: ({ body }) => ({
+    challengeId: body.challenge_id,
+    nonce: body.nonce,
+    challengeToken: body.challenge_token,
+    organizationName: body.organization_name,
+    redirectUris: body.redirect_uris,
+    issueOperatorInvite: body.issue_operator_invite,
+    framework: body.framework,
+  }),
+  documented: ['not-implemented'],
+  replies: {
+    provisioned: reply(201, Workspace, (made) => ({
+      agent: agentJson(made.agent),
+      organization_id: made.organization.id,
+      organization_name: made.organization.name,
+      organization_slug: made.organization.slug,
+      tenant_id: made.tenant.id,
+      tenant_name: made.tenant.name,
+      tenant_slug: made.tenant.slug,
+      environment: made.tenant.environment,
+      application_id: made.application.id,
+      client_id: made.application.clientId,
+      ...(made.application.clientSecret === null
+        ? {}
+        : { client_secret: made.application.clientSecret }),
+      audience: made.application.audience,
+      redirect_uris: [...made.application.redirectUris],
+      token_endpoint_auth_method: made.application.tokenEndpointAuthMethod,
+      fixture_end_user: {
+        id: made.fixtureUser.id,
+        email: made.fixtureUser.email,
+        password: made.fixtureUser.password,
+        status: made.fixtureUser.status,
+        created_at: made.fixtureUser.createdAt.toISOString(),
+      },
+      control_plane_access_token: made.controlPlaneAccessToken,
+      control_plane_expires_in: made.controlPlaneExpiresInSeconds,
+      tenant_access_token: made.tenantAccessToken,
+      tenant_expires_in: made.tenantExpiresInSeconds,
+      start_snippet: made.startSnippet,
+      env_block: made.envBlock,
+      ...(made.operatorInvite === null
+        ? {}
+        : {
+            operator_invite: {
+              url: made.operatorInvite.url,
+              expires_at: made.operatorInvite.expiresAt.toISOString(),
+            },
+          }),
+      issuer: made.issuer,
+      discovery_url: made.discoveryUrl,
+    })),
+    invalid_redirect_uri: problem(400, 'bad-request', ({ index, detail }) => ({
+      detail: `A redirect URI ${detail}.`,
+      errors: [{ pointer: `#/redirect_uris/${index}`, detail }],
+    })),
+    busy: problem(503, 'service-unavailable', {
+      detail: 'The password workers are busy. The challenge is untouched: send the request again.',
+      retryAfterSecs: 2,
+    }),
+    ...completionRefusals,
+  },
+})
+
+export const workspaceRoutes: readonly Route[] = [metadata, start, complete]

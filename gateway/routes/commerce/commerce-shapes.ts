@@ -1,0 +1,282 @@
+/** Bodies and records of commerce. decisions.md 10, 17 and 22. */
+import { z } from 'zod'
+import type {
+  Charge,
+  PaymentLink,
+  Price,
+  Product,
+  Refund,
+  Subscription,
+} from '../../../actors/commerce/payments/protocol.js'
+import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
+import { idText } from '../../request/ids.js'
+
+export const QUANTITY_MAX = 999
+
+const currency = () =>
+  z
+    .string()
+    .regex(/^[A-Z]{3}$/)
+    .meta({ description: 'ISO 4217.' })
+const amount = () => z.int().min(1).max(AMOUNT_MINOR_MAX).meta({ description: 'Minor units.' })
+const quantity = () => z.int().min(1).max(QUANTITY_MAX)
+
+export const Metadata = z
+  .record(z.string(), z.unknown())
+  .meta({ description: 'Any JSON of yours, up to 8 KiB; comes back in events and look-ups.' })
+
+export const RecurringTerms = z
+  .object({
+    interval: z.enum(['day', 'week', 'month', 'year']),
+    interval_count: z.int().min(1).max(365).default(1),
+  })
+  .meta({ id: 'RecurringTerms' })
+
+const Evm = z.string().regex(/^0x[0-9a-fA-F]{40}$/)
+const LinkTerms = z
+  .object({
+    network: z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/),
+    asset: Evm.optional(),
+    pay_to: Evm.optional(),
+  })
+  .meta({ id: 'PaymentLinkX402', description: 'Makes the link payable by x402.' })
+
+export const CreateProductBody = z
+  .object({ name: z.string().trim().min(1).max(200) })
+  .meta({ id: 'CreateProduct' })
+export const CreatePriceBody = z
+  .object({
+    product_id: idText(),
+    amount_minor: amount(),
+    currency: currency(),
+    recurring: RecurringTerms.nullish(),
+  })
+  .meta({ id: 'CreatePrice' })
+export const CreatePaymentLinkBody = z
+  .object({
+    price_id: idText(),
+    quantity: quantity().default(1),
+    metadata: Metadata.default({}),
+    x402: LinkTerms.nullish(),
+  })
+  .meta({ id: 'CreatePaymentLink' })
+export const ActivateBody = z.object({ active: z.boolean() }).meta({ id: 'Activate' })
+
+export const ProductRecord = z
+  .object({ id: z.uuid(), name: z.string(), active: z.boolean(), created_at: z.iso.datetime() })
+  .meta({ id: 'Product' })
+export const PriceRecord = z
+  .object({
+    id: z.uuid(),
+    product_id: z.uuid(),
+    amount_minor: z.int(),
+    currency: z.string(),
+    recurring: z.object({ interval: z.string(), interval_count: z.int() }).nullable(),
+    active: z.boolean(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Price' })
+export const PaymentLinkRecord = z
+  .object({
+    id: z.uuid(),
+    token: z.string().meta({ description: 'The payment_link_token: publish it.' }),
+    url: z.url().meta({ description: 'A page for buyers; from there a checkout begins.' }),
+    price_id: z.uuid(),
+    quantity: z.int(),
+    metadata: z.record(z.string(), z.unknown()),
+    x402: z
+      .object({
+        network: z.string(),
+        asset: z.string().optional(),
+        pay_to: z.string().optional(),
+      })
+      .optional(),
+    active: z.boolean(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'PaymentLink' })
+
+export const BuyerMetadata = z.record(z.string(), z.unknown()).meta({
+  description:
+    'What the buyer said at the payment link, whole. Do not fulfil by it: anybody can say anything. ' +
+    'In `metadata` the members of the link win.',
+})
+
+const fulfillment = {
+  charge_id: z.uuid(),
+  tenant_id: z.uuid(),
+  status: z.enum(['pending', 'succeeded', 'failed', 'refunded']),
+  amount_minor: z.int(),
+  currency: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  buyer_metadata: BuyerMetadata.optional(),
+  product_id: z.uuid().optional(),
+  price_id: z.uuid().optional(),
+  buyer_id: z.string().optional(),
+  customer_email: z.string().optional(),
+  subscription_id: z.uuid().optional(),
+  refunded_amount_minor: z.int().optional(),
+  failure_code: z.string().optional(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+  paid_at: z.iso.datetime().optional(),
+}
+export const FulfillmentView = z.object(fulfillment).meta({ id: 'FulfillmentView' })
+export const ChargeRecord = z
+  .object({
+    ...fulfillment,
+    rail: z.string().optional(),
+    checkout_session_id: z.uuid().optional(),
+    payment_link_id: z.uuid().optional(),
+    dispute: z.object({ status: z.enum(['opened', 'closed']) }).optional(),
+  })
+  .meta({ id: 'Charge' })
+
+export const RefundRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    amount_minor: z.int(),
+    status: z.enum(['pending', 'succeeded', 'failed', 'recorded']).meta({
+      description: 'recorded: the merchant sent the money back without the service.',
+    }),
+    reason: z.string().optional(),
+    failure_code: z.string().optional(),
+    external_reference: z.string().optional(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Refund' })
+export const RefundedCharge = ChargeRecord.extend({ refund: RefundRecord }).meta({
+  id: 'RefundedCharge',
+})
+
+export function refundRecord(row: Refund) {
+  return {
+    id: row.id,
+    charge_id: row.chargeId,
+    amount_minor: row.amountMinor,
+    status: row.status,
+    ...known('reason', row.reason),
+    ...known('failure_code', row.failureCode),
+    ...known('external_reference', row.externalReference),
+    created_at: row.createdAt.toISOString(),
+  }
+}
+
+export const SubscriptionRecord = z
+  .object({
+    id: z.uuid(),
+    product_id: z.uuid(),
+    price_id: z.uuid(),
+    amount_minor: z.int(),
+    currency: z.string(),
+    recurring: z.object({ interval: z.string(), interval_count: z.int() }),
+    customer_email: z.string(),
+    metadata: z.record(z.string(), z.unknown()),
+    status: z.enum(['incomplete', 'active', 'past_due', 'canceled']),
+    period: z.int().meta({ description: 'The last one paid for; the first is 1.' }),
+    current_period_start: z.iso.datetime().optional(),
+    current_period_end: z.iso.datetime().optional(),
+    cancel_at_period_end: z.boolean(),
+    canceled_at: z.iso.datetime().optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Subscription' })
+
+export function subscriptionRecord(row: Subscription) {
+  const { interval, intervalCount } = row.recurring
+  return {
+    id: row.id,
+    product_id: row.productId,
+    price_id: row.priceId,
+    amount_minor: row.amountMinor,
+    currency: row.currency,
+    recurring: { interval, interval_count: intervalCount },
+    customer_email: row.customerEmail,
+    metadata: row.metadata,
+    status: row.status,
+    period: row.period,
+    ...known('current_period_start', row.currentPeriodStart?.toISOString() ?? null),
+    ...known('current_period_end', row.currentPeriodEnd?.toISOString() ?? null),
+    cancel_at_period_end: row.cancelAtPeriodEnd,
+    ...known('canceled_at', row.canceledAt?.toISOString() ?? null),
+    created_at: row.createdAt.toISOString(),
+    updated_at: row.updatedAt.toISOString(),
+  }
+}
+
+export function productRecord({ id, name, active, createdAt }: Product) {
+  return { id, name, active, created_at: createdAt.toISOString() }
+}
+
+export function priceRecord(price: Price) {
+  const { id, productId, amountMinor, currency: code, recurring, active, createdAt } = price
+  return {
+    id,
+    product_id: productId,
+    amount_minor: amountMinor,
+    currency: code,
+    recurring:
+      recurring === null
+        ? null
+        : { interval: recurring.interval, interval_count: recurring.intervalCount },
+    active,
+    created_at: createdAt.toISOString(),
+  }
+}
+
+export function linkRecord(link: PaymentLink, baseUrl: string) {
+  const { id: linkId, token, priceId, quantity: count, metadata, x402, active, createdAt } = link
+  return {
+    id: linkId,
+    token,
+    url: `${baseUrl}/pay/${token}`,
+    price_id: priceId,
+    quantity: count,
+    metadata,
+    ...(x402 === null ? {} : { x402 }),
+    active,
+    created_at: createdAt.toISOString(),
+  }
+}
+
+export function fulfillmentView(charge: Charge) {
+  return {
+    charge_id: charge.id,
+    tenant_id: charge.tenantId,
+    status: charge.status,
+    amount_minor: charge.amountMinor,
+    currency: charge.currency,
+    metadata: charge.metadata,
+    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
+    ...known('product_id', charge.productId),
+    ...known('price_id', charge.priceId),
+    ...known('buyer_id', charge.buyerId),
+    ...known('customer_email', charge.customerEmail),
+    ...known('subscription_id', charge.subscriptionId),
+    ...(charge.status === 'refunded' ? { refunded_amount_minor: charge.refundedAmountMinor } : {}),
+    ...known('failure_code', charge.failureCode),
+    created_at: charge.createdAt.toISOString(),
+    updated_at: charge.updatedAt.toISOString(),
+    ...known('paid_at', charge.paidAt?.toISOString() ?? null),
+  }
+}
+
+export function chargeRecord(charge: Charge) {
+  const { disputeStatus: status } = charge
+  return {
+    ...fulfillmentView(charge),
+    ...known('rail', charge.rail),
+    ...known('checkout_session_id', charge.checkoutSessionId),
+    ...known('payment_link_id', charge.paymentLinkId),
+    ...(status === null ? {} : { dispute: { status } }),
+  }
+}
+
+function known<Name extends string>(
+  name: Name,
+  value: string | null,
+): { readonly [K in Name]?: string } {
+  return value === null ? {} : ({ [name]: value } as { [K in Name]: string })
+}

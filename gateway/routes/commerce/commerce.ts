@@ -1,0 +1,314 @@
+/** Goods and charges of merchants. decisions.md 17 and 22. */
+import { z } from 'zod'
+import {
+  type Changed,
+  type Charge,
+  commerce,
+  type Created,
+  type Invalid,
+  type Listed,
+  type PaymentLink,
+  type Price,
+  type Product,
+} from '../../../actors/commerce/payments/protocol.js'
+import type { Principal } from '../../../actors/domain/principal.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+import {
+  ActivateBody,
+  ChargeRecord,
+  CreatePaymentLinkBody,
+  CreatePriceBody,
+  CreateProductBody,
+  chargeRecord,
+  linkRecord,
+  PaymentLinkRecord,
+  PriceRecord,
+  ProductRecord,
+  priceRecord,
+  productRecord,
+} from './commerce-shapes.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+
+const AT = '/api/v1/commerce'
+const named = z.object({ id: z.string().max(64) })
+const readers = { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage'] } as const
+const managers = { scheme: 'bearer', scopes: ['commerce:manage'] } as const
+const shared = { tags: ['Commerce'], exposure: 'internal' } as const
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such thing in this tenant.' })
+export const invalid = problem<Invalid, 'bad-request'>(
+  400,
+  'bad-request',
+  ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
+)
+
+type Asked = { readonly principal: Principal; readonly clientAddress: string }
+const callerOf = ({ principal, clientAddress: address }: Asked) => ({ principal, address })
+
+const product = {
+  listed: reply(
+    200,
+    z.array(ProductRecord),
+    ({ rows }: Listed<Product>) => rows.map(productRecord),
+    ({ next }, context) => nextLink(next, context),
+  ),
+  changed: reply(200, ProductRecord, ({ row }: Changed<Product>) => productRecord(row)),
+}
+const price = {
+  listed: reply(
+    200,
+    z.array(PriceRecord),
+    ({ rows }: Listed<Price>) => rows.map(priceRecord),
+    ({ next }, context) => nextLink(next, context),
+  ),
+  changed: reply(200, PriceRecord, ({ row }: Changed<Price>) => priceRecord(row)),
+}
+const link = {
+  listed: reply(
+    200,
+    z.array(PaymentLinkRecord),
+    ({ rows }: Listed<PaymentLink>, { baseUrl }) => rows.map((row) => linkRecord(row, baseUrl)),
+    ({ next }, context) => nextLink(next, context),
+  ),
+  changed: reply(200, PaymentLinkRecord, ({ row }: Changed<PaymentLink>, { baseUrl }) =>
+    linkRecord(row, baseUrl),
+  ),
+}
+
+export const commerceRoutes: readonly Route[] = [
+  route(commerce, 'createProduct', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/products`,
+    operationId: 'createProduct',
+    summary: 'Put a product on the shelf',
+    security: managers,
+    idempotent: true,
+    body: json(CreateProductBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      name: request.body.name,
+    }),
+    replies: {
+      created: reply(
+        201,
+        ProductRecord,
+        ({ row }: Created<Product>) => productRecord(row),
+        ({ row }) => ({ location: `${AT}/products/${row.id}` }),
+      ),
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(commerce, 'listProducts', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/products`,
+    operationId: 'listProducts',
+    summary: 'List the products of the tenant, newest first',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: { listed: product.listed },
+  }),
+  route(commerce, 'readProduct', {
+    ...shared,
+    method: 'GET',
+    security: readers,
+    path: `${AT}/products/{id}`,
+    operationId: 'getProduct',
+    summary: 'Read a product',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: { found: reply(200, ProductRecord, ({ row }) => productRecord(row)), unknown },
+  }),
+  route(commerce, 'activateProduct', {
+    ...shared,
+    method: 'PATCH',
+    path: `${AT}/products/{id}`,
+    operationId: 'changeProduct',
+    summary: 'Sell a product, or stop selling it',
+    security: managers,
+    params: named,
+    body: json(ActivateBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      active: request.body.active,
+    }),
+    replies: { changed: product.changed, unknown },
+  }),
+  route(commerce, 'createPrice', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/prices`,
+    operationId: 'createPrice',
+    summary: 'Put a price on a product',
+    description: 'A price does not change: make another one, and switch this one off.',
+    security: managers,
+    idempotent: true,
+    body: json(CreatePriceBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      productId: request.body.product_id,
+      amountMinor: request.body.amount_minor,
+      currency: request.body.currency,
+      recurring:
+        request.body.recurring == null
+          ? null
+          : {
+              interval: request.body.recurring.interval,
+              intervalCount: request.body.recurring.interval_count,
+            },
+    }),
+    replies: {
+      created: reply(
+        201,
+        PriceRecord,
+        ({ row }: Created<Price>) => priceRecord(row),
+        ({ row }) => ({ location: `${AT}/prices/${row.id}` }),
+      ),
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(commerce, 'listPrices', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/prices`,
+    operationId: 'listPrices',
+    summary: 'List the prices of the tenant, newest first',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: { listed: price.listed },
+  }),
+  route(commerce, 'readPrice', {
+    ...shared,
+    method: 'GET',
+    security: readers,
+    path: `${AT}/prices/{id}`,
+    operationId: 'getPrice',
+    summary: 'Read a price',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: { found: reply(200, PriceRecord, ({ row }) => priceRecord(row)), unknown },
+  }),
+  route(commerce, 'activatePrice', {
+    ...shared,
+    method: 'PATCH',
+    path: `${AT}/prices/{id}`,
+    operationId: 'changePrice',
+    summary: 'Sell at a price, or stop selling at it',
+    security: managers,
+    params: named,
+    body: json(ActivateBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      active: request.body.active,
+    }),
+    replies: { changed: price.changed, unknown },
+  }),
+  route(commerce, 'createPaymentLink', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/payment-links`,
+    operationId: 'createPaymentLink',
+    summary: 'Make a link at which anybody may buy',
+    security: managers,
+    idempotent: true,
+    body: json(CreatePaymentLinkBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      priceId: request.body.price_id,
+      quantity: request.body.quantity,
+      metadata: request.body.metadata,
+      x402: request.body.x402 ?? null,
+    }),
+    replies: {
+      created: reply(
+        201,
+        PaymentLinkRecord,
+        ({ row }: Created<PaymentLink>, { baseUrl }) => linkRecord(row, baseUrl),
+        ({ row }) => ({ location: `${AT}/payment-links/${row.id}` }),
+      ),
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(commerce, 'listPaymentLinks', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/payment-links`,
+    operationId: 'listPaymentLinks',
+    summary: 'List the payment links of the tenant, newest first',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: { listed: link.listed },
+  }),
+  route(commerce, 'readPaymentLink', {
+    ...shared,
+    method: 'GET',
+    security: readers,
+    path: `${AT}/payment-links/{id}`,
+    operationId: 'getPaymentLink',
+    summary: 'Read a payment link',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: {
+      found: reply(200, PaymentLinkRecord, ({ row }, { baseUrl }) => linkRecord(row, baseUrl)),
+      unknown,
+    },
+  }),
+  route(commerce, 'activatePaymentLink', {
+    ...shared,
+    method: 'PATCH',
+    path: `${AT}/payment-links/{id}`,
+    operationId: 'changePaymentLink',
+    summary: 'Open a payment link, or close it',
+    security: managers,
+    params: named,
+    body: json(ActivateBody),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      active: request.body.active,
+    }),
+    replies: { changed: link.changed, unknown },
+  }),
+  route(commerce, 'listCharges', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/charges`,
+    operationId: 'listCharges',
+    summary: 'List the charges of the tenant, newest first',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(ChargeRecord),
+        ({ rows }: Listed<Charge>) => rows.map(chargeRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(commerce, 'readCharge', {
+    ...shared,
+    method: 'GET',
+    path: `${AT}/charges/{id}`,
+    operationId: 'getCharge',
+    summary: 'Read a charge',
+    security: readers,
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: { found: reply(200, ChargeRecord, ({ row }) => chargeRecord(row)), unknown },
+  }),
+]

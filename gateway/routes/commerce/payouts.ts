@@ -1,0 +1,345 @@
+/** Refunds, subscriptions, settlements, disputes, payouts, statements. decisions.md 10, 17, 22. */
+import { z } from 'zod'
+import {
+  type Changed,
+  commerce,
+  type Listed,
+  type RefundOutcome,
+  type Subscription,
+} from '../../../actors/commerce/payments/protocol.js'
+import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
+import type { Principal } from '../../../actors/domain/principal.js'
+import { settlement } from '../../../actors/commerce/payouts/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+import { invalid } from './commerce.js'
+import {
+  chargeRecord,
+  RefundedCharge,
+  RefundRecord,
+  refundRecord,
+  SubscriptionRecord,
+  subscriptionRecord,
+} from './commerce-shapes.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import {
+  BalanceRecord,
+  balanceRecord,
+  DisputeRecord,
+  disputeRecord,
+  PayoutRecord,
+  payoutRecord,
+  SettlementRecord,
+  settlementRecord,
+  StatementRecord,
+  statementRecord,
+} from './payout-shapes.js'
+
+const AT = '/api/v1/commerce'
+const named = z.object({ id: z.string().max(64) })
+const readers = { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage'] } as const
+const managers = { scheme: 'bearer', scopes: ['commerce:manage'] } as const
+const shared = { tags: ['Commerce'], exposure: 'internal' } as const
+const reading = { ...shared, method: 'GET', security: readers } as const
+const writing = { ...shared, method: 'POST', security: managers } as const
+
+const currency = z.string().regex(/^[A-Z]{3}$/)
+const amount = z.int().min(1).max(AMOUNT_MINOR_MAX)
+const unknown = problem(404, 'not-found', { detail: 'There is no such thing in this tenant.' })
+const notOpen = problem<{ readonly detail: string }, 'conflict'>(409, 'conflict', ({ detail }) => ({
+  detail,
+}))
+const changedSubscription = reply(200, SubscriptionRecord, ({ row }: Changed<Subscription>) =>
+  subscriptionRecord(row),
+)
+
+type Refunded = Extract<RefundOutcome, { tag: 'refunded' }>
+
+type Asked = { readonly principal: Principal; readonly clientAddress: string }
+const callerOf = ({ principal, clientAddress: address }: Asked) => ({ principal, address })
+type Paged = { readonly principal: Principal; readonly query: z.output<typeof PageQuery> }
+const pageOf = ({ principal, query }: Paged) => ({
+  tenantId: principal.tenantId,
+  ...readPage(query),
+})
+
+/** A page of records, with a link to the next. */
+function listed<Row, Shape extends z.ZodType>(shape: Shape, show: (row: Row) => z.input<Shape>) {
+  return reply(
+    200,
+    z.array(shape),
+    ({ rows }: Listed<Row>) => rows.map(show),
+    ({ next }, context) => nextLink(next, context),
+  )
+}
+
+export const settlementRoutes: readonly Route[] = [
+  route(commerce, 'refundCharge', {
+    ...writing,
+    path: `${AT}/charges/{id}/refund`,
+    operationId: 'refundCharge',
+    summary: 'Give a charge back, or a part of it',
+    description: 'Refunds side by side never give back more than is left.',
+    idempotent: true,
+    params: named,
+    body: json(
+      z
+        .object({
+          amount_minor: amount.nullish().meta({ description: 'Default: all that is left.' }),
+          reason: z.string().trim().max(500).nullish(),
+          external_reference: z
+            .string()
+            .trim()
+            .min(1)
+            .max(255)
+            .nullish()
+            .meta({
+              description:
+                'How you find the payment back, such as the hash of a transaction. Required where the ' +
+                'rail cannot send, as with x402: then the refund is recorded.',
+            }),
+        })
+        .meta({ id: 'RefundRequest' }),
+      { optional: true },
+    ),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      chargeId: request.params.id,
+      amountMinor: request.body.amount_minor ?? null,
+      reason: request.body.reason ?? null,
+      externalReference: request.body.external_reference ?? null,
+    }),
+    replies: {
+      refunded: reply(200, RefundedCharge, ({ charge, refund }: Refunded) => ({
+        ...chargeRecord(charge),
+        refund: refundRecord(refund),
+      })),
+      disputed: problem(409, 'conflict', { detail: 'The charge is in dispute.' }),
+      not_paid: problem(409, 'conflict', { detail: 'The charge was not paid.' }),
+      insufficient_funds: problem(409, 'conflict', {
+        error: 'insufficient_balance',
+        detail: 'The refund is more than what is available and in reserve at the rail.',
+      }),
+      no_refunds: problem(409, 'conflict', {
+        detail: 'What came by this rail cannot be given back by it.',
+      }),
+      refused: problem(409, 'conflict', ({ code }) => ({
+        detail: `The rail refused the refund: ${code}.`,
+      })),
+      unknown,
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(commerce, 'listRefunds', {
+    ...reading,
+    path: `${AT}/charges/{id}/refunds`,
+    operationId: 'listRefunds',
+    summary: 'List the refunds of a charge, oldest first',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: {
+      refunds: reply(200, z.array(RefundRecord), ({ refunds }) => refunds.map(refundRecord)),
+      unknown,
+    },
+  }),
+  route(commerce, 'listSubscriptions', {
+    ...reading,
+    path: `${AT}/subscriptions`,
+    operationId: 'listSubscriptions',
+    summary: 'List the subscriptions of the tenant, newest first',
+    query: PageQuery,
+    message: pageOf,
+    replies: { listed: listed(SubscriptionRecord, subscriptionRecord) },
+  }),
+  route(commerce, 'readSubscription', {
+    ...reading,
+    path: `${AT}/subscriptions/{id}`,
+    operationId: 'getSubscription',
+    summary: 'Read a subscription',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: {
+      found: reply(200, SubscriptionRecord, ({ row }) => subscriptionRecord(row)),
+      unknown,
+    },
+  }),
+  route(commerce, 'cancelSubscription', {
+    ...writing,
+    path: `${AT}/subscriptions/{id}/cancel`,
+    operationId: 'cancelSubscription',
+    summary: 'Let a subscription end with its period, or at once',
+    description: 'At once: a page of it that was not paid yet is closed, too.',
+    params: named,
+    body: json(
+      z.object({ at_period_end: z.boolean().default(true) }).meta({ id: 'CancelSubscription' }),
+      { optional: true },
+    ),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      atPeriodEnd: request.body.at_period_end,
+    }),
+    replies: { changed: changedSubscription, unknown, not_open: notOpen },
+  }),
+  route(commerce, 'simulateRenewal', {
+    ...writing,
+    path: `${AT}/subscriptions/{id}/simulate-renewal`,
+    operationId: 'simulateRenewal',
+    summary: 'In a sandbox: renew now, and say how it shall end',
+    params: named,
+    body: json(
+      z.object({ outcome: z.enum(['succeed', 'decline']) }).meta({ id: 'SimulateRenewal' }),
+    ),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      outcome: request.body.outcome,
+    }),
+    replies: { changed: changedSubscription, unknown, not_open: notOpen },
+  }),
+  route(settlement, 'listSettlements', {
+    ...reading,
+    path: `${AT}/settlements`,
+    operationId: 'listSettlements',
+    summary: 'List the settlements of the tenant, newest first',
+    query: PageQuery,
+    message: pageOf,
+    replies: { listed: listed(SettlementRecord, settlementRecord) },
+  }),
+  route(settlement, 'listDisputes', {
+    ...reading,
+    path: `${AT}/disputes`,
+    operationId: 'listDisputes',
+    summary: 'List the disputes of the tenant, newest first',
+    query: PageQuery,
+    message: pageOf,
+    replies: { listed: listed(DisputeRecord, disputeRecord) },
+  }),
+  route(settlement, 'closeDispute', {
+    ...writing,
+    path: `${AT}/disputes/{id}/close`,
+    operationId: 'closeDispute',
+    summary: 'In a sandbox: say how a dispute ends',
+    params: named,
+    body: json(z.object({ outcome: z.enum(['won', 'lost']) }).meta({ id: 'CloseDispute' })),
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      outcome: request.body.outcome,
+    }),
+    replies: {
+      changed: reply(200, DisputeRecord, ({ row }) => disputeRecord(row)),
+      closed: problem(409, 'conflict', { detail: 'The dispute was closed before.' }),
+      not_sandbox: problem(409, 'conflict', {
+        detail: 'A dispute is closed by the rail of its charge.',
+      }),
+      unknown,
+    },
+  }),
+  route(settlement, 'listBalances', {
+    ...reading,
+    path: `${AT}/balances`,
+    operationId: 'listBalances',
+    summary: 'What is the merchant’s, by currency, rail and place',
+    message: ({ principal }) => ({ tenantId: principal.tenantId }),
+    replies: {
+      balances: reply(200, z.array(BalanceRecord), ({ balances }) => balances.map(balanceRecord)),
+    },
+  }),
+  route(settlement, 'listPayouts', {
+    ...reading,
+    path: `${AT}/payouts`,
+    operationId: 'listPayouts',
+    summary: 'List the payouts of the tenant, newest first',
+    query: PageQuery,
+    message: pageOf,
+    replies: { listed: listed(PayoutRecord, payoutRecord) },
+  }),
+  route(settlement, 'readPayout', {
+    ...reading,
+    path: `${AT}/payouts/{id}`,
+    operationId: 'getPayout',
+    summary: 'Read a payout',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: { found: reply(200, PayoutRecord, ({ row }) => payoutRecord(row)), unknown },
+  }),
+  route(settlement, 'createPayout', {
+    ...writing,
+    path: `${AT}/payouts`,
+    operationId: 'createPayout',
+    summary: 'Send what is available to the merchant',
+    description: 'It is submitted at once; whether it was paid or failed is told by an event.',
+    idempotent: true,
+    body: json(
+      z
+        .object({
+          rail: z.string().max(32),
+          currency,
+          amount_minor: z.int().min(1).nullish().meta({ description: 'Default: all available.' }),
+        })
+        .meta({ id: 'CreatePayout' }),
+    ),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      rail: request.body.rail,
+      currency: request.body.currency,
+      amountMinor: request.body.amount_minor ?? null,
+    }),
+    replies: {
+      created: reply(
+        201,
+        PayoutRecord,
+        ({ row }) => payoutRecord(row),
+        ({ row }) => ({ location: `${AT}/payouts/${row.id}` }),
+      ),
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(settlement, 'listStatements', {
+    ...reading,
+    path: `${AT}/statements`,
+    operationId: 'listStatements',
+    summary: 'List the statements of the tenant, newest first',
+    query: PageQuery,
+    message: pageOf,
+    replies: { listed: listed(StatementRecord, statementRecord) },
+  }),
+  route(settlement, 'readStatement', {
+    ...reading,
+    path: `${AT}/statements/{id}`,
+    operationId: 'getStatement',
+    summary: 'Read a statement',
+    params: named,
+    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
+    replies: { found: reply(200, StatementRecord, ({ row }) => statementRecord(row)), unknown },
+  }),
+  route(settlement, 'createStatement', {
+    ...writing,
+    path: `${AT}/statements`,
+    operationId: 'createStatement',
+    summary: 'State everything booked in a currency since the last statement',
+    description: 'One is made by itself at the beginning of every month (UTC).',
+    idempotent: true,
+    body: json(z.object({ currency }).meta({ id: 'CreateStatement' })),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      currency: request.body.currency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        StatementRecord,
+        ({ row }) => statementRecord(row),
+        ({ row }) => ({ location: `${AT}/statements/${row.id}` }),
+      ),
+      invalid,
+      ...idempotencyRefusals,
+    },
+  }),
+]

@@ -1,0 +1,117 @@
+/** Payments by x402 as their merchant sees them, and the end of those that nobody knows of. */
+import { z } from 'zod'
+import type { Changed, Listed } from '../../../actors/commerce/payments/protocol.js'
+import { x402, type X402Payment } from '../../../actors/commerce/x402/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+
+const AT = '/api/v1/commerce/x402-payments'
+const shared = {
+  tags: ['Commerce'],
+  exposure: 'internal',
+  capabilities: ['commerce.x402'],
+} as const
+const states = z.enum(['verifying', 'settling', 'unknown', 'settled', 'failed'])
+const transaction = z.string().regex(/^0x[0-9a-fA-F]{64}$/)
+
+const PaymentRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    payment_link_id: z.uuid().optional(),
+    checkout_session_id: z.uuid().optional(),
+    state: states.meta({ description: 'unknown: nobody has told yet whether it was settled.' }),
+    network: z.string().meta({ example: 'eip155:8453' }),
+    asset: z.string(),
+    payer: z.string(),
+    pay_to: z.string(),
+    amount: z.string().meta({ description: 'Atomic units of the asset.', example: '19990000' }),
+    nonce: z.string(),
+    valid_before: z.string().meta({
+      description: 'Unix seconds. After this the authorization cannot be spent any more.',
+    }),
+    transaction: z.string().nullable().meta({
+      description: 'Also one that the facilitator named and nobody has seen on the chain.',
+    }),
+    error_reason: z.string().nullable(),
+    checks: z.int().meta({ description: 'How often it was looked at.' }),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'X402PaymentRecord' })
+
+function record(row: X402Payment): z.input<typeof PaymentRecord> {
+  return {
+    id: row.id,
+    charge_id: row.chargeId,
+    ...(row.paymentLinkId === null ? {} : { payment_link_id: row.paymentLinkId }),
+    ...(row.checkoutSessionId === null ? {} : { checkout_session_id: row.checkoutSessionId }),
+    state: row.state,
+    network: row.network,
+    asset: row.asset,
+    payer: row.payer,
+    pay_to: row.payTo,
+    amount: row.amount,
+    nonce: row.nonce,
+    valid_before: row.validBefore,
+    transaction: row.transaction,
+    error_reason: row.errorReason,
+    checks: row.checks,
+    created_at: row.createdAt.toISOString(),
+  }
+}
+
+const Resolution = z
+  .discriminatedUnion('outcome', [
+    z.object({ outcome: z.literal('settled'), transaction }),
+    z.object({ outcome: z.literal('failed') }),
+  ])
+  .meta({ id: 'X402Resolution' })
+
+export const x402PaymentRoutes: readonly Route[] = [
+  route(x402, 'listPayments', {
+    ...shared,
+    method: 'GET',
+    path: AT,
+    operationId: 'listX402Payments',
+    summary: 'List the x402 payments of the tenant, newest first',
+    security: { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage'] },
+    query: PageQuery.safeExtend({ state: states.optional() }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      ...readPage(query),
+      state: query.state ?? null,
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(PaymentRecord),
+        ({ rows }: Listed<X402Payment>) => rows.map(record),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(x402, 'resolvePayment', {
+    ...shared,
+    method: 'POST',
+    path: `${AT}/{id}/resolve`,
+    operationId: 'resolveX402Payment',
+    summary: 'Say what became of a payment of unknown outcome',
+    description:
+      'For payments that neither the chain nor the facilitator tells of. Look the nonce up on the ' +
+      'chain first. 409 where what is known speaks against it, and for `failed` until a minute ' +
+      'after valid_before: until then the authorization could still be spent. The same again is 200.',
+    security: { scheme: 'bearer', scopes: ['commerce:manage'] },
+    params: z.object({ id: z.string().max(64) }),
+    body: json(Resolution),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      id: params.id,
+      resolution: body,
+    }),
+    replies: {
+      changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => record(row)),
+      refused_resolution: problem(409, 'conflict', ({ detail }) => ({ detail })),
+      unknown: problem(404, 'not-found', { detail: 'There is no such payment in this tenant.' }),
+    },
+  }),
+]

@@ -1,0 +1,178 @@
+/** The account page. decisions.md 20, account. */
+import { z } from 'zod'
+import { account } from '../../../actors/identity/accounts/protocol.js'
+import { delegation } from '../../../actors/agents/delegation/protocol.js'
+import { accountPage, accountPartGonePage } from '../../pages/identity/account.js'
+import { newTotpPage } from '../../pages/identity/login.js'
+import { newCodesPage } from '../../pages/identity/passkeys.js'
+import { choice, page, pageForm, type Route, route, seeOther } from '../../route.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'session' },
+  errors: 'page',
+} as const
+
+const Id = z.object({ id: z.string().max(64) })
+const noFields = pageForm({})
+const gone = page(404, accountPartGonePage)
+const back = seeOther(() => ({ location: '/auth/account' }))
+const signIn = seeOther(({ location }: { location: string }) => ({ location }))
+
+const show = route(account, 'read', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/account',
+  operationId: 'showAccount',
+  summary: 'Account page: sessions, second factors, consents and delegations',
+  message: ({ session }) => ({ session }),
+  replies: { seen: page(200, accountPage) },
+})
+
+const revokeSession = route(account, 'revokeSession', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/sessions/{id}/revoke',
+  operationId: 'revokeOwnSession',
+  summary: 'End one of one’s own sessions',
+  params: Id,
+  body: noFields,
+  message: ({ session, params }) => ({ session, sessionId: params.id }),
+  replies: {
+    revoked: seeOther(({ own }) =>
+      own ? { location: '/auth/login', session: null } : { location: '/auth/account' },
+    ),
+    unknown_session: gone,
+  },
+})
+
+const removeFactor = route(account, 'removeFactor', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/factors/{id}/remove',
+  operationId: 'removeOwnFactor',
+  summary: 'Remove a second factor',
+  params: Id,
+  body: noFields,
+  message: ({ session, browser, params }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    factorId: params.id,
+  }),
+  replies: { removed: back, unknown_factor: gone, sign_in: signIn },
+})
+
+const withdrawConsent = route(account, 'withdrawConsent', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/consents/{id}/withdraw',
+  operationId: 'withdrawConsent',
+  summary: 'Take back what an application was allowed',
+  params: Id,
+  body: noFields,
+  message: ({ session, params }) => ({ session, clientId: params.id }),
+  replies: { withdrawn: back, unknown_consent: gone },
+})
+
+const revokeDelegation = route(delegation, 'revokeOwn', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/delegations/{id}/revoke',
+  operationId: 'revokeOwnDelegation',
+  summary: 'Take back what an agent was allowed',
+  params: Id,
+  body: noFields,
+  message: ({ session, browser, params, clientAddress: address }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    delegationId: params.id,
+    address,
+  }),
+  replies: { revoked: back, unknown_delegation: gone, sign_in: signIn },
+})
+
+const addFactor = route(account, 'addFactor', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/factors',
+  operationId: 'addOwnFactor',
+  summary: 'Set up a second factor',
+  body: noFields,
+  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  replies: { sign_in: signIn, present: back },
+})
+
+const addTotpPage = route(account, 'totpPage', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/account/totp/new',
+  operationId: 'showNewAuthenticatorApp',
+  summary: 'Page that adds an authenticator app beside a passkey',
+  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  replies: { page: page(200, newTotpPage), present: back, sign_in: signIn },
+})
+
+const addTotp = route(account, 'addTotp', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/totp',
+  operationId: 'addOwnAuthenticatorApp',
+  summary: 'Add an authenticator app with its first code',
+  onceOnly: true,
+  body: pageForm({ code: z.string().max(64).default('') }),
+  message: ({ session, browser, body }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    code: body.code,
+  }),
+  replies: {
+    added: choice(({ recoveryCodes }) => (recoveryCodes.length === 0 ? 'back' : 'codes'), {
+      back: seeOther(() => ({ location: '/auth/account' })),
+      codes: page(200, newCodesPage),
+    }),
+    wrong: page(200, newTotpPage),
+    present: back,
+    sign_in: signIn,
+  },
+})
+
+const renewCodes = route(account, 'renewCodes', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/recovery-codes',
+  operationId: 'replaceOwnRecoveryCodes',
+  summary: 'New recovery codes; those before are void',
+  onceOnly: true,
+  body: noFields,
+  message: ({ session, browser, clientAddress: address }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    address,
+  }),
+  replies: { renewed: page(200, newCodesPage), sign_in: signIn },
+})
+
+const revokeOthers = route(account, 'revokeOthers', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/sessions/revoke-others',
+  operationId: 'revokeOtherOwnSessions',
+  summary: 'Sign out everywhere but in this browser',
+  body: noFields,
+  message: ({ session }) => ({ session }),
+  replies: { revoked_others: back },
+})
+
+export const accountRoutes: readonly Route[] = [
+  show,
+  revokeSession,
+  removeFactor,
+  addFactor,
+  withdrawConsent,
+  revokeDelegation,
+  addTotpPage,
+  addTotp,
+  renewCodes,
+  revokeOthers,
+]

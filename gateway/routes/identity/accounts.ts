@@ -1,0 +1,66 @@
+/** Accounts as operators of the deployment see them. decisions.md 24. */
+import { z } from 'zod'
+import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { type Route, reply, route } from '../../route.js'
+import { deployment } from './organization-records.js'
+import {
+  Account,
+  AccountId,
+  accountFound,
+  accountJson,
+  unknownAccount,
+} from './organization-shapes.js'
+import { Email } from './user-shapes.js'
+
+const ACCOUNTS = '/api/v1/accounts'
+const ACCOUNT = `${ACCOUNTS}/{account_id}`
+const facts = { tags: ['Control plane'], exposure: 'internal', security: deployment } as const
+const GIVEN =
+  'An account is one person, whatever tenants know them. `svc operator appoint --scope deployment:manage` ' +
+  'gives the scope to an agent of the control plane; no role brings it.'
+
+export const accountOperatorRoutes: readonly Route[] = [
+  route(organizations, 'findAccounts', {
+    ...facts,
+    method: 'GET',
+    path: ACCOUNTS,
+    operationId: 'findAccounts',
+    summary: 'Find the account of an address',
+    description: `${GIVEN} The list has one account or none.`,
+    query: z.object({ email: Email }),
+    message: ({ query }) => ({ email: query.email }),
+    replies: {
+      listed: reply(200, z.array(Account), ({ accounts }) => accounts.map(accountJson)),
+    },
+  }),
+  route(organizations, 'readAccount', {
+    ...facts,
+    method: 'GET',
+    path: ACCOUNT,
+    operationId: 'readAccount',
+    summary: 'Read an account',
+    description: GIVEN,
+    params: AccountId,
+    message: ({ params }) => ({ accountId: params.account_id }),
+    replies: { found: accountFound, unknown_account: unknownAccount },
+  }),
+  ...(['suspend', 'reactivate'] as const).map((verb) =>
+    route(organizations, 'switchAccount', {
+      ...facts,
+      method: 'POST',
+      path: `${ACCOUNT}/${verb}`,
+      operationId: `${verb}Account`,
+      summary: `${verb === 'suspend' ? 'Suspend' : 'Reactivate'} an account in all tenants`,
+      description:
+        'Sessions, tokens, sign-ins and what the person lent to agents are refused in every process within a ' +
+        'second, and return with the reactivation. Repeating it changes nothing.',
+      params: AccountId,
+      message: ({ params, principal, clientAddress: address }) => ({
+        caller: { principal, address },
+        id: params.account_id,
+        to: verb === 'suspend' ? ('suspended' as const) : ('active' as const),
+      }),
+      replies: { found: accountFound, unknown_account: unknownAccount },
+    }),
+  ),
+]

@@ -1,0 +1,248 @@
+/** Sign-in through other providers: pages, and check-sso. decisions.md 7.3 and 20. */
+import { z } from 'zod'
+import { isEmail } from '../../../actors/domain/email.js'
+import {
+  type SsoFailed,
+  type SsoFault,
+  sso,
+} from '../../../actors/identity/federated-login/protocol.js'
+import { idText } from '../../request/ids.js'
+import { accountPartGonePage } from '../../pages/identity/account.js'
+import {
+  awayPage,
+  backPage,
+  confirmStartPage,
+  lastWayInPage,
+  ssoFailedPage,
+} from '../../pages/identity/federated-login.js'
+import {
+  choice,
+  json,
+  page,
+  pageForm,
+  problem,
+  queryFields,
+  type Route,
+  reply,
+  route,
+  seeOther,
+} from '../../route.js'
+
+const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } as const
+const browserPage = { ...shared, security: { scheme: 'browser' } } as const
+const personPage = { ...shared, security: { scheme: 'session' } } as const
+
+const failure = (status: number) => page<SsoFailed>(status, ssoFailedPage(status))
+const failed = choice<SsoFailed, SsoFault>(({ fault }) => fault, {
+  unknown_state: failure(400),
+  unknown_flow: failure(400),
+  unknown_provider: failure(404),
+  unknown_tenant: failure(404),
+  unavailable: failure(503),
+  invalid_answer: failure(502),
+  denied: failure(403),
+  unverified_email: failure(403),
+  link_first: failure(403),
+  not_member: failure(403),
+  invited: failure(403),
+  suspended: failure(403),
+  identity_taken: failure(409),
+  session_gone: failure(403),
+  not_fresh: failure(403),
+})
+const signIn = seeOther(({ location }: { location: string }) => ({ location }))
+
+const StartFields = {
+  flow: z.string().max(64).optional(),
+  provider: z.string().max(64).default(''),
+  login_hint: z
+    .string()
+    .max(320)
+    .regex(/^\P{Cc}*$/u)
+    .optional(),
+}
+
+const start = route(sso, 'start', {
+  ...browserPage,
+  method: 'GET',
+  path: '/auth/sso/start',
+  operationId: 'startSso',
+  summary: 'Go to another provider to sign in',
+  description:
+    'Leads to the provider at once only from the sign-in page of the tenant. Where another site led here, or the ' +
+    'browser has a session of another tenant, a page asks the person first.',
+  query: z.object({
+    ...StartFields,
+    tenant_id: z.string().max(64).optional(),
+    tenant_slug: z.string().max(64).optional(),
+    return_to: z.string().max(2048).optional(),
+  }),
+  message: ({ query, browser, clientAddress: address, host }) => ({
+    flow: query.flow ?? null,
+    provider: query.provider,
+    tenant: { tenantId: query.tenant_id, tenantSlug: query.tenant_slug, host },
+    loginHint: query.login_hint ?? null,
+    returnTo: query.return_to ?? null,
+    from:
+      browser.fromOwnPage && query.flow !== undefined ? ('page' as const) : ('elsewhere' as const),
+    leaves: null,
+    browserId: browser.id,
+    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+  }),
+  replies: {
+    to_upstream: seeOther(({ url }) => ({ location: url })),
+    confirm: page(200, confirmStartPage),
+    failed,
+  },
+})
+
+const confirm = route(sso, 'start', {
+  ...browserPage,
+  method: 'POST',
+  path: '/auth/sso/start',
+  operationId: 'confirmSsoStart',
+  summary: 'Go to another provider after the page that asks; a session of another tenant ends',
+  body: pageForm({ ...StartFields, leaves: z.string().max(64).default('') }),
+  message: ({ body, browser, clientAddress: address, host }) => ({
+    flow: body.flow ?? null,
+    provider: body.provider,
+    tenant: { host },
+    loginHint: body.login_hint ?? null,
+    returnTo: null,
+    from: 'form' as const,
+    leaves: body.leaves === '' ? null : body.leaves,
+    browserId: browser.id,
+    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+  }),
+  replies: {
+    to_upstream: page(200, awayPage),
+    confirm: page(200, confirmStartPage),
+    failed,
+  },
+})
+
+const Callback = z.object({
+  state: z.string().max(256).optional(),
+  code: z.string().max(4096).optional(),
+  iss: z.string().max(2048).optional(),
+  error: z.string().max(256).optional(),
+  error_description: z.string().max(2048).optional(),
+})
+
+const callback = route(sso, 'callback', {
+  ...browserPage,
+  method: 'GET',
+  path: '/auth/sso/callback/{provider}',
+  operationId: 'finishSso',
+  summary: 'Come back from another provider; good once, for the browser that was sent',
+  params: z.object({ provider: z.string().max(64) }),
+  query: queryFields(Callback),
+  message: ({ params, query, browser, clientAddress: address, host }) => ({
+    provider: params.provider,
+    parameters: query,
+    host,
+    browserId: browser.id,
+    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+  }),
+  replies: {
+    signed_in: page(200, backPage),
+    linked: page(200, backPage),
+    elsewhere: signIn,
+    failed,
+  },
+})
+
+const link = route(sso, 'link', {
+  ...personPage,
+  method: 'POST',
+  path: '/auth/account/identities',
+  operationId: 'linkOwnIdentity',
+  summary: 'Go to another provider to link who one is there',
+  body: pageForm({ provider: z.string().max(64).default('') }),
+  message: ({ session, browser, body, host }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    provider: body.provider,
+    host,
+    browserId: browser.id,
+  }),
+  replies: { to_upstream: page(200, awayPage), sign_in: signIn, failed },
+})
+
+const unlink = route(sso, 'unlink', {
+  ...personPage,
+  method: 'POST',
+  path: '/auth/account/identities/{id}/unlink',
+  operationId: 'unlinkOwnIdentity',
+  summary: 'End a link to another provider',
+  params: z.object({ id: z.string().max(64) }),
+  body: pageForm({}),
+  message: ({ session, browser, params, clientAddress: address }) => ({
+    session,
+    address,
+    token: browser.sessionToken ?? '',
+    identityId: params.id,
+  }),
+  replies: {
+    unlinked: seeOther(() => ({ location: '/auth/account' })),
+    unknown_identity: page(404, accountPartGonePage),
+    last_way_in: page(409, lastWayInPage),
+    sign_in: signIn,
+  },
+})
+
+const CheckSso = z
+  .object({
+    email: z
+      .string()
+      .max(320)
+      .refine((text) => isEmail(text), 'is not an email address'),
+    tenant_id: idText().optional(),
+    tenant_slug: z.string().max(64).optional(),
+  })
+  .meta({ id: 'CheckSso' })
+const SsoAnswer = z
+  .object({
+    sso: z.boolean(),
+    organization_id: z.uuid().optional(),
+    organization_name: z.string().optional(),
+    authorize_url: z
+      .url()
+      .optional()
+      .meta({ description: 'Where to send the browser of the person.' }),
+  })
+  .meta({ id: 'SsoAnswer' })
+
+const check = route(sso, 'check', {
+  method: 'POST',
+  path: '/auth/check-sso',
+  operationId: 'checkSso',
+  summary: 'Tell whether an address is led to single sign-on',
+  description:
+    'Looks at the verified domain of the address and at nothing else: the answer is the same ' +
+    'whether or not the address has an account.',
+  tags: ['OAuth'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  throttle: [{ policy: 'check-sso', by: 'address' }],
+  body: json(CheckSso),
+  message: ({ body, host }) => ({
+    email: body.email,
+    tenant: { tenantId: body.tenant_id, tenantSlug: body.tenant_slug, host },
+  }),
+  replies: {
+    routed: reply(200, SsoAnswer, ({ organizationId, organizationName, authorizeUrl }) => ({
+      sso: true,
+      organization_id: organizationId,
+      organization_name: organizationName,
+      authorize_url: authorizeUrl,
+    })),
+    not_routed: reply(200, SsoAnswer, () => ({ sso: false })),
+    unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
+    conflicting_tenant: problem(400, 'bad-request', {
+      detail: 'Name the tenant by tenant_id or by tenant_slug, not by both.',
+    }),
+  },
+})
+
+export const ssoRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]

@@ -1,0 +1,179 @@
+/** What the routes of providers and domains take and give. */
+import { z } from 'zod'
+import type {
+  DomainRecord,
+  ProviderDraft,
+  ProviderRecord,
+} from '../../../actors/identity/identity-providers/protocol.js'
+import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { idText } from '../../request/ids.js'
+
+const Name = z.string().trim().min(1).max(120).regex(SHOWN_NAME)
+const Url = z.string().min(1).max(2048)
+const Method = z.enum(['client_secret_basic', 'client_secret_post', 'none'])
+const Scopes = z.array(z.string().regex(/^[!#-[\]-~]{1,64}$/)).max(20)
+const Acrs = z.array(z.string().min(1).max(255)).max(20)
+const Secret = z.string().min(1).max(1024)
+
+const members = {
+  name: Name.meta({ description: 'What people see on the sign-in page.' }),
+  issuer: Url,
+  client_id: z.string().min(1).max(255),
+  client_secret: Secret.optional().meta({ description: 'Sealed; never shown again.' }),
+  token_endpoint_auth_method: Method.default('client_secret_basic'),
+  scopes: Scopes.default(['openid', 'email', 'profile']),
+  authorization_endpoint: Url.nullable().default(null),
+  token_endpoint: Url.nullable().default(null),
+  userinfo_endpoint: Url.nullable().default(null),
+  jwks_uri: Url.nullable().default(null),
+  trusted_acr_values: Acrs.default([]).meta({
+    description: 'An acr of these counts as two factors (aal2); no other one does.',
+  }),
+  provision: z
+    .boolean()
+    .default(true)
+    .meta({ description: 'People of a verified domain become users when they first come.' }),
+  active: z.boolean().default(true),
+}
+export const CreateProvider = z.object(members).meta({ id: 'CreateSsoProvider' })
+export const UpdateProvider = z
+  .object({
+    name: Name.optional(),
+    issuer: Url.optional(),
+    client_id: z.string().min(1).max(255).optional(),
+    client_secret: Secret.optional(),
+    token_endpoint_auth_method: Method.optional(),
+    scopes: Scopes.optional(),
+    authorization_endpoint: Url.nullable().optional(),
+    token_endpoint: Url.nullable().optional(),
+    userinfo_endpoint: Url.nullable().optional(),
+    jwks_uri: Url.nullable().optional(),
+    trusted_acr_values: Acrs.optional(),
+    provision: z.boolean().optional(),
+    active: z.boolean().optional(),
+  })
+  .meta({ id: 'UpdateSsoProvider', description: 'What is left out stays as it is.' })
+
+export const Provider = z
+  .object({
+    id: z.uuid(),
+    tenant_id: z.uuid(),
+    name: z.string(),
+    issuer: z.string(),
+    client_id: z.string(),
+    has_client_secret: z.boolean(),
+    token_endpoint_auth_method: Method,
+    scopes: z.array(z.string()),
+    authorization_endpoint: z.string().nullable(),
+    token_endpoint: z.string().nullable(),
+    userinfo_endpoint: z.string().nullable(),
+    jwks_uri: z.string().nullable(),
+    trusted_acr_values: z.array(z.string()),
+    provision: z.boolean(),
+    active: z.boolean(),
+    redirect_uri: z.string().meta({ description: 'To be registered at the provider.' }),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'SsoProvider' })
+
+export const providerJson = (one: ProviderRecord): z.input<typeof Provider> => ({
+  id: one.id,
+  tenant_id: one.tenantId,
+  name: one.name,
+  issuer: one.issuer,
+  client_id: one.clientId,
+  has_client_secret: one.hasClientSecret,
+  token_endpoint_auth_method: one.tokenEndpointAuthMethod,
+  scopes: [...one.scopes],
+  authorization_endpoint: one.authorizationEndpoint,
+  token_endpoint: one.tokenEndpoint,
+  userinfo_endpoint: one.userinfoEndpoint,
+  jwks_uri: one.jwksUri,
+  trusted_acr_values: [...one.trustedAcrValues],
+  provision: one.provision,
+  active: one.active,
+  redirect_uri: one.redirectUri,
+  created_at: one.createdAt.toISOString(),
+  updated_at: one.updatedAt.toISOString(),
+})
+
+type Stated<T> = { readonly [K in keyof T]: T[K] | undefined }
+
+export const changeOf = (body: z.output<typeof UpdateProvider>): Stated<ProviderDraft> => ({
+  name: body.name,
+  issuer: body.issuer,
+  clientId: body.client_id,
+  clientSecret: body.client_secret,
+  tokenEndpointAuthMethod: body.token_endpoint_auth_method,
+  scopes: body.scopes,
+  authorizationEndpoint: body.authorization_endpoint,
+  tokenEndpoint: body.token_endpoint,
+  userinfoEndpoint: body.userinfo_endpoint,
+  jwksUri: body.jwks_uri,
+  trustedAcrValues: body.trusted_acr_values,
+  provision: body.provision,
+  active: body.active,
+})
+export const draftOf = (body: z.output<typeof CreateProvider>): ProviderDraft => ({
+  name: body.name,
+  issuer: body.issuer,
+  clientId: body.client_id,
+  clientSecret: body.client_secret ?? null,
+  tokenEndpointAuthMethod: body.token_endpoint_auth_method,
+  scopes: body.scopes,
+  authorizationEndpoint: body.authorization_endpoint,
+  tokenEndpoint: body.token_endpoint,
+  userinfoEndpoint: body.userinfo_endpoint,
+  jwksUri: body.jwks_uri,
+  trustedAcrValues: body.trusted_acr_values,
+  provision: body.provision,
+  active: body.active,
+})
+
+export const CreateDomain = z
+  .object({
+    domain: z.string().min(1).max(253),
+    sso_provider_id: idText().nullable().default(null),
+    auto_join: z.boolean().default(false),
+  })
+  .meta({ id: 'CreateDomain' })
+export const UpdateDomain = z
+  .object({
+    sso_provider_id: idText().nullable().optional(),
+    auto_join: z.boolean().optional(),
+  })
+  .meta({ id: 'UpdateDomain', description: 'What is left out stays as it is.' })
+
+export const Domain = z
+  .object({
+    id: z.uuid(),
+    tenant_id: z.uuid(),
+    domain: z.string().meta({ description: 'Lower case, in A-labels.' }),
+    status: z.enum(['pending', 'verified']),
+    verification: z
+      .object({ type: z.literal('dns_txt'), name: z.string(), value: z.string() })
+      .meta({ description: 'The TXT record that proves the domain.' }),
+    sso_provider_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'Where addresses of the domain are led to, and whom to believe.' }),
+    auto_join: z
+      .boolean()
+      .meta({ description: 'Whoever signs in by the domain joins the organization.' }),
+    created_at: z.iso.datetime(),
+    verified_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'VerifiedDomain' })
+
+export const domainJson = (one: DomainRecord): z.input<typeof Domain> => ({
+  id: one.id,
+  tenant_id: one.tenantId,
+  domain: one.domain,
+  status: one.verifiedAt === null ? 'pending' : 'verified',
+  verification: { type: 'dns_txt', ...one.proof },
+  sso_provider_id: one.ssoProviderId,
+  auto_join: one.autoJoin,
+  created_at: one.createdAt.toISOString(),
+  verified_at: one.verifiedAt?.toISOString() ?? null,
+})

@@ -1,0 +1,119 @@
+/** The page of an operator invite, and accepting it. decisions.md 2.2, `operator_invite`. */
+import { z } from 'zod'
+import { login } from '../../../actors/identity/sign-in/protocol.js'
+import { workspaces } from '../../../actors/agents/workspaces/protocol.js'
+import { lockedPage } from '../../pages/identity/password-recovery.js'
+import { busyPage } from '../../pages/identity/login.js'
+import {
+  inviteFaultPage,
+  inviteGonePage,
+  inviteLetterPage,
+  invitePage,
+  inviteSentPage,
+  inviteUnknownPage,
+} from '../../pages/identity/operator-invite.js'
+import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
+
+const shared = {
+  path: '/auth/invites/{token}',
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+  params: z.object({ token: z.string().min(1).max(128) }),
+} as const
+
+const unknown = page(404, inviteUnknownPage)
+const spent = page(410, inviteGonePage)
+
+const show = route(workspaces, 'readInvite', {
+  ...shared,
+  method: 'GET',
+  operationId: 'readOperatorInvite',
+  summary: 'Page of an operator invite',
+  message: ({ params }) => ({ token: params.token }),
+  replies: { valid: page(200, invitePage), unknown_invite: unknown, spent },
+})
+
+const fault = page(200, inviteFaultPage)
+
+const accept = route(login, 'acceptInvite', {
+  ...shared,
+  method: 'POST',
+  operationId: 'acceptOperatorInvite',
+  summary: 'Accept an operator invite with an address, which gets a letter',
+  description:
+    'The answer is the same whether or not the address has an account. An invite takes five addresses at most. ' +
+    'Under a reserved name such as .test a new account is made at once, and signed in.',
+  body: pageForm({
+    name: z.string().max(120).default(''),
+    email: z.string().max(320).default(''),
+    password: z.string().max(1024).default(''),
+  }),
+  message: ({ params, body, browser, clientAddress }) => ({
+    token: params.token,
+    displayName: body.name,
+    email: body.email,
+    password: body.password,
+    browserId: browser.id,
+    languages: browser.languages,
+    visitor: {
+      token: browser.sessionToken,
+      address: clientAddress,
+      userAgent: browser.userAgent,
+    },
+  }),
+  replies: {
+    sent: page(200, inviteSentPage),
+    locked: page(429, lockedPage),
+    accepted: seeOther(({ location, token }) => ({ location, session: token })),
+    invalid_email: fault,
+    weak_password: fault,
+    common_password: fault,
+    breached_password: fault,
+    unknown_invite: unknown,
+    spent,
+    busy: page(503, busyPage),
+  },
+})
+
+const letter = {
+  ...shared,
+  path: '/auth/invites/letters/{token}',
+} as const
+const letterPage = page(200, inviteLetterPage)
+
+const showLetter = route(login, 'readInviteLetter', {
+  ...letter,
+  method: 'GET',
+  operationId: 'readOperatorInviteLetter',
+  summary: 'Page of the letter of an operator invite; opening it uses nothing up',
+  message: ({ params, browser }) => ({ token: params.token, browserId: browser.id }),
+  replies: { page: letterPage, spent },
+})
+
+const acceptLetter = route(login, 'acceptInviteLetter', {
+  ...letter,
+  method: 'POST',
+  operationId: 'acceptOperatorInviteLetter',
+  summary: 'Accept an operator invite; the letter proves the address',
+  body: pageForm({ password: z.string().max(1024).default('') }),
+  message: (request) => ({
+    token: request.params.token,
+    password: request.body.password,
+    browserId: request.browser.id,
+    visitor: visitorOf(request),
+  }),
+  replies: {
+    accepted: seeOther(({ location, token }) => ({ location, session: token })),
+    sign_in: seeOther(({ location }) => ({ location })),
+    weak_password: letterPage,
+    common_password: letterPage,
+    breached_password: letterPage,
+    spent,
+    busy: page(503, busyPage),
+  },
+})
+
+export const inviteRoutes: readonly Route[] = [show, accept, showLetter, acceptLetter]

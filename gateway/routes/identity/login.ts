@@ -1,0 +1,190 @@
+/** Signing in and out on hosted pages. decisions.md 20. */
+import { z } from 'zod'
+import { login } from '../../../actors/identity/sign-in/protocol.js'
+import {
+  CAPTCHA_FIELDS,
+  captchaIn,
+  captchaThrottledPage,
+  captchaUnavailablePage,
+} from '../../pages/identity/captcha.js'
+import {
+  busyPage,
+  codesPage,
+  enrolmentPage,
+  factorPage,
+  loginPage,
+  signedOutPage,
+  unknownFlowPage,
+  unknownTenantPage,
+} from '../../pages/identity/login.js'
+import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+} as const
+
+const Flow = z.string().max(64)
+const FlowQuery = z.object({ flow: Flow.default('') })
+const codeForm = pageForm({ flow: Flow.default(''), code: z.string().max(64).default('') })
+
+const onward = seeOther(({ location }: { location: string }) => ({ location }))
+const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
+  location,
+  session: token,
+}))
+const unknownFlow = page(400, unknownFlowPage)
+const busy = page(503, busyPage)
+
+const showLogin = route(login, 'start', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/login',
+  operationId: 'showSignIn',
+  summary: 'Sign-in page',
+  query: z.object({
+    flow: Flow.optional(),
+    tenant_id: z.string().max(64).optional(),
+    tenant_slug: z.string().max(64).optional(),
+    return_to: z.string().max(2048).optional(),
+    ui_locales: z
+      .string()
+      .max(256)
+      .regex(/^\P{Cc}*$/u)
+      .optional(),
+  }),
+  message: (request) => ({
+    flow: request.query.flow ?? null,
+    tenant: {
+      tenantId: request.query.tenant_id,
+      tenantSlug: request.query.tenant_slug,
+      host: request.host,
+    },
+    returnTo: request.query.return_to ?? null,
+    uiLocales: request.query.ui_locales,
+    visitor: visitorOf(request),
+  }),
+  replies: {
+    page: page(200, loginPage),
+    onward,
+    unknown_flow: unknownFlow,
+    unknown_tenant: page(404, unknownTenantPage),
+  },
+})
+
+const sendLogin = route(login, 'password', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/login',
+  operationId: 'signIn',
+  summary: 'Sign in with e-mail and password',
+  body: pageForm({
+    flow: Flow.default(''),
+    email: z.string().max(320).default(''),
+    password: z.string().max(1024).default(''),
+    ...CAPTCHA_FIELDS,
+  }),
+  message: (request) => ({
+    flow: request.body.flow,
+    email: request.body.email,
+    password: request.body.password,
+    captcha: captchaIn(request.body),
+    visitor: visitorOf(request),
+  }),
+  replies: {
+    signed_in: signedIn,
+    wrong: page(200, loginPage),
+    captcha: page(200, loginPage),
+    captcha_unavailable: page(503, captchaUnavailablePage),
+    captcha_throttled: page(429, captchaThrottledPage),
+    locked: page(429, loginPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const showFactor = route(login, 'challenge', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/mfa',
+  operationId: 'showSecondFactor',
+  summary: 'Second-factor page',
+  query: FlowQuery,
+  message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+  replies: { page: page(200, factorPage), onward, unknown_flow: unknownFlow },
+})
+
+const sendFactor = route(login, 'secondFactor', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/mfa',
+  operationId: 'giveSecondFactor',
+  summary: 'Give a code of the authenticator app, or a recovery code',
+  body: codeForm,
+  message: (request) => ({ ...codeOf(request.body), visitor: visitorOf(request) }),
+  replies: {
+    signed_in: signedIn,
+    onward,
+    wrong: page(200, factorPage),
+    locked: page(429, factorPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const showEnrolment = route(login, 'enrolment', {
+  ...shared,
+  method: 'GET',
+  path: '/auth/mfa/enroll',
+  operationId: 'showEnrolment',
+  summary: 'Enrolment page of a second factor',
+  query: FlowQuery,
+  message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+  replies: { page: page(200, enrolmentPage), onward, unknown_flow: unknownFlow },
+})
+
+const sendEnrolment = route(login, 'enrol', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/mfa/enroll',
+  operationId: 'enrolSecondFactor',
+  summary: 'Enrol a second factor with its first code',
+  onceOnly: true,
+  body: codeForm,
+  message: (request) => ({ ...codeOf(request.body), visitor: visitorOf(request) }),
+  replies: {
+    enrolled: page(200, codesPage),
+    onward,
+    wrong: page(200, enrolmentPage),
+    locked: page(429, enrolmentPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const logout = route(login, 'signOut', {
+  ...shared,
+  security: { scheme: 'session' },
+  method: 'POST',
+  path: '/auth/logout',
+  operationId: 'signOut',
+  summary: 'Sign out of this browser',
+  body: pageForm({}),
+  message: ({ browser }) => ({ token: browser.sessionToken }),
+  replies: { signed_out: page(200, signedOutPage) },
+})
+
+const codeOf = ({ flow, code }: { flow: string; code: string }) => ({ flow, code })
+
+export const loginRoutes: readonly Route[] = [
+  showLogin,
+  sendLogin,
+  showFactor,
+  sendFactor,
+  showEnrolment,
+  sendEnrolment,
+  logout,
+]

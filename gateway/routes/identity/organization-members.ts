@@ -1,0 +1,156 @@
+/** Members of an organization. decisions.md 24. */
+import { z } from 'zod'
+import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { empty, json, problem, type Route, reply, route } from '../../route.js'
+import { uuid } from '../../request/ids.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import {
+  Member,
+  memberJson,
+  notOperator,
+  OrganizationId,
+  Role,
+  roleTooLow,
+  unknownOrganization,
+} from './organization-shapes.js'
+import { Email } from './user-shapes.js'
+
+const MEMBERS = '/api/v1/organizations/{organization_id}/members'
+const MEMBER = `${MEMBERS}/{member_id}`
+const facts = {
+  tags: ['Control plane'],
+  exposure: 'public',
+  security: {
+    scheme: 'bearer',
+    scopes: ['org:manage', 'deployment:manage'],
+    subjects: ['agent', 'human'],
+    direct: 'required',
+    organizationBound: 'accepted',
+  },
+} as const
+
+const AddMember = z
+  .union([
+    z.object({ email: Email, agent_id: z.never().optional(), role: Role }),
+    z.object({
+      agent_id: uuid().meta({
+        description: 'At home in the control plane or in an environment of the organization',
+      }),
+      email: z.never().optional(),
+      role: Role,
+    }),
+  ])
+  .meta({ id: 'AddOrganizationMember' })
+
+const MemberParams = OrganizationId.extend({ member_id: z.string().max(64) })
+
+const refusals = {
+  not_operator: notOperator,
+  unknown_organization: unknownOrganization,
+  role_too_low: roleTooLow('owners'),
+}
+const unknownMember = problem(404, 'not-found', { detail: 'There is no such member.' })
+const lastOwner = problem(409, 'conflict', {
+  detail: 'An organization keeps an owner: make another member an owner first.',
+})
+
+export const organizationMemberRoutes: readonly Route[] = [
+  route(organizations, 'listMembers', {
+    ...facts,
+    method: 'GET',
+    path: MEMBERS,
+    operationId: 'listOrganizationMembers',
+    summary: 'List the members of an organization and the addresses that are invited, newest first',
+    description: 'For owners, and for operators of the deployment (deployment:manage).',
+    params: OrganizationId,
+    query: PageQuery,
+    message: ({ params, query, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(Member),
+        (listed) => listed.members.map(memberJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      ...refusals,
+    },
+  }),
+  route(organizations, 'addMember', {
+    ...facts,
+    method: 'POST',
+    path: MEMBERS,
+    operationId: 'addOrganizationMember',
+    summary: 'Invite a person by their address, or add an agent',
+    description:
+      'An invited person becomes a member with their first sign-in at an environment of the organization, ' +
+      'with an account whose address is that one and is proved. The answer does not tell whether there is ' +
+      'such an account. An agent is a member at once.',
+    idempotent: true,
+    params: OrganizationId,
+    body: json(AddMember),
+    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      who: body.agent_id === undefined ? { email: body.email } : { agentId: body.agent_id },
+      role: body.role,
+      idempotency,
+    }),
+    replies: {
+      member: reply(201, Member, ({ member }) => memberJson(member)),
+      ...refusals,
+      unknown_agent: problem(404, 'not-found', { detail: 'There is no such agent.' }),
+      is_member: problem(409, 'conflict', { detail: 'It is a member, or invited already.' }),
+      ...idempotencyRefusals,
+    },
+  }),
+  route(organizations, 'updateMember', {
+    ...facts,
+    method: 'PATCH',
+    path: MEMBER,
+    operationId: 'updateOrganizationMember',
+    summary: 'Change the role of a member',
+    description:
+      "Another role ends the sessions that an agent has in the organization's tenants: it logs in again.",
+    params: MemberParams,
+    body: json(z.object({ role: Role }).meta({ id: 'OrganizationMemberChange' })),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      memberId: params.member_id,
+      role: body.role,
+    }),
+    replies: {
+      member: reply(200, Member, ({ member }) => memberJson(member)),
+      ...refusals,
+      unknown_member: unknownMember,
+      last_owner: lastOwner,
+    },
+  }),
+  route(organizations, 'removeMember', {
+    ...facts,
+    method: 'DELETE',
+    path: MEMBER,
+    operationId: 'removeOrganizationMember',
+    summary: 'Remove a member, or withdraw an invitation',
+    description:
+      "Ends the sessions that an agent has in the organization's tenants. A person stays a user of the " +
+      'tenants that know them.',
+    params: MemberParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      memberId: params.member_id,
+    }),
+    replies: {
+      removed: empty(204),
+      ...refusals,
+      unknown_member: unknownMember,
+      last_owner: lastOwner,
+    },
+  }),
+]

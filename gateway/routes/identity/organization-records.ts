@@ -1,0 +1,172 @@
+/** Records of organizations and tenants, and their suspension. decisions.md 24. */
+import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { json, type Route, reply, route } from '../../route.js'
+import {
+  notOperator,
+  OrganizationId,
+  organizationFound,
+  RecordChange,
+  roleTooLow,
+  TenantId,
+  unknownOrganization,
+  unknownTenant,
+} from './organization-shapes.js'
+import { Tenant, tenantJson } from './organizations.js'
+
+const tags = ['Control plane'] as const
+const ORGANIZATION = '/api/v1/organizations/{organization_id}'
+const TENANT = '/api/v1/tenants/{tenant_id}'
+
+const readers = {
+  scheme: 'bearer',
+  scopes: ['org:read', 'deployment:manage'],
+  subjects: ['agent', 'human'],
+  organizationBound: 'accepted',
+} as const
+const managers = {
+  ...readers,
+  scopes: ['org:manage', 'deployment:manage'],
+  direct: 'required',
+} as const
+/** `svc operator appoint --scope deployment:manage` gives it; no role does. */
+export const deployment = {
+  scheme: 'bearer',
+  scopes: ['deployment:manage'],
+  subjects: ['agent'],
+  direct: 'required',
+} as const
+
+const WHO =
+  'For owners and admins of the organization, with a token of the control plane or that of a person, and ' +
+  'for operators of the deployment (deployment:manage).'
+
+const ofOrganization = {
+  found: organizationFound,
+  not_operator: notOperator,
+  unknown_organization: unknownOrganization,
+  role_too_low: roleTooLow('owners and admins'),
+}
+const tenantFound = reply(
+  200,
+  Tenant,
+  ({ tenant }: { readonly tenant: Parameters<typeof tenantJson>[0] }) => tenantJson(tenant),
+)
+const ofTenant = {
+  found: tenantFound,
+  not_operator: notOperator,
+  unknown_tenant: unknownTenant,
+  role_too_low: roleTooLow('owners and admins'),
+}
+
+const SUSPENDED =
+  'Its tokens, sessions, sign-ins, refresh tokens, delegations, calls through egress, certificates, webhooks ' +
+  'and sales are refused or paused in every process within a second. Nothing is lost: reactivation brings ' +
+  'everything back. Repeating it changes nothing.'
+
+export const organizationRecordRoutes: readonly Route[] = [
+  route(organizations, 'read', {
+    method: 'GET',
+    path: ORGANIZATION,
+    operationId: 'readOrganization',
+    summary: 'Read an organization',
+    description: WHO,
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: OrganizationId,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+    }),
+    replies: ofOrganization,
+  }),
+  route(organizations, 'update', {
+    method: 'PATCH',
+    path: ORGANIZATION,
+    operationId: 'updateOrganization',
+    summary: 'Change the name or the support contact of an organization',
+    description: `${WHO} Tenants without a contact of their own show that of the organization.`,
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: OrganizationId,
+    body: json(RecordChange),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      name: body.name,
+      supportContact: body.support_contact,
+    }),
+    replies: ofOrganization,
+  }),
+  route(organizations, 'readTenant', {
+    method: 'GET',
+    path: TENANT,
+    operationId: 'readTenant',
+    summary: 'Read an environment',
+    description: WHO,
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: TenantId,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      tenantId: params.tenant_id,
+    }),
+    replies: ofTenant,
+  }),
+  route(organizations, 'updateTenant', {
+    method: 'PATCH',
+    path: TENANT,
+    operationId: 'updateTenant',
+    summary: 'Change the name or the support contact of an environment',
+    description: WHO,
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: TenantId,
+    body: json(RecordChange),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      tenantId: params.tenant_id,
+      name: body.name,
+      supportContact: body.support_contact,
+    }),
+    replies: ofTenant,
+  }),
+  ...(['suspend', 'reactivate'] as const).flatMap((verb) => {
+    const to = verb === 'suspend' ? ('suspended' as const) : ('active' as const)
+    const word = verb === 'suspend' ? 'Suspend' : 'Reactivate'
+    const facts = { method: 'POST', tags, exposure: 'internal', security: deployment } as const
+    return [
+      route(organizations, 'switchOrganization', {
+        ...facts,
+        path: `${ORGANIZATION}/${verb}`,
+        operationId: `${verb}Organization`,
+        summary: `${word} an organization with all its environments`,
+        description: SUSPENDED,
+        params: OrganizationId,
+        message: ({ params, principal, clientAddress: address }) => ({
+          caller: { principal, address },
+          id: params.organization_id,
+          to,
+        }),
+        replies: { found: organizationFound, unknown_organization: unknownOrganization },
+      }),
+      route(organizations, 'switchTenant', {
+        ...facts,
+        path: `${TENANT}/${verb}`,
+        operationId: `${verb}Tenant`,
+        summary: `${word} an environment`,
+        description: `${SUSPENDED} It stays suspended while its organization is.`,
+        params: TenantId,
+        message: ({ params, principal, clientAddress: address }) => ({
+          caller: { principal, address },
+          id: params.tenant_id,
+          to,
+        }),
+        replies: { found: tenantFound, unknown_tenant: unknownTenant },
+      }),
+    ]
+  }),
+]

@@ -1,0 +1,163 @@
+/** Bodies and records that the routes of organizations, tenants, members and accounts share. */
+import { z } from 'zod'
+import type {
+  AccountRecord,
+  FoundOrganization,
+  MemberRecord,
+} from '../../../actors/identity/organizations/protocol.js'
+import { problem, reply } from '../../route.js'
+import { DisplayName } from '../agents/agent-shapes.js'
+
+export const Role = z.enum(['owner', 'admin', 'member'])
+const Status = z.enum(['active', 'suspended'])
+const Id = z.string().max(64)
+
+export const OrganizationId = z.object({ organization_id: Id })
+export const TenantId = z.object({ tenant_id: Id })
+export const AccountId = z.object({ account_id: Id })
+
+export const SupportContact = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Cs}]{1,320}$/u)
+  .meta({ description: 'An address or page where people find help; hosted pages show it' })
+
+export const RecordChange = z
+  .object({
+    name: DisplayName.optional(),
+    support_contact: SupportContact.nullable()
+      .optional()
+      .meta({ description: 'null takes it away' }),
+  })
+  .meta({ id: 'OrganizationChange' })
+
+export const OrganizationRecord = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    status: Status,
+    role: Role.optional().meta({
+      description: "The caller's; absent for an operator of the deployment who is no member",
+    }),
+    support_contact: z.string().optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'OrganizationRecord' })
+
+export const Account = z
+  .object({
+    id: z.uuid(),
+    email: z.string(),
+    email_verified: z.boolean(),
+    status: Status,
+    tenants: z.array(
+      z.object({
+        tenant_id: z.uuid(),
+        tenant_slug: z.string(),
+        tenant_user_id: z.uuid(),
+        sub: z.string(),
+        status: z.string().meta({ description: 'What the tenant says of its user' }),
+      }),
+    ),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Account' })
+
+export const Member = z
+  .object({
+    id: z.uuid(),
+    organization_id: z.uuid(),
+    kind: z.enum(['user', 'agent']),
+    user_id: z
+      .uuid()
+      .optional()
+      .meta({
+        description:
+          'The tenant user in the oldest environment of the organization that knows the person; absent ' +
+          'where none does',
+      }),
+    agent_id: z.uuid().optional(),
+    email: z.string().optional(),
+    display_name: z.string(),
+    role: Role,
+    status: z.enum(['active', 'invited']),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'OrganizationMember' })
+
+export const organizationFound = reply(
+  200,
+  OrganizationRecord,
+  ({ organization }: { readonly organization: FoundOrganization }) =>
+    organizationRecordJson(organization),
+)
+export const accountFound = reply(
+  200,
+  Account,
+  ({ account }: { readonly account: AccountRecord }) => accountJson(account),
+)
+
+export const notOperator = problem<{ detail: string }, 'forbidden'>(
+  403,
+  'forbidden',
+  ({ detail }) => ({ detail }),
+)
+export const unknownOrganization = problem(404, 'not-found', {
+  detail: 'There is no such organization.',
+})
+export const unknownTenant = problem(404, 'not-found', { detail: 'There is no such tenant.' })
+export const unknownAccount = problem(404, 'not-found', { detail: 'There is no such account.' })
+export const roleTooLow = (who: string) =>
+  problem<{ role: string }, 'forbidden'>(403, 'forbidden', ({ role }) => ({
+    detail: `This operation is for ${who} of the organization; the caller's role is ${role}.`,
+  }))
+
+function organizationRecordJson(
+  organization: FoundOrganization,
+): z.input<typeof OrganizationRecord> {
+  const { role, supportContact } = organization
+  return {
+    id: organization.id,
+    name: organization.name,
+    slug: organization.slug,
+    status: organization.status,
+    ...(role === null ? {} : { role }),
+    ...(supportContact === null ? {} : { support_contact: supportContact }),
+    created_at: organization.createdAt.toISOString(),
+    updated_at: organization.updatedAt.toISOString(),
+  }
+}
+
+export function accountJson(account: AccountRecord): z.input<typeof Account> {
+  return {
+    id: account.id,
+    email: account.email,
+    email_verified: account.emailVerified,
+    status: account.status,
+    tenants: account.tenants.map((one) => ({
+      tenant_id: one.tenantId,
+      tenant_slug: one.tenantSlug,
+      tenant_user_id: one.tenantUserId,
+      sub: one.sub,
+      status: one.status,
+    })),
+    created_at: account.createdAt.toISOString(),
+  }
+}
+
+export function memberJson(member: MemberRecord): z.input<typeof Member> {
+  const { agentId, userId, email } = member
+  return {
+    id: member.id,
+    organization_id: member.organizationId,
+    kind: member.kind,
+    ...(userId === null ? {} : { user_id: userId }),
+    ...(agentId === null ? {} : { agent_id: agentId }),
+    ...(email === null ? {} : { email }),
+    display_name: member.displayName,
+    role: member.role,
+    status: member.status,
+    created_at: new Date(member.createdAt).toISOString(),
+  }
+}

@@ -1,0 +1,319 @@
+/** Organizations and environments. interface.md, Control plane and tenant provisioning. */
+import { z } from 'zod'
+import {
+  type OrganizationRecord,
+  organizations,
+  type OrganizationToken,
+  type TenantRecord,
+} from '../../../actors/identity/organizations/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+import { MailedName } from '../agents/agent-shapes.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { notOperator, SupportContact, unknownOrganization } from './organization-shapes.js'
+
+const tags = ['Control plane'] as const
+const bound = { organizationBound: 'accepted' } as const
+
+const Slug = z
+  .string()
+  .regex(/^[a-z0-9-]{3,63}$/)
+  .meta({ description: '3 to 63 of a-z, 0-9 and hyphens; made from the name when left out' })
+
+const Organization = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    status: z.enum(['active', 'suspended']),
+    role: z.enum(['owner', 'admin', 'member']).meta({ description: "The caller's" }),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Organization' })
+
+const CreateOrganization = z
+  .object({ name: MailedName, slug: Slug.optional() })
+  .meta({ id: 'CreateOrganization' })
+
+export const Tenant = z
+  .object({
+    id: z.uuid(),
+    organization_id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    environment: z.enum(['sandbox', 'production']),
+    status: z.enum(['active', 'suspended']),
+    support_contact: z.string().optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Tenant' })
+
+const CreateTenant = z
+  .object({
+    name: MailedName,
+    slug: Slug.optional(),
+    environment: z.enum(['sandbox', 'production']).default('sandbox'),
+    support_contact: SupportContact.optional(),
+  })
+  .meta({ id: 'CreateTenant' })
+
+const tokenMembers = {
+  access_token: z.string(),
+  token_type: z.enum(['Bearer', 'DPoP']),
+  expires_in: z.int(),
+  scope: z.string(),
+  organization_id: z.uuid(),
+}
+const BoundToken = z.object(tokenMembers).meta({ id: 'OrganizationToken' })
+const TenantTokenBody = z
+  .object({ ...tokenMembers, tenant_id: z.uuid(), tenant_slug: z.string() })
+  .meta({ id: 'TenantToken' })
+
+const OrganizationParams = z.object({ organization_id: z.string().max(64) })
+
+const suspended = problem<{ what: string }, 'policy-denied'>(403, 'policy-denied', ({ what }) => ({
+  detail: `The ${what} is suspended.`,
+}))
+const slugRefusals = {
+  slug_taken: problem(409, 'conflict', { detail: 'The slug is taken.' }),
+  slug_invalid: problem<{ detail: string }, 'bad-request'>(400, 'bad-request', ({ detail }) => ({
+    detail: `The member slug ${detail}.`,
+    errors: [{ pointer: '#/slug', detail }],
+  })),
+}
+
+export const organizationRoutes: readonly Route[] = [
+  route(organizations, 'list', {
+    method: 'GET',
+    path: '/api/v1/control-plane/organizations',
+    operationId: 'listOrganizations',
+    summary: 'List the organizations that the operator belongs to, newest first',
+    description:
+      "An organization-bound token sees its own organization. A person's token sees the organization " +
+      'of its tenant, and those that the person made with tokens of that tenant.',
+    tags,
+    exposure: 'public',
+    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
+    query: PageQuery,
+    message: ({ query, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(Organization),
+        (listed) => listed.organizations.map(organizationJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      not_operator: notOperator,
+    },
+  }),
+  route(organizations, 'create', {
+    method: 'POST',
+    path: '/api/v1/control-plane/organizations',
+    operationId: 'createOrganization',
+    summary: 'Create an organization; its creator becomes its owner',
+    tags,
+    exposure: 'public',
+    description: 'For agents with an operator token, and for people who hold org:create in person.',
+    security: {
+      scheme: 'bearer',
+      scopes: ['org:create'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
+    idempotent: true,
+    body: json(CreateOrganization),
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      name: body.name,
+      slug: body.slug,
+      idempotency,
+    }),
+    replies: {
+      created: reply(201, Organization, ({ organization }) => organizationJson(organization)),
+      not_operator: notOperator,
+      ...slugRefusals,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(organizations, 'token', {
+    method: 'POST',
+    path: '/api/v1/control-plane/organizations/{organization_id}/token',
+    operationId: 'issueOrganizationToken',
+    summary: 'Get a token that speaks for one organization only',
+    description:
+      "Carries what both the caller's role and its token allow, never org:create, and the claim " +
+      'organization_id. Bound to the DPoP key of the token it is asked with, where that one is. That ' +
+      'of a person is for the control plane (org:read, tenant:manage) and ends with the token it is ' +
+      'asked with.',
+    tags,
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['org:read'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
+    onceOnly: true,
+    params: OrganizationParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+    }),
+    replies: {
+      issued: reply(200, BoundToken, tokenJson),
+      not_operator: notOperator,
+      unknown_organization: unknownOrganization,
+      suspended,
+    },
+  }),
+  route(organizations, 'listTenants', {
+    method: 'GET',
+    path: '/api/v1/control-plane/organizations/{organization_id}/tenants',
+    operationId: 'listTenants',
+    summary: 'List the environments of an organization, newest first',
+    tags,
+    exposure: 'public',
+    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
+    params: OrganizationParams,
+    query: PageQuery,
+    message: ({ params, query, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(Tenant),
+        (listed) => listed.tenants.map(tenantJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      not_operator: notOperator,
+      unknown_organization: unknownOrganization,
+    },
+  }),
+  route(organizations, 'createTenant', {
+    method: 'POST',
+    path: '/api/v1/control-plane/organizations/{organization_id}/tenants',
+    operationId: 'createTenant',
+    summary: 'Create an environment of an organization',
+    description:
+      'For owners. A sandbox admits agents from the start, production does not. A person who makes an ' +
+      'environment is its first user, with the role owner.',
+    tags,
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['tenant:manage'],
+      subjects: ['agent', 'human'],
+      direct: 'required',
+      ...bound,
+    },
+    idempotent: true,
+    params: OrganizationParams,
+    body: json(CreateTenant),
+    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      name: body.name,
+      slug: body.slug,
+      environment: body.environment,
+      supportContact: body.support_contact,
+      idempotency,
+    }),
+    replies: {
+      created: reply(201, Tenant, ({ tenant }) => tenantJson(tenant)),
+      not_operator: notOperator,
+      unknown_organization: unknownOrganization,
+      role_too_low: problem(403, 'forbidden', ({ role }) => ({
+        detail: `Environments are created by owners of the organization; the caller's role is ${role}.`,
+      })),
+      suspended,
+      ...slugRefusals,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(organizations, 'switch', {
+    method: 'POST',
+    path: '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}/switch',
+    operationId: 'switchTenant',
+    summary: 'Get a token of one of the environments',
+    description:
+      'The token is that of the tenant, as a login of the agent there would give: an owner holds ' +
+      'every tenant scope. Bound to the DPoP key of the token it is asked with, where that one is. For ' +
+      'agents: a person signs in at the environment.',
+    tags,
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['tenant:manage'],
+      subjects: ['agent'],
+      direct: 'required',
+      ...bound,
+    },
+    onceOnly: true,
+    params: OrganizationParams.extend({ tenant_id: z.string().max(64) }),
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      organizationId: params.organization_id,
+      tenantId: params.tenant_id,
+    }),
+    replies: {
+      issued: reply(200, TenantTokenBody, (token) => ({
+        ...tokenJson(token),
+        tenant_id: token.tenantId,
+        tenant_slug: token.tenantSlug,
+      })),
+      not_operator: notOperator,
+      unknown_organization: unknownOrganization,
+      unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
+      suspended,
+    },
+  }),
+]
+
+/** decisions.md 2.3. */
+function organizationJson(organization: OrganizationRecord): z.input<typeof Organization> {
+  return {
+    id: organization.id,
+    name: organization.name,
+    slug: organization.slug,
+    status: organization.status,
+    role: organization.role,
+    created_at: organization.createdAt.toISOString(),
+    updated_at: organization.updatedAt.toISOString(),
+  }
+}
+
+/** decisions.md 2.3; absent optional members are omitted. */
+export function tenantJson(tenant: TenantRecord): z.input<typeof Tenant> {
+  const { supportContact } = tenant
+  return {
+    id: tenant.id,
+    organization_id: tenant.organizationId,
+    name: tenant.name,
+    slug: tenant.slug,
+    environment: tenant.environment,
+    status: tenant.status,
+    ...(supportContact === null ? {} : { support_contact: supportContact }),
+    created_at: tenant.createdAt.toISOString(),
+    updated_at: tenant.updatedAt.toISOString(),
+  }
+}
+
+function tokenJson(token: Omit<OrganizationToken, 'tag'>): z.input<typeof BoundToken> {
+  return {
+    access_token: token.accessToken,
+    token_type: token.tokenType,
+    expires_in: token.expiresInSecs,
+    scope: token.scopes.join(' '),
+    organization_id: token.organizationId,
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * Passkeys on hosted pages. decisions.md 20. The script of the pages asks for the options of a
+ * ceremony and then sends a form, so that everything but the options is a page.
+ */
+import { z } from 'zod'
+import type { Visitor } from '../../../actors/identity/sign-in/protocol.js'
+import { passkeys } from '../../../actors/identity/passkeys/protocol.js'
+import type { Browser } from '../../request/browser.js'
+import { accountPartGonePage } from '../../pages/identity/account.js'
+import {
+  busyPage,
+  codesPage,
+  factorPage,
+  loginPage,
+  unknownFlowPage,
+} from '../../pages/identity/login.js'
+import {
+  addPasskeyPage,
+  enrolmentRefusedPage,
+  newCodesPage,
+} from '../../pages/identity/passkeys.js'
+import { lastWayInPage } from '../../pages/identity/federated-login.js'
+import { choice, page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+} as const
+const paged = { ...shared, method: 'POST', errors: 'page' } as const
+const own = { ...paged, security: { scheme: 'session' } } as const
+
+const Flow = z.string().max(64).default('')
+const Credential = z
+  .string()
+  .max(32 * 1024)
+  .default('')
+const Name = z.string().max(256).default('')
+const Id = z.object({ id: z.string().max(64) })
+
+/** WebAuthn sections 5.4 and 5.5, as JSON; or where the browser belongs instead. */
+const Options = z.object({ options: z.looseObject({}).optional(), location: z.string().optional() })
+const options = reply(200, Options, ({ options }: { options: object }) => ({
+  options: options as Record<string, unknown>,
+}))
+const elsewhere = reply(200, Options, ({ location }: { location: string }) => ({ location }))
+const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has run out. Begin again.' })
+
+const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
+  token: request.browser.sessionToken,
+  address: request.clientAddress,
+  userAgent: request.browser.userAgent,
+})
+const stepOf = (request: { browser: Browser; clientAddress: string; body: { flow: string } }) => ({
+  flow: request.body.flow,
+  browser: request.browser.id,
+  visitor: visitorOf(request),
+})
+
+const onward = seeOther(({ location }: { location: string }) => ({ location }))
+const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
+  location,
+  session: token,
+}))
+const unknownFlow = page(400, unknownFlowPage)
+const busy = page(503, busyPage)
+const flowForm = pageForm({ flow: Flow })
+/** The options are asked for with every field of the form, its name included. */
+const namedFlowForm = pageForm({ flow: Flow, name: Name })
+const answerForm = pageForm({ flow: Flow, credential: Credential })
+const namedAnswerForm = pageForm({ flow: Flow, credential: Credential, name: Name })
+
+const signInOptions = route(passkeys, 'signInOptions', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/passkeys/sign-in/options',
+  operationId: 'getPasskeySignInOptions',
+  summary: 'Begin a sign-in with a passkey',
+  body: flowForm,
+  message: stepOf,
+  replies: { options, unknown_flow: noFlow },
+})
+
+const signIn = route(passkeys, 'signIn', {
+  ...paged,
+  path: '/auth/passkeys/sign-in',
+  operationId: 'signInWithPasskey',
+  summary: 'Sign in with a passkey',
+  body: answerForm,
+  message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
+  replies: {
+    signed_in: signedIn,
+    wrong: page(200, (shown, context) => loginPage(shown, context, 'passkey.wrong')),
+    locked: page(429, loginPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const secondFactorOptions = route(passkeys, 'secondFactorOptions', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/mfa/passkey/options',
+  operationId: 'getPasskeySecondFactorOptions',
+  summary: 'Begin to give a passkey as second factor',
+  body: flowForm,
+  message: stepOf,
+  replies: { options, onward: elsewhere, unknown_flow: noFlow },
+})
+
+const secondFactor = route(passkeys, 'secondFactor', {
+  ...paged,
+  path: '/auth/mfa/passkey',
+  operationId: 'givePasskeySecondFactor',
+  summary: 'Give a passkey as second factor',
+  body: answerForm,
+  message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
+  replies: {
+    signed_in: signedIn,
+    onward,
+    wrong: page(200, (shown, context) => factorPage(shown, context, 'mfa.passkey.wrong')),
+    locked: page(429, factorPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const enrolmentOptions = route(passkeys, 'enrolmentOptions', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/mfa/enroll/passkey/options',
+  operationId: 'getPasskeyEnrolmentOptions',
+  summary: 'Begin to enrol a passkey',
+  body: namedFlowForm,
+  message: stepOf,
+  replies: { options, onward: elsewhere, unknown_flow: noFlow },
+})
+
+const enrol = route(passkeys, 'enrol', {
+  ...paged,
+  path: '/auth/mfa/enroll/passkey',
+  operationId: 'enrolPasskey',
+  summary: 'Enrol a passkey where a second factor is needed',
+  onceOnly: true,
+  body: namedAnswerForm,
+  message: (request) => ({
+    ...stepOf(request),
+    credential: request.body.credential,
+    name: request.body.name,
+  }),
+  replies: {
+    enrolled: page(200, codesPage),
+    signed_in: signedIn,
+    onward,
+    refused: page(200, enrolmentRefusedPage),
+    unknown_flow: unknownFlow,
+    busy,
+  },
+})
+
+const showNew = route(passkeys, 'addPage', {
+  ...own,
+  method: 'GET',
+  path: '/auth/account/passkeys/new',
+  operationId: 'showNewPasskey',
+  summary: 'Page that adds a passkey to one’s account',
+  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  replies: { page: page(200, addPasskeyPage), sign_in: onward },
+})
+
+const newOptions = route(passkeys, 'addOptions', {
+  ...shared,
+  security: { scheme: 'session' },
+  method: 'POST',
+  path: '/auth/account/passkeys/options',
+  operationId: 'getNewPasskeyOptions',
+  summary: 'Begin to add a passkey to one’s account',
+  body: pageForm({ name: Name }),
+  message: ({ session, browser }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    browser: browser.id,
+  }),
+  replies: { options, sign_in: elsewhere },
+})
+
+const add = route(passkeys, 'add', {
+  ...own,
+  path: '/auth/account/passkeys',
+  operationId: 'addOwnPasskey',
+  summary: 'Add a passkey to one’s account',
+  onceOnly: true,
+  body: pageForm({ credential: Credential, name: Name }),
+  message: ({ session, browser, body }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    browser: browser.id,
+    credential: body.credential,
+    name: body.name,
+  }),
+  replies: {
+    added: choice(({ recoveryCodes }) => (recoveryCodes.length === 0 ? 'back' : 'codes'), {
+      back: seeOther(() => ({ location: '/auth/account' })),
+      codes: page(200, newCodesPage),
+    }),
+    wrong: page(200, addPasskeyPage),
+    sign_in: onward,
+  },
+})
+
+const gone = page(404, accountPartGonePage)
+const back = seeOther(() => ({ location: '/auth/account' }))
+
+const rename = route(passkeys, 'rename', {
+  ...own,
+  path: '/auth/account/passkeys/{id}/rename',
+  operationId: 'renameOwnPasskey',
+  summary: 'Rename a passkey',
+  params: Id,
+  body: pageForm({ name: Name }),
+  message: ({ session, browser, params, body }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    passkeyId: params.id,
+    name: body.name,
+  }),
+  replies: { renamed: back, unknown_passkey: gone, sign_in: onward },
+})
+
+const remove = route(passkeys, 'remove', {
+  ...own,
+  path: '/auth/account/passkeys/{id}/remove',
+  operationId: 'removeOwnPasskey',
+  summary: 'Remove a passkey',
+  params: Id,
+  body: pageForm({}),
+  message: ({ session, browser, params }) => ({
+    session,
+    token: browser.sessionToken ?? '',
+    passkeyId: params.id,
+  }),
+  replies: {
+    removed: back,
+    unknown_passkey: gone,
+    last_way_in: page(409, lastWayInPage),
+    sign_in: onward,
+  },
+})
+
+export const passkeyRoutes: readonly Route[] = [
+  signInOptions,
+  signIn,
+  secondFactorOptions,
+  secondFactor,
+  enrolmentOptions,
+  enrol,
+  showNew,
+  newOptions,
+  add,
+  rename,
+  remove,
+]

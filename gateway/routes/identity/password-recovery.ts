@@ -1,0 +1,257 @@
+/** Passwords, invitations and addresses of people on hosted pages. decisions.md 17 and 20. */
+import { z } from 'zod'
+import { credentials } from '../../../actors/identity/password-recovery/protocol.js'
+import {
+  CAPTCHA_FIELDS,
+  captchaIn,
+  captchaThrottledPage,
+  captchaUnavailablePage,
+} from '../../pages/identity/captcha.js'
+import {
+  changePage,
+  forgotPage,
+  invitationPage,
+  linkGonePage,
+  lockedPage,
+  passwordDonePage,
+  resetPage,
+  resetSentPage,
+  verificationPage,
+  verificationSentPage,
+  verifiedPage,
+  verifyElsewherePage,
+} from '../../pages/identity/password-recovery.js'
+import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import { NO_CONTEXT } from '../../response/replies.js'
+import { ownRoute, page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+} as const
+const signedInOnly = { ...shared, security: { scheme: 'session' } } as const
+
+const Flow = z.string().max(64)
+const Password = z.string().max(1024).default('')
+const params = z.object({ token: z.string().min(1).max(128) })
+const unknownFlow = page(400, unknownFlowPage)
+const absent = page(404, unknownTenantPage)
+const busy = page(503, busyPage)
+const gone = page(410, linkGonePage)
+
+const forgotten = [
+  route(credentials, 'forgot', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/password/forgot',
+    operationId: 'showForgottenPassword',
+    summary: 'Page of whoever forgot their password',
+    query: z.object({ flow: Flow.default('') }),
+    message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+    replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
+  }),
+  route(credentials, 'requestReset', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/password/forgot',
+    operationId: 'requestPasswordReset',
+    summary: 'Ask for a link to choose a new password',
+    body: pageForm({
+      flow: Flow.default(''),
+      email: z.string().max(320).default(''),
+      ...CAPTCHA_FIELDS,
+    }),
+    message: (request) => ({
+      flow: request.body.flow,
+      email: request.body.email,
+      captcha: captchaIn(request.body),
+      languages: request.browser.languages,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      requested: page(200, resetSentPage),
+      invalid_email: page(200, forgotPage),
+      captcha: page(200, forgotPage),
+      captcha_unavailable: page(503, captchaUnavailablePage),
+      captcha_throttled: page(429, captchaThrottledPage),
+      locked: page(429, forgotPage),
+      unknown_flow: unknownFlow,
+      absent,
+      busy,
+    },
+  }),
+  route(credentials, 'readReset', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/password/reset/{token}',
+    operationId: 'showPasswordReset',
+    summary: 'Page to choose a new password; opening it uses nothing up',
+    params,
+    message: (request) => ({ token: request.params.token }),
+    replies: { page: page(200, resetPage), gone },
+  }),
+  route(credentials, 'reset', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/password/reset/{token}',
+    operationId: 'resetPassword',
+    summary: 'Set a new password; every session of the account ends',
+    params,
+    body: pageForm({ password: Password }),
+    message: (request) => ({
+      token: request.params.token,
+      password: request.body.password,
+      languages: request.browser.languages,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      done: page(200, passwordDonePage),
+      weak_password: page(200, resetPage),
+      common_password: page(200, resetPage),
+      breached_password: page(200, resetPage),
+      gone,
+      busy,
+    },
+  }),
+]
+
+const invited = [
+  route(credentials, 'readInvitation', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/invitations/{token}',
+    operationId: 'showInvitation',
+    summary: 'Page of an invitation to a tenant; opening it uses nothing up',
+    params,
+    message: (request) => ({ token: request.params.token }),
+    replies: { page: page(200, invitationPage), gone },
+  }),
+  route(credentials, 'acceptInvitation', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/invitations/{token}',
+    operationId: 'acceptInvitation',
+    summary: 'Accept an invitation to a tenant',
+    params,
+    body: pageForm({ name: z.string().max(120).default(''), password: Password }),
+    message: (request) => ({
+      token: request.params.token,
+      displayName: request.body.name,
+      password: request.body.password,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      accepted: seeOther(({ location, token }) => ({ location, session: token })),
+      sign_in: seeOther(({ location }) => ({ location })),
+      weak_password: page(200, invitationPage),
+      common_password: page(200, invitationPage),
+      breached_password: page(200, invitationPage),
+      gone,
+      busy,
+    },
+  }),
+]
+
+const toChange = seeOther(() => ({ location: '/auth/account/password' }))
+
+const ownAccount = [
+  ownRoute({
+    ...shared,
+    method: 'GET',
+    path: '/.well-known/change-password',
+    operationId: 'findPasswordChange',
+    summary: 'Where password managers find the page to change a password',
+    security: { scheme: 'anonymous' },
+    responses: toChange.docs,
+    answer: () => toChange.render(null, NO_CONTEXT),
+  }),
+  route(credentials, 'readChange', {
+    ...signedInOnly,
+    method: 'GET',
+    path: '/auth/account/password',
+    operationId: 'showPasswordChange',
+    summary: 'Page to change one’s password',
+    message: ({ session }) => ({ session }),
+    replies: { page: page(200, changePage) },
+  }),
+  route(credentials, 'change', {
+    ...signedInOnly,
+    method: 'POST',
+    path: '/auth/account/password',
+    operationId: 'changePassword',
+    summary: 'Change one’s password; every other session of the account ends',
+    body: pageForm({ current: Password, password: Password }),
+    message: (request) => ({
+      session: request.session,
+      current: request.body.current,
+      password: request.body.password,
+      languages: request.browser.languages,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      changed: seeOther(({ token }) => ({ location: '/auth/account', session: token })),
+      wrong: page(200, changePage),
+      weak_password: page(200, changePage),
+      common_password: page(200, changePage),
+      breached_password: page(200, changePage),
+      locked: page(429, changePage),
+      busy,
+    },
+  }),
+  route(credentials, 'requestVerification', {
+    ...signedInOnly,
+    method: 'POST',
+    path: '/auth/account/email/verification',
+    operationId: 'requestEmailVerification',
+    summary: 'Ask for a letter to confirm one’s address',
+    body: pageForm({}),
+    message: (request) => ({
+      session: request.session,
+      languages: request.browser.languages,
+      visitor: visitorOf(request),
+      browserId: request.browser.id,
+      host: request.host,
+    }),
+    replies: {
+      requested: page(200, verificationSentPage),
+      verified: seeOther(() => ({ location: '/auth/account' })),
+      locked: page(429, lockedPage),
+      absent,
+      busy,
+    },
+  }),
+  route(credentials, 'readVerification', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/email/{token}',
+    operationId: 'showEmailVerification',
+    summary: 'Page to confirm an address; opening it uses nothing up',
+    params,
+    message: (request) => ({ token: request.params.token }),
+    replies: { page: page(200, verificationPage), gone },
+  }),
+  route(credentials, 'verify', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/email/{token}',
+    operationId: 'verifyEmail',
+    summary: 'Confirm an address, in the browser that asked for the letter',
+    params,
+    body: pageForm({}),
+    message: (request) => ({
+      token: request.params.token,
+      browserId: request.browser.id,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      done: page(200, verifiedPage),
+      other_browser: page(403, verifyElsewherePage),
+      gone,
+    },
+  }),
+]
+
+export const credentialRoutes: readonly Route[] = [...forgotten, ...invited, ...ownAccount]

@@ -1,0 +1,235 @@
+/** Settings of an environment. decisions.md 17. */
+import { z } from 'zod'
+import { LOCALES } from '../../../actors/domain/locales.js'
+import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
+import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
+import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { Tenant, tenantJson } from './organizations.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+
+const PATH = '/api/v1/tenant/settings'
+const tags = ['Tenant settings'] as const
+const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
+
+const LOGO_LENGTH_MAX = 96 * 1024
+const LIFETIME_SECS_MAX = 30 * 86_400
+
+const Branding = z
+  .object({
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(120)
+      .regex(SHOWN_NAME)
+      .refine((name) => !looksLikeLink(name), 'looks like a link')
+      .optional(),
+    color: z
+      .string()
+      .regex(/^#[0-9a-fA-F]{6}$/)
+      .optional(),
+    logo: z
+      .string()
+      .max(LOGO_LENGTH_MAX)
+      .regex(/^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/)
+      .optional(),
+    locale: z.enum(LOCALES).optional(),
+  })
+  .meta({
+    id: 'Branding',
+    description:
+      'How the hosted pages of the tenant look. The logo is a data: URI. `locale` is the language of ' +
+      'pages and letters for those who ask for none that there is.',
+  })
+
+const lifetime = () => z.int().min(60).max(LIFETIME_SECS_MAX).optional()
+const SessionLifetimes = z
+  .object({ idle_secs: lifetime(), absolute_secs: lifetime() })
+  .refine(
+    ({ idle_secs: idle, absolute_secs: absolute }) =>
+      idle === undefined || absolute === undefined || idle <= absolute,
+    { message: 'idle_secs is at most absolute_secs' },
+  )
+  .meta({ id: 'SessionLifetimes', description: 'How long people stay signed in, in seconds.' })
+
+const SocialSignIn = z
+  .object({ enabled: z.boolean().optional(), provision: z.boolean().optional() })
+  .meta({
+    id: 'SocialSignIn',
+    description:
+      'Sign-in through the providers of the deployment: whether it is offered (default true), and ' +
+      'whether people who are not users yet become some by it (default false).',
+  })
+
+const members = {
+  admit_agents: z.boolean().meta({ description: 'Agents may register by proof of work' }),
+  direct_agent_registration: z
+    .boolean()
+    .meta({ description: 'Agents may register without proof of work: for trusted contexts' }),
+  credential_issuer_enabled: z
+    .boolean()
+    .meta({ description: 'The tenant is published as a credential issuer' }),
+  checkout_redirect_hosts: z
+    .array(
+      z
+        .string()
+        .max(259)
+        .refine((host) => isRedirectHost(host.toLowerCase()), {
+          message: 'a host name, with a port if need be',
+        }),
+    )
+    .max(100)
+    .meta({ description: 'Where checkouts may lead buyers back to.' }),
+  x402_pay_to: z
+    .record(z.string().regex(/^eip155:[1-9][0-9]{0,14}$/), z.string().regex(/^0x[0-9a-fA-F]{40}$/))
+    .refine((payees) => Object.keys(payees).length <= 32, { message: 'at most 32 networks' })
+    .meta({
+      description:
+        'Who receives payments by x402, by CAIP-2 network, where a payment link names no address of its own.',
+      example: { 'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' },
+    }),
+  logout_revokes_offline: z.boolean().meta({
+    description:
+      'Signing out also ends refresh tokens with the scope `offline_access` (default false).',
+  }),
+  branding: Branding,
+  session: SessionLifetimes,
+  social: SocialSignIn,
+}
+const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
+const ChangeTenantSettings = z.object(members).partial().meta({
+  id: 'ChangeTenantSettings',
+  description: 'What is left out stays as it is; objects are replaced as a whole.',
+})
+
+const noEnvironment = problem(403, 'forbidden', {
+  detail: 'The control plane has no settings of a tenant: use a token of one of your environments.',
+})
+const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettingsRecord }) => ({
+  admit_agents: settings.admitAgents,
+  direct_agent_registration: settings.directAgentRegistration,
+  credential_issuer_enabled: settings.credentialIssuerEnabled,
+  checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
+  x402_pay_to: { ...settings.x402PayTo },
+  logout_revokes_offline: settings.logoutRevokesOffline,
+  branding: settings.branding,
+  session: {
+    idle_secs: settings.session.idleSecs,
+    absolute_secs: settings.session.absoluteSecs,
+  },
+  social: settings.social,
+}))
+
+const ActivatedTenant = Tenant.extend({
+  retired_fixture_users: z.array(z.uuid()),
+  rotated_applications: z
+    .array(
+      z.object({
+        application_id: z.uuid(),
+        client_id: z.string(),
+        client_secret: z.string().optional(),
+      }),
+    )
+    .meta({
+      description:
+        'With their new secrets, which are shown once: a replay leaves them out, and rotate-secret of an application gives another',
+    }),
+}).meta({ id: 'ActivatedTenant' })
+
+export const tenantRoutes: readonly Route[] = [
+  route(organizations, 'activate', {
+    method: 'POST',
+    path: '/api/v1/tenant/activate',
+    operationId: 'activateTenant',
+    summary: 'Turn a sandbox into a production environment',
+    description:
+      'For a person at AAL2 or higher. Fixture users retire, the secret of the application that came ' +
+      'with the workspace is replaced, its tokens, unused operator invites and the sessions of agents ' +
+      'in the tenant end, and the tenant admits no further agents; in one step that happens once.',
+    tags,
+    exposure: 'internal',
+    security: { ...security, subjects: ['human'], direct: 'required' },
+    onceOnly: true,
+    idempotent: true,
+    message: ({ principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      idempotency,
+    }),
+    replies: {
+      activated: reply(200, ActivatedTenant, ({ tenant, retiredFixtureUsers, rotated }) => ({
+        ...tenantJson(tenant),
+        retired_fixture_users: [...retiredFixtureUsers],
+        rotated_applications: rotated.map(({ applicationId, clientSecret }) => ({
+          application_id: applicationId,
+          client_id: applicationId,
+          ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+        })),
+      })),
+      step_up_needed: problem(401, 'unauthorized', {
+        error: 'insufficient_user_authentication',
+        detail: 'This needs a sign-in with a second factor.',
+        headers: {
+          'www-authenticate':
+            'Bearer error="insufficient_user_authentication", acr_values="aal3 aal2"',
+        },
+      }),
+      fixture_caller: problem(403, 'policy-denied', {
+        detail: 'A fixture user retires with the activation: a person of your own has to do it.',
+      }),
+      already_production: problem(409, 'conflict', {
+        detail: 'The tenant is a production environment already.',
+      }),
+      no_environment: noEnvironment,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(tenants, 'readSettings', {
+    method: 'GET',
+    path: PATH,
+    operationId: 'readTenantSettings',
+    summary: 'Read the settings of the tenant',
+    tags,
+    exposure: 'internal',
+    security,
+    message: ({ principal }) => ({ tenantId: principal.tenantId }),
+    replies: { found, no_environment: noEnvironment },
+  }),
+  route(tenants, 'changeSettings', {
+    method: 'PATCH',
+    path: PATH,
+    operationId: 'changeTenantSettings',
+    summary: 'Change settings of the tenant; they hold in every process at once',
+    description: 'Members that this build does not know are ignored.',
+    tags,
+    exposure: 'internal',
+    security,
+    body: json(ChangeTenantSettings),
+    message: ({ body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      change: {
+        admitAgents: body.admit_agents,
+        directAgentRegistration: body.direct_agent_registration,
+        credentialIssuerEnabled: body.credential_issuer_enabled,
+        checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
+        x402PayTo: body.x402_pay_to,
+        logoutRevokesOffline: body.logout_revokes_offline,
+        branding: body.branding,
+        social: body.social,
+        session:
+          body.session === undefined
+            ? undefined
+            : { idleSecs: body.session.idle_secs, absoluteSecs: body.session.absolute_secs },
+      },
+    }),
+    replies: {
+      found,
+      invalid: problem(400, 'bad-request', ({ pointer, detail }) => ({
+        detail,
+        errors: [{ pointer, detail }],
+      })),
+      no_environment: noEnvironment,
+    },
+  }),
+]

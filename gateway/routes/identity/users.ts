@@ -1,0 +1,341 @@
+/** People of a tenant and fixture users of a sandbox. decisions.md 2.3 and 17. */
+import { z } from 'zod'
+import { type UserRecord, users } from '../../../actors/identity/users/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { empty, json, problem, type Route, reply, route } from '../../route.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import {
+  ChangeTenantUser,
+  CreateTenantUser,
+  Email,
+  FixtureUser,
+  RotatedPassword,
+  TenantUser,
+  UserStatus,
+  userJson,
+} from './user-shapes.js'
+
+const USERS = '/api/v1/tenant-users'
+const USER = `${USERS}/{user_id}`
+
+const tags = ['Tenant users'] as const
+const sandboxTags = ['Sandbox'] as const
+const readers = { scheme: 'bearer', scopes: ['users:read', 'users:manage'] } as const
+const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+
+const UserParams = z.object({ user_id: z.string().max(64) })
+
+const unknownUser = problem(404, 'not-found', { detail: 'There is no such user.' })
+const found = reply(200, TenantUser, ({ user }: { user: UserRecord }) => userJson(user))
+const fixtureLimit = problem(409, 'conflict', {
+  error: 'fixture_user_limit',
+  detail: 'Five fixture users are active, which is the most. Suspend or remove one first.',
+})
+const busy = problem(503, 'service-unavailable', {
+  detail: 'The password workers are busy. Send the request again.',
+  retryAfterSecs: 1,
+})
+const beyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
+  403,
+  'insufficient-scope',
+  ({ roles }) => ({
+    detail: `The roles would give more than the token holds: ${roles.join(' ')}.`,
+  }),
+)
+const fixtureBeyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
+  403,
+  'insufficient-scope',
+  ({ roles }) => ({
+    detail: `The user has roles that hold more than the token: ${roles.join(' ')}.`,
+  }),
+)
+
+const owner_above_caller = problem(403, 'forbidden', {
+  detail: 'The user is an owner of the tenant: only a token with tenant:manage changes that.',
+})
+const rotated = reply(
+  200,
+  RotatedPassword,
+  (user: { id: string; email: string; password: string; rotatedAt: Date }) => ({
+    id: user.id,
+    email: user.email,
+    password: user.password,
+    rotated_at: user.rotatedAt.toISOString(),
+  }),
+)
+
+const mailThrottled = problem(
+  429,
+  'rate-limited',
+  ({ retryAfterSecs }: { retryAfterSecs: number }) => ({
+    detail: 'The address or the tenant has had its invitations for now.',
+    retryAfterSecs,
+  }),
+)
+
+export const userRoutes: readonly Route[] = [
+  route(users, 'mintFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-users',
+    operationId: 'mintFixtureUser',
+    summary: 'Mint another fixture user of a sandbox',
+    description: 'Up to five are active at a time. The password is shown once.',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    idempotent: true,
+    onceOnly: true,
+    message: ({ principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      idempotency,
+    }),
+    replies: {
+      minted: reply(
+        201,
+        FixtureUser,
+        ({ id, email, password, status, createdAt }) => ({
+          id,
+          email,
+          ...(password === null ? {} : { password }),
+          status,
+          created_at: createdAt.toISOString(),
+        }),
+        ({ id }) => ({ location: `${USERS}/${id}` }),
+      ),
+      not_sandbox: problem(403, 'policy-denied', {
+        detail: 'Fixture users exist in sandbox environments only.',
+      }),
+      fixture_user_limit: fixtureLimit,
+      busy,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(users, 'rotateFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
+    operationId: 'rotateFixtureUserPassword',
+    summary: 'Give a fixture user a new password; its sessions end',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
+  }),
+  route(users, 'rotateFixture', {
+    method: 'POST',
+    path: '/api/v1/sandbox/fixture-user/rotate-password',
+    operationId: 'recoverFixtureUserPassword',
+    summary: 'Give the oldest active fixture user a new password',
+    description: 'Recovers the password that a bootstrap showed and its caller lost.',
+    tags: sandboxTags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    message: ({ principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: null,
+    }),
+    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
+  }),
+  route(users, 'list', {
+    method: 'GET',
+    path: USERS,
+    operationId: 'listTenantUsers',
+    summary: 'List the users of the tenant, newest first',
+    description: 'Removed users are listed with status=removed only.',
+    tags,
+    exposure: 'public',
+    security: readers,
+    query: PageQuery.safeExtend({ status: UserStatus.optional(), email: Email.optional() }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      status: query.status ?? null,
+      email: query.email ?? null,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(TenantUser),
+        (listed) => listed.users.map(userJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(users, 'create', {
+    method: 'POST',
+    path: USERS,
+    operationId: 'createTenantUser',
+    summary: 'Invite a user, or provision one with a password',
+    description:
+      'With a password the user is pre-provisioned and may sign in at once where the address lies in a domain ' +
+      'that the tenant verified, or, in a sandbox, under a reserved name such as .test. Otherwise the user is ' +
+      'invited and the password is not kept, whether or not the address has an account.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    idempotent: true,
+    body: json(CreateTenantUser),
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      email: body.email,
+      displayName: body.display_name,
+      password: body.password,
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        TenantUser,
+        ({ user }) => userJson(user),
+        ({ user }) => ({ location: `${USERS}/${user.id}` }),
+      ),
+      user_exists: problem(409, 'conflict', { detail: 'The tenant has a user of this address.' }),
+      password_unacceptable: problem(400, 'bad-request', {
+        detail: 'The password needs 12 to 256 characters and must not be the address.',
+        errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
+      }),
+      password_common: problem(400, 'bad-request', {
+        detail: 'The password is among the most common ones.',
+        errors: [{ pointer: '#/password', detail: 'is too common' }],
+      }),
+      password_breached: problem(400, 'bad-request', {
+        detail: 'The password is known from breaches.',
+        errors: [{ pointer: '#/password', detail: 'is known from breaches' }],
+      }),
+      password_unchecked: problem(503, 'service-unavailable', {
+        detail: 'Whether the password is known from breaches cannot be asked at the moment.',
+        retryAfterSecs: 5,
+      }),
+      busy,
+      mail_throttled: mailThrottled,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(users, 'invite', {
+    method: 'POST',
+    path: `${USER}/invitation`,
+    operationId: 'sendTenantUserInvitation',
+    summary: 'Send the invitation of a user once more',
+    description:
+      'The link of the letter before holds no longer. 429 with Retry-After when the address or the ' +
+      'tenant has had its invitations; 403 when a sandbox may not write to the address.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: {
+      found,
+      unknown_user: unknownUser,
+      not_invited: problem(409, 'conflict', { detail: 'The user is not waiting to accept.' }),
+      absent: problem(403, 'policy-denied', {
+        detail: 'Invitations are not sent by mail here (invitations.enabled).',
+      }),
+      address_refused: problem(403, 'policy-denied', {
+        detail:
+          'A sandbox sends mail to reserved names such as example.com, to domains that its ' +
+          'organization has verified, and to its owners.',
+      }),
+      mail_throttled: mailThrottled,
+    },
+  }),
+  route(users, 'read', {
+    method: 'GET',
+    path: USER,
+    operationId: 'readTenantUser',
+    summary: 'Read a user',
+    tags,
+    exposure: 'internal',
+    security: readers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { found, unknown_user: unknownUser },
+  }),
+  route(users, 'update', {
+    method: 'PATCH',
+    path: USER,
+    operationId: 'updateTenantUser',
+    summary: 'Change name, roles or metadata of a user in this tenant',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    body: json(ChangeTenantUser),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+      displayName: body.display_name,
+      roles: body.roles,
+      metadata: body.metadata,
+    }),
+    replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond, owner_above_caller },
+  }),
+  route(users, 'remove', {
+    method: 'DELETE',
+    path: USER,
+    operationId: 'removeTenantUser',
+    summary: 'Remove a user from the tenant; what it has open here ends at once',
+    description: 'The record stays, listed with status=removed. Inviting brings the same sub back.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller },
+  }),
+  route(users, 'suspend', {
+    method: 'POST',
+    path: `${USER}/suspend`,
+    operationId: 'suspendTenantUser',
+    summary: 'Suspend a user; what it has open here ends at once',
+    description: 'Repeating it changes nothing.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: { found, unknown_user: unknownUser, owner_above_caller },
+  }),
+  route(users, 'reactivate', {
+    method: 'POST',
+    path: `${USER}/reactivate`,
+    operationId: 'reactivateTenantUser',
+    summary: 'Lift a suspension: the user is again what it was before',
+    description: 'Repeating it changes nothing.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      userId: params.user_id,
+    }),
+    replies: {
+      found,
+      unknown_user: unknownUser,
+      fixture_user_limit: fixtureLimit,
+      owner_above_caller,
+      account_suspended: problem(409, 'conflict', {
+        detail: 'The account is suspended by the operator of the deployment.',
+      }),
+    },
+  }),
+]

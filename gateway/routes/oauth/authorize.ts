@@ -1,0 +1,241 @@
+/** The authorization endpoint, its pages, and signing out. interface.md, OAuth and OIDC. */
+import { z } from 'zod'
+import {
+  authorization,
+  type ConsentAsked,
+  type Refused,
+  type SessionEnded,
+} from '../../../actors/oauth/authorization/protocol.js'
+import { consentPage, refusedPage, signedOutPage } from '../../pages/oauth/authorize.js'
+import { ShownScopes } from '../../pages/oauth/shown-scopes.js'
+import {
+  choice,
+  empty,
+  formFields,
+  page,
+  pageForm,
+  queryFields,
+  type ReplyRule,
+  type Route,
+  route,
+  seeOther,
+} from '../../route.js'
+
+const RESUME = '/oauth/authorize/resume'
+
+/** As the documents show it; the actor judges what comes, repeated parameters included. */
+export const AuthorizationParameters = z
+  .object({
+    response_type: z.literal('code'),
+    client_id: z.string().max(255),
+    redirect_uri: z.string().max(2048),
+    scope: z.string().max(4096).optional(),
+    state: z.string().max(2048).optional(),
+    code_challenge: z.string().max(128).optional(),
+    code_challenge_method: z.literal('S256').optional(),
+    nonce: z.string().max(2048).optional(),
+    prompt: z.string().max(64).optional().meta({ description: 'none, login, consent.' }),
+    max_age: z.string().max(10).optional().meta({ description: 'Whole seconds.' }),
+    tenant_id: z.uuid().optional(),
+    tenant_slug: z.string().max(63).optional(),
+    request_uri: z.string().max(512).optional().meta({
+      description: 'Of the PAR endpoint; only client_id is needed besides.',
+    }),
+    acr_values: z.string().max(2048).optional(),
+    claims: z.string().max(8192).optional(),
+    authorization_details: z.string().max(8192).optional(),
+    audience: z.string().max(2048).optional(),
+    resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    login_hint: z.string().max(2048).optional(),
+    id_token_hint: z.string().max(16_384).optional(),
+    ui_locales: z.string().max(2048).optional(),
+    dpop_jkt: z.string().max(64).optional(),
+  })
+  .meta({ id: 'AuthorizationRequest' })
+
+const EndSessionParameters = z
+  .object({
+    id_token_hint: z.string().max(16_384),
+    client_id: z.string().max(255).optional(),
+    post_logout_redirect_uri: z.string().max(2048).optional(),
+    state: z.string().max(2048).optional(),
+    ui_locales: z.string().max(2048).optional(),
+  })
+  .meta({ id: 'EndSessionRequest' })
+
+/** decisions.md 7.6: HTML when the browser asks for it, JSON otherwise; never a redirect. */
+const refused: ReplyRule<Refused> = {
+  docs: [
+    { status: 400, contentType: 'text/html', schema: null },
+    ...(
+      [
+        'invalid_request',
+        'invalid_request_uri',
+        'invalid_client',
+        'invalid_redirect_uri',
+        'pkce_required',
+      ] as const
+    ).map((oauthError) => ({
+      status: 400,
+      contentType: 'application/json',
+      schema: null,
+      oauthError,
+    })),
+  ],
+  render: (outcome, context) =>
+    context.browser.wantsPage
+      ? {
+          form: 'body',
+          status: 400,
+          contentType: 'text/html; charset=utf-8',
+          body: refusedPage(outcome, context),
+        }
+      : {
+          form: 'oauth',
+          status: 400,
+          error: outcome.error,
+          description: outcome.description,
+        },
+}
+
+const replies = {
+  answered: empty(302, ({ location }: { location: string }) => ({ location })),
+  interaction: seeOther(({ location }: { location: string }) => ({ location })),
+  consent: page(200, (asked: ConsentAsked, context) => ({
+    html: consentPage(asked, `${RESUME}/${asked.handle}`, context),
+    formTargets: asked.formTargets,
+  })),
+  refused,
+}
+
+const ended = choice<SessionEnded, 'away' | 'here'>(
+  ({ location }) => (location === null ? 'here' : 'away'),
+  {
+    away: {
+      docs: [{ status: 302, contentType: null, schema: null }],
+      render: ({ location, ownSession }) => ({
+        form: 'body',
+        status: 302,
+        contentType: null,
+        body: null,
+        headers: { location: location! },
+        ...(ownSession ? { session: null } : {}),
+      }),
+    },
+    here: page(200, (outcome, context) => ({
+      html: signedOutPage(outcome, context),
+      ...(outcome.ownSession ? { session: null } : {}),
+    })),
+  },
+)
+
+const shared = {
+  tags: ['OAuth'],
+  exposure: 'public',
+  errors: 'negotiated',
+  throttle: [{ policy: 'authorize', by: 'address' }],
+} as const
+/** Requests come from applications' pages: they change nothing before the person decides. */
+const foreign = { scheme: 'browser', forms: 'foreign' } as const
+const Handle = z.object({ handle: z.string().max(64) })
+
+export const authorizeRoutes: readonly Route[] = [
+  route(authorization, 'begin', {
+    ...shared,
+    method: 'GET',
+    path: '/oauth/authorize',
+    operationId: 'authorize',
+    summary: 'Ask a person to sign in and allow',
+    description:
+      'The authorization endpoint (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). Errors ' +
+      'go to the redirect URI once it is proven to be one of the application.',
+    security: foreign,
+    capabilities: ['oauth.authorization_code', 'oauth.rar'],
+    query: queryFields(AuthorizationParameters),
+    message: ({ query, host, browser }) => ({
+      parameters: query,
+      host,
+      sessionToken: browser.sessionToken,
+    }),
+    replies,
+  }),
+  route(authorization, 'begin', {
+    ...shared,
+    method: 'POST',
+    path: '/oauth/authorize',
+    operationId: 'authorizeByForm',
+    summary: 'The same request as a form',
+    security: foreign,
+    body: formFields(AuthorizationParameters),
+    message: ({ body, host, browser }) => ({
+      parameters: body,
+      host,
+      sessionToken: browser.sessionToken,
+    }),
+    replies,
+  }),
+  route(authorization, 'resume', {
+    ...shared,
+    exposure: 'internal',
+    method: 'GET',
+    path: `${RESUME}/{handle}`,
+    operationId: 'resumeAuthorization',
+    summary: 'Go on after signing in',
+    security: foreign,
+    params: Handle,
+    message: ({ params, browser }) => ({
+      handle: params.handle,
+      sessionToken: browser.sessionToken,
+    }),
+    replies,
+  }),
+  route(authorization, 'decide', {
+    ...shared,
+    exposure: 'internal',
+    method: 'POST',
+    path: `${RESUME}/{handle}`,
+    operationId: 'decideAuthorization',
+    summary: 'Answer the question of an application',
+    security: { scheme: 'browser' },
+    params: Handle,
+    body: pageForm({
+      action: z.enum(['allow', 'deny']),
+      session: z.string().max(64),
+      scope: ShownScopes,
+    }),
+    message: ({ params, body, browser }) => ({
+      handle: params.handle,
+      sessionToken: browser.sessionToken,
+      sessionId: body.session,
+      scopes: body.scope,
+      action: body.action,
+    }),
+    replies,
+  }),
+  route(authorization, 'endSession', {
+    ...shared,
+    method: 'GET',
+    path: '/oauth/end-session',
+    operationId: 'endSession',
+    summary: 'Sign a person out',
+    description:
+      'OpenID Connect RP-Initiated Logout 1.0. Ends the session that the ID token names, then goes ' +
+      'to a registered post_logout_redirect_uri, or shows a page.',
+    security: foreign,
+    capabilities: ['oidc.end_session'],
+    query: queryFields(EndSessionParameters),
+    message: ({ query, browser }) => ({ parameters: query, sessionToken: browser.sessionToken }),
+    replies: { ended, refused },
+  }),
+  route(authorization, 'endSession', {
+    ...shared,
+    method: 'POST',
+    path: '/oauth/end-session',
+    operationId: 'endSessionByForm',
+    summary: 'Sign a person out, by a form',
+    security: foreign,
+    body: formFields(EndSessionParameters),
+    message: ({ body, browser }) => ({ parameters: body, sessionToken: browser.sessionToken }),
+    replies: { ended, refused },
+  }),
+]

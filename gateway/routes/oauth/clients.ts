@@ -1,0 +1,377 @@
+/** OAuth clients of a tenant. interface.md, Control plane and tenant provisioning; decisions.md 7.4. */
+import { z } from 'zod'
+import {
+  type Application,
+  type ApplicationDraft,
+  type ApplicationInvalid,
+  applications,
+} from '../../../actors/oauth/clients/protocol.js'
+import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { scopeChallenge } from '../../request/authenticate.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
+
+const LIST_MAX = 50
+const uri = z.string().max(2048)
+const name = z.string().min(1).max(120).regex(SHOWN_NAME)
+const authMethod = z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
+const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
+const algorithm = z.enum(['ES256', 'EdDSA'])
+
+const ApplicationRecord = z
+  .object({
+    id: z.uuid(),
+    client_id: z.string(),
+    client_secret: z.string().optional().meta({ description: 'Shown once, at creation.' }),
+    tenant_id: z.uuid(),
+    name: z.string(),
+    status: z.enum(['active', 'disabled']),
+    client_type: z.enum(['public', 'confidential']),
+    token_endpoint_auth_method: authMethod,
+    audience: z.string(),
+    redirect_uris: z.array(z.string()),
+    post_logout_redirect_uris: z.array(z.string()),
+    allowed_origins: z.array(z.string()),
+    grant_types: z.array(z.string()),
+    response_types: z.array(z.string()),
+    scopes: z.array(z.string()),
+    default_scopes: z.array(z.string()).optional(),
+    jwks: jwks.optional(),
+    jwks_uri: z.string().optional(),
+    dpop_bound_access_tokens: z.boolean(),
+    require_pushed_authorization_requests: z.boolean(),
+    id_token_signed_response_alg: algorithm,
+    logo_uri: z.string().optional(),
+    require_pkce: z.boolean(),
+    authorization_details_types: z.array(z.string()),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Application' })
+
+const CreateApplication = z
+  .object({
+    name,
+    redirect_uris: z.array(uri).max(LIST_MAX).default([]),
+    client_type: z.enum(['public', 'confidential']).optional(),
+    token_endpoint_auth_method: authMethod.optional(),
+    audience: uri.optional(),
+    post_logout_redirect_uris: z.array(uri).max(LIST_MAX).optional(),
+    allowed_origins: z.array(uri).max(LIST_MAX).optional(),
+    grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    scopes: z.array(z.string().max(128)).max(LIST_MAX).optional(),
+    default_scopes: z
+      .array(z.string().max(128))
+      .max(LIST_MAX)
+      .optional()
+      .meta({
+        description:
+          'What `client_credentials` without `scope` gives, of `scopes`. Without it: all scopes but ' +
+          '`…:manage`, `vault:…` and those of a user (openid, profile, email, phone, offline_access).',
+      }),
+    jwks: jwks.optional(),
+    jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
+    dpop_bound_access_tokens: z.boolean().optional(),
+    require_pushed_authorization_requests: z.boolean().optional(),
+    id_token_signed_response_alg: algorithm.optional(),
+    logo_uri: uri.optional(),
+    require_pkce: z.boolean().optional(),
+    authorization_details_types: z.array(z.string().min(1).max(128)).max(LIST_MAX).optional(),
+  })
+  .meta({ id: 'CreateApplication' })
+
+const ReplaceApplication = CreateApplication.extend({
+  status: z.enum(['active', 'disabled']).optional(),
+}).meta({ id: 'ReplaceApplication' })
+
+const RotateSecret = z
+  .object({
+    overlap_secs: z
+      .int()
+      .min(0)
+      .max(86_400)
+      .default(0)
+      .meta({ description: 'How long the secret of before stays valid.' }),
+  })
+  .meta({ id: 'RotateSecret' })
+
+const RotatedSecret = z
+  .object({
+    client_id: z.string(),
+    client_secret: z.string().meta({ description: 'Shown once.' }),
+    rotated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'RotatedSecret' })
+
+const ApplicationPath = z.object({ application_id: z.string().max(64) })
+
+const tags = ['Applications'] as const
+const readers = {
+  scheme: 'bearer',
+  scopes: ['applications:read', 'applications:manage'],
+} as const
+const managers = {
+  scheme: 'bearer',
+  scopes: ['applications:manage'],
+  direct: 'required',
+} as const
+
+const invalid = choice(({ error }: ApplicationInvalid) => error, {
+  bad_request: problem(400, 'bad-request', invalidDetails),
+  invalid_redirect_uri: problem(400, 'bad-request', invalidDetails),
+  invalid_scope: problem(400, 'bad-request', invalidDetails),
+})
+const beyondCaller = problem(
+  403,
+  'insufficient-scope',
+  ({ scopes }: { scopes: readonly string[] }, { baseUrl }) => ({
+    detail: `Nobody manages an application that holds more scopes: ${scopes.join(' ')}.`,
+    headers: scopeChallenge(baseUrl, scopes),
+  }),
+)
+const audienceTaken = problem(409, 'conflict', {
+  detail: 'Another application of this tenant has this audience.',
+})
+const not_a_tenant_token = problem(403, 'policy-denied', {
+  detail:
+    'Applications belong to an environment: use a token of that tenant, by login with its tenant_id ' +
+    'or by the switch operation of the control plane.',
+})
+const unknown = problem(404, 'not-found', { detail: 'There is no such application.' })
+
+export const applicationRoutes: readonly Route[] = [
+  route(applications, 'list', {
+    method: 'GET',
+    path: '/api/v1/applications',
+    operationId: 'listApplications',
+    summary: 'List the applications of the tenant, newest first',
+    tags,
+    exposure: 'public',
+    security: readers,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ principal, ...readPage(query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(ApplicationRecord),
+        (listed) => listed.applications.map(record),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      not_a_tenant_token,
+    },
+  }),
+  route(applications, 'create', {
+    method: 'POST',
+    path: '/api/v1/applications',
+    operationId: 'createApplication',
+    summary: 'Create an application',
+    description: 'Needs a direct agent token of the tenant. The client_secret is shown once.',
+    tags,
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['applications:manage'],
+      subjects: ['agent'],
+      direct: 'required',
+    },
+    idempotent: true,
+    onceOnly: true,
+    body: json(CreateApplication),
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      idempotency,
+      draft: draftOf(body),
+    }),
+    replies: {
+      created: reply(
+        201,
+        ApplicationRecord,
+        ({ application, clientSecret }) => ({
+          ...record(application),
+          ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+        }),
+        ({ application }) => ({ location: `/api/v1/applications/${application.id}` }),
+      ),
+      invalid,
+      forbidden: beyondCaller,
+      audience_taken: audienceTaken,
+      not_a_tenant_token,
+      idempotency_mismatch: problem(422, 'unprocessable-content', {
+        detail: 'This idempotency key was used with another body.',
+      }),
+      idempotency_in_progress: problem(409, 'conflict', {
+        detail: 'The first request with this idempotency key is still running.',
+        retryAfterSecs: 1,
+      }),
+    },
+  }),
+  route(applications, 'read', {
+    method: 'GET',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'getApplication',
+    summary: 'Read an application',
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: ApplicationPath,
+    message: ({ params, principal }) => ({
+      principal,
+      applicationId: params.application_id,
+    }),
+    replies: {
+      found: reply(200, ApplicationRecord, ({ application }) => record(application)),
+      unknown,
+      not_a_tenant_token,
+    },
+  }),
+  route(applications, 'replace', {
+    method: 'PUT',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'replaceApplication',
+    summary: 'Replace an application',
+    description:
+      'A full replacement: omitted members return to their defaults. A client_secret is in the ' +
+      'answer where the application did not have one before and needs one now.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: ApplicationPath,
+    body: json(ReplaceApplication),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      applicationId: params.application_id,
+      draft: draftOf(body),
+      status: body.status,
+    }),
+    replies: {
+      replaced: reply(200, ApplicationRecord, ({ application, clientSecret }) => ({
+        ...record(application),
+        ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+      })),
+      invalid,
+      forbidden: beyondCaller,
+      audience_taken: audienceTaken,
+      not_a_tenant_token,
+      unknown,
+    },
+  }),
+  route(applications, 'remove', {
+    method: 'DELETE',
+    path: '/api/v1/applications/{application_id}',
+    operationId: 'deleteApplication',
+    summary: 'Delete an application',
+    description: 'Its tokens are refused from then on.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: ApplicationPath,
+    message: ({ params, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      applicationId: params.application_id,
+    }),
+    replies: { removed: empty(204), unknown, not_a_tenant_token },
+  }),
+  route(applications, 'rotateSecret', {
+    method: 'POST',
+    path: '/api/v1/applications/{application_id}/rotate-secret',
+    operationId: 'rotateApplicationSecret',
+    summary: 'Give an application a new client secret',
+    description:
+      'The secret of before ends at once, or after overlap_secs so that instances of the ' +
+      'application can be changed over one by one.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: ApplicationPath,
+    body: json(RotateSecret, { optional: true }),
+    message: ({ params, body, principal, clientAddress: address }) => ({
+      caller: { principal, address },
+      applicationId: params.application_id,
+      overlapSecs: body.overlap_secs,
+    }),
+    replies: {
+      rotated: reply(200, RotatedSecret, ({ clientId, clientSecret, rotatedAt }) => ({
+        client_id: clientId,
+        client_secret: clientSecret,
+        rotated_at: rotatedAt.toISOString(),
+      })),
+      no_secret: problem(409, 'conflict', {
+        detail: 'This application authenticates without a secret.',
+      }),
+      forbidden: beyondCaller,
+      unknown,
+      not_a_tenant_token,
+    },
+  }),
+]
+
+function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
+  return {
+    name: body.name,
+    redirectUris: body.redirect_uris,
+    clientType: body.client_type,
+    tokenEndpointAuthMethod: body.token_endpoint_auth_method,
+    audience: body.audience,
+    postLogoutRedirectUris: body.post_logout_redirect_uris,
+    allowedOrigins: body.allowed_origins,
+    grantTypes: body.grant_types,
+    responseTypes: body.response_types,
+    scopes: body.scopes,
+    defaultScopes: body.default_scopes,
+    jwks: body.jwks,
+    jwksUri: body.jwks_uri,
+    dpopBoundAccessTokens: body.dpop_bound_access_tokens,
+    requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
+    idTokenSignedResponseAlg: body.id_token_signed_response_alg,
+    logoUri: body.logo_uri,
+    requirePkce: body.require_pkce,
+    authorizationDetailsTypes: body.authorization_details_types,
+  }
+}
+
+function invalidDetails({
+  error,
+  pointer,
+  detail,
+}: {
+  error: string
+  pointer: string
+  detail: string
+}) {
+  return { error, detail, errors: [{ pointer: `#${pointer}`, detail }] }
+}
+
+/** decisions.md 7.4; absent optional members are omitted. */
+function record(application: Application): z.input<typeof ApplicationRecord> {
+  const { defaultScopes, jwks, jwksUri, logoUri } = application
+  return {
+    id: application.id,
+    client_id: application.clientId,
+    tenant_id: application.tenantId,
+    name: application.name,
+    status: application.status,
+    client_type: application.clientType,
+    token_endpoint_auth_method: application.tokenEndpointAuthMethod,
+    audience: application.audience,
+    redirect_uris: [...application.redirectUris],
+    post_logout_redirect_uris: [...application.postLogoutRedirectUris],
+    allowed_origins: [...application.allowedOrigins],
+    grant_types: [...application.grantTypes],
+    response_types: [...application.responseTypes],
+    scopes: [...application.scopes],
+    ...(defaultScopes === null ? {} : { default_scopes: [...defaultScopes] }),
+    ...(jwks === null ? {} : { jwks: { keys: jwks.keys.map((key) => ({ ...key })) } }),
+    ...(jwksUri === null ? {} : { jwks_uri: jwksUri }),
+    dpop_bound_access_tokens: application.dpopBoundAccessTokens,
+    require_pushed_authorization_requests: application.requirePushedAuthorizationRequests,
+    id_token_signed_response_alg: application.idTokenSignedResponseAlg,
+    ...(logoUri === null ? {} : { logo_uri: logoUri }),
+    require_pkce: application.requirePkce,
+    authorization_details_types: [...application.authorizationDetailsTypes],
+    created_at: application.createdAt.toISOString(),
+    updated_at: application.updatedAt.toISOString(),
+  }
+}

@@ -1,0 +1,147 @@
+/** The device grant. RFC 8628; interface.md, OAuth and OIDC; decisions.md 7.3 and 20 (device). */
+import { z } from 'zod'
+import {
+  backchannel,
+  type DeviceAsked,
+  type DeviceDecided,
+} from '../../../actors/oauth/device-and-ciba/protocol.js'
+import { quotaAddress } from '../../../actors/domain/quota-address.js'
+import {
+  DEVICE_PAGE,
+  deviceCodePage,
+  deviceConfirmPage,
+  deviceDecidedPage,
+} from '../../pages/oauth/device.js'
+import { busyPage } from '../../pages/identity/login.js'
+import { ShownScopes } from '../../pages/oauth/shown-scopes.js'
+import { presentedClient } from '../../request/presented-client.js'
+import { formFields, page, pageForm, type Route, reply, route, seeOther } from '../../route.js'
+import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+
+const DeviceForm = z
+  .object({
+    scope: z.string().max(4096).optional(),
+    audience: z.string().max(2048).optional(),
+    resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    tenant_id: z.uuid().optional(),
+    tenant_slug: z.string().max(63).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'DeviceAuthorizationRequest' })
+
+const DeviceResponse = z
+  .object({
+    device_code: z.string().meta({ description: 'Secret; for polling only.' }),
+    user_code: z.string().meta({ description: 'For the person to type.', example: 'BCDF-GHJK' }),
+    verification_uri: z.url(),
+    verification_uri_complete: z.url(),
+    expires_in: z.int().min(1),
+    interval: z.int().min(1).meta({ description: 'Least seconds between two polls.' }),
+  })
+  .meta({ id: 'DeviceAuthorizationResponse' })
+
+const start = route(backchannel, 'startDevice', {
+  method: 'POST',
+  path: '/oauth/device/code',
+  operationId: 'authorizeDevice',
+  summary: 'Begin to sign a person in on a device without a browser',
+  description:
+    'Answers with a code for the person and one for polling POST /oauth/token with ' +
+    'grant_type=urn:ietf:params:oauth:grant-type:device_code (RFC 8628).',
+  tags: ['OAuth'],
+  exposure: 'public',
+  security: { scheme: 'client' },
+  errors: 'oauth',
+  onceOnly: true,
+  cors: 'application-origins',
+  capabilities: ['oauth.device_authorization'],
+  throttle: [
+    {
+      policy: 'device',
+      // A program that is installed a thousand times has one client_id.
+      by: ({ credentials, body, clientAddress }) =>
+        `${presentedClient(credentials, body, clientAddress)} ${quotaAddress(clientAddress)}`,
+    },
+  ],
+  body: formFields(DeviceForm),
+  message: ({ body, credentials, clientAddress }) => ({
+    request: { form: body, ...credentials },
+    address: clientAddress,
+  }),
+  replies: {
+    started: reply(200, DeviceResponse, (started, { baseUrl }) => ({
+      device_code: started.deviceCode,
+      user_code: started.userCode,
+      verification_uri: `${baseUrl}${DEVICE_PAGE}`,
+      verification_uri_complete: `${baseUrl}${DEVICE_PAGE}?user_code=${started.userCode}`,
+      expires_in: started.expiresInSecs,
+      interval: started.intervalSecs,
+    })),
+    proof_refused: proofRefused,
+    oauth_refused: oauthRefused,
+  },
+})
+
+const shared = {
+  tags: ['Hosted pages'],
+  security: { scheme: 'browser' },
+  errors: 'page',
+  throttle: [{ policy: 'device', by: 'address' }],
+} as const
+
+const replies = {
+  code_asked: page(200, deviceCodePage),
+  code_unknown: page(200, deviceCodePage),
+  guesses_spent: page(429, deviceCodePage),
+  interaction: seeOther(({ location }: { location: string }) => ({ location })),
+  asked: page<DeviceAsked>(200, deviceConfirmPage),
+  nothing_to_grant: page(403, deviceConfirmPage),
+  busy: page(503, busyPage),
+}
+
+const show = route(backchannel, 'showDevice', {
+  ...shared,
+  method: 'GET',
+  path: DEVICE_PAGE,
+  operationId: 'showDeviceVerification',
+  summary: 'Page where a person connects a device',
+  exposure: 'public',
+  query: z.object({
+    user_code: z.string().max(256).optional(),
+    ui_locales: z.string().max(256).optional(),
+  }),
+  message: ({ query, browser, clientAddress }) => ({
+    typed: query.user_code ?? null,
+    sessionToken: browser.sessionToken,
+    address: quotaAddress(clientAddress),
+    uiLocales: query.ui_locales ?? null,
+  }),
+  replies,
+})
+
+const send = route(backchannel, 'decideDevice', {
+  ...shared,
+  method: 'POST',
+  path: DEVICE_PAGE,
+  operationId: 'verifyDevice',
+  summary: 'Give the code of a device, then allow it or not',
+  exposure: 'internal',
+  body: pageForm({
+    user_code: z.string().max(256).default(''),
+    action: z.enum(['approve', 'deny']).optional(),
+    session: z.string().max(64).default(''),
+    scope: ShownScopes,
+  }),
+  message: ({ body, browser, clientAddress }) => ({
+    typed: body.user_code,
+    action: body.action ?? null,
+    sessionId: body.session,
+    scopes: body.scope,
+    sessionToken: browser.sessionToken,
+    address: quotaAddress(clientAddress),
+    uiLocales: null,
+  }),
+  replies: { ...replies, decided: page<DeviceDecided>(200, deviceDecidedPage) },
+})
+
+export const deviceRoutes: readonly Route[] = [start, show, send]

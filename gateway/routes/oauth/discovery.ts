@@ -1,0 +1,121 @@
+/** Metadata and key sets. interface.md, Discovery and keys (anonymous, GET); decisions.md 8. */
+import { z } from 'zod'
+import {
+  discovery,
+  type DocumentName,
+  type TenantDocument,
+} from '../../../actors/oauth/discovery/protocol.js'
+import { bytes, json, oauthError, problem, type Route, route } from '../../route.js'
+
+const KeySet = z
+  .object({ keys: z.array(z.record(z.string(), z.unknown())) })
+  .meta({ id: 'JsonWebKeySet' })
+const Metadata = z.record(z.string(), z.unknown()).meta({ id: 'Metadata' })
+
+const anonymous = {
+  method: 'GET',
+  tags: ['Discovery and keys'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  cors: 'public',
+} as const
+
+const unavailable = problem(500, 'server-error', { detail: 'The key set could not be built.' })
+
+const published = (schema: z.ZodType) =>
+  bytes<{ body: Uint8Array; etag: string; maxAgeSecs: number }>(
+    200,
+    'application/json',
+    ({ body, etag, maxAgeSecs }) => ({ body, etag, maxAgeSecs }),
+    schema,
+  )
+
+function document(
+  name: DocumentName,
+  path: string,
+  operationId: string,
+  summary: string,
+  schema: z.ZodType = Metadata,
+): Route {
+  return route(discovery, 'document', {
+    ...anonymous,
+    path,
+    operationId,
+    summary,
+    message: ({ host }) => ({ name, host }),
+    replies: { published: published(schema), keys_unavailable: unavailable },
+  })
+}
+
+function tenantDocument(
+  name: TenantDocument['name'],
+  path: string,
+  operationId: string,
+  summary: string,
+  schema: z.ZodType = Metadata,
+): Route {
+  return route(discovery, 'tenantDocument', {
+    ...anonymous,
+    path,
+    operationId,
+    summary,
+    params: z.object({ tenant_slug: z.string().max(63) }),
+    message: ({ params }) => ({ name, tenantSlug: params.tenant_slug }),
+    replies: {
+      published: published(schema),
+      keys_unavailable: unavailable,
+      not_enabled: problem(404, 'not-found', {
+        detail: 'There is no credential issuer at this address.',
+      }),
+    },
+  })
+}
+
+/** Answers as OpenID4VCI section 8.3.1.2 has it: the metadata lists no configuration to ask for. */
+const credential = {
+  method: 'POST',
+  tags: ['Discovery and keys'],
+  exposure: 'public',
+  security: { scheme: 'bearer' },
+  body: json(z.record(z.string(), z.unknown()).meta({ id: 'CredentialRequest' })),
+  replies: {
+    unknown_configuration: oauthError(400, 'unknown_credential_configuration', {
+      description: 'credential_configurations_supported of the issuer lists what can be asked for',
+    }),
+    not_enabled: problem(404, 'not-found', {
+      detail: 'There is no credential issuer at this address.',
+    }),
+  },
+} as const
+
+const rootCredential = route(discovery, 'requestCredential', {
+  ...credential,
+  path: '/credential',
+  operationId: 'requestCredential',
+  summary: 'Request a credential of the root issuer',
+  message: () => ({ tenantSlug: null }),
+})
+
+const tenantCredential = route(discovery, 'requestCredential', {
+  ...credential,
+  path: '/credential-issuers/{tenant_slug}/credential',
+  operationId: 'requestTenantCredential',
+  summary: 'Request a credential of a tenant',
+  params: z.object({ tenant_slug: z.string().max(63) }),
+  message: ({ params }) => ({ tenantSlug: params.tenant_slug }),
+})
+
+// biome-ignore format: one document a line
+export const discoveryRoutes: readonly Route[] = [
+  document('jwks', '/.well-known/jwks.json', 'getKeySet', 'All verifiable signing keys of the issuer', KeySet),
+  document('openid-configuration', '/.well-known/openid-configuration', 'getOpenidConfiguration', 'OpenID Connect discovery document'),
+  document('oauth-authorization-server', '/.well-known/oauth-authorization-server', 'getAuthorizationServerMetadata', 'Authorization server metadata (RFC 8414)'),
+  document('oauth-protected-resource', '/.well-known/oauth-protected-resource', 'getProtectedResourceMetadata', 'Protected resource metadata (RFC 9728)'),
+  document('openid-credential-issuer', '/.well-known/openid-credential-issuer', 'getCredentialIssuerMetadata', 'Credential issuer metadata'),
+  document('jwt-vc-issuer', '/.well-known/jwt-vc-issuer', 'getJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata'),
+  tenantDocument('openid-credential-issuer', '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}', 'getTenantCredentialIssuerMetadata', 'Credential issuer metadata of a tenant'),
+  tenantDocument('jwt-vc-issuer', '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}', 'getTenantJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata of a tenant'),
+  tenantDocument('jwks', '/credential-issuers/{tenant_slug}/.well-known/jwks.json', 'getTenantKeySet', 'Key set of a tenant', KeySet),
+  rootCredential,
+  tenantCredential,
+]

@@ -1,0 +1,372 @@
+/** The OAuth endpoints that clients call directly. interface.md, OAuth and OIDC; decisions.md 7.3. */
+import { z } from 'zod'
+import {
+  GRANT_TYPES,
+  INTROSPECTION_SCOPE,
+  type Introspection,
+  type Issued,
+  type OAuthRefused,
+  PROOF_ALGORITHMS,
+  type ProofRefused,
+  tokens,
+  type Unauthenticated,
+} from '../../../actors/oauth/tokens/protocol.js'
+import { quoted } from '../../../runtime/kernel/text/json-text.js'
+import { actClaim } from '../../../actors/domain/principal.js'
+import { challengeHints, scopeChallenge } from '../../request/authenticate.js'
+import { presentedClient } from '../../request/presented-client.js'
+import {
+  choice,
+  empty,
+  formFields,
+  oauthError,
+  type Route,
+  reply,
+  route,
+  written,
+} from '../../route.js'
+
+export const ClientFields = {
+  client_id: z.string().max(255).optional(),
+  client_secret: z.string().max(1024).optional(),
+  client_assertion_type: z.string().max(255).optional(),
+  client_assertion: z.string().max(16_384).optional(),
+}
+
+const TokenForm = z
+  .object({
+    grant_type: z.enum(GRANT_TYPES),
+    scope: z.string().max(4096).optional(),
+    audience: z.string().max(2048).optional(),
+    resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
+    authorization_details: z.string().max(8192).optional().meta({
+      description:
+        'Of those that were granted, the ones that this token is for (RFC 9396 section 6).',
+    }),
+    code: z.string().max(1024).optional(),
+    redirect_uri: z.string().max(2048).optional(),
+    code_verifier: z.string().max(128).optional(),
+    refresh_token: z.string().max(1024).optional(),
+    device_code: z.string().max(1024).optional(),
+    auth_req_id: z.string().max(1024).optional(),
+    subject_token: z.string().max(16_384).optional(),
+    subject_token_type: z.string().max(255).optional(),
+    actor_token: z.string().max(16_384).optional(),
+    actor_token_type: z.string().max(255).optional(),
+    requested_token_type: z.string().max(255).optional(),
+    may_act: z
+      .string()
+      .max(64)
+      .optional()
+      .meta({ description: 'Of an exchange: the agent that may act next.' }),
+    ...ClientFields,
+  })
+  .meta({ id: 'TokenRequest' })
+
+const TokenResponse = z
+  .object({
+    access_token: z.string(),
+    token_type: z.enum(['Bearer', 'DPoP']),
+    expires_in: z.int().min(1),
+    scope: z.string(),
+    refresh_token: z.string().optional(),
+    id_token: z.string().optional(),
+    authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),
+    issued_token_type: z.string().optional(),
+  })
+  .meta({ id: 'TokenResponse' })
+
+const SecretResponse = z
+  .object({
+    access_token: z.string().meta({
+      description: 'The secret of a vault credential, or the access token its upstream gave.',
+    }),
+    issued_token_type: z.string(),
+    token_type: z.enum(['N_A', 'Bearer']),
+    expires_in: z.int().min(1).optional(),
+    scope: z.string().optional(),
+  })
+  .meta({ id: 'VaultTokenResponse' })
+
+/** What `issued_token_type` says decides which of the two it is. */
+const TokenAnswer = z.union([TokenResponse, SecretResponse])
+
+const IntrospectionForm = z
+  .object({
+    token: z.string().max(16_384),
+    token_type_hint: z.string().max(255).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'IntrospectionRequest' })
+
+const RevocationForm = z
+  .object({
+    token: z.string().max(16_384),
+    token_type_hint: z.string().max(255).optional(),
+    ...ClientFields,
+  })
+  .meta({ id: 'RevocationRequest' })
+
+const IntrospectionResponse = z
+  .object({
+    active: z.boolean(),
+    scope: z.string().optional(),
+    client_id: z.string().optional(),
+    token_type: z.enum(['Bearer', 'DPoP', 'refresh_token']).optional(),
+    exp: z.int().optional(),
+    iat: z.int().optional(),
+    nbf: z.int().optional(),
+    sub: z.string().optional(),
+    aud: z.union([z.string(), z.array(z.string())]).optional(),
+    iss: z.string().optional(),
+    jti: z.string().optional(),
+    tenant_id: z.uuid().optional(),
+    subject_type: z.enum(['human', 'agent', 'service']).optional(),
+    organization_id: z.uuid().optional(),
+    organization_bound: z.literal(true).optional(),
+    grant_id: z.uuid().optional(),
+    sid: z.string().optional(),
+    amr: z.array(z.string()).optional(),
+    auth_time: z.int().optional(),
+    act: z.record(z.string(), z.unknown()).optional(),
+    acr: z.string().optional(),
+    aal: z.int().optional(),
+    delegation_id: z.uuid().optional(),
+    cnf: z.object({ jkt: z.string() }).optional(),
+    may_act: z.object({ sub: z.string() }).optional(),
+    authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),
+  })
+  .meta({ id: 'IntrospectionResponse' })
+
+/** decisions.md 7.3: at 401, in the header and in the body, so that clients that look at either work. */
+function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNonce'>) {
+  return {
+    'www-authenticate': `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`,
+    ...(dpopNonce === undefined ? {} : { 'dpop-nonce': dpopNonce }),
+  }
+}
+
+/** How long to wait before the next poll (decisions.md 3, slow_down header). */
+const describePoll = ({ description, retryIntervalSecs }: OAuthRefused) => ({
+  description,
+  ...(retryIntervalSecs === undefined
+    ? {}
+    : { headers: { 'retry-interval': String(retryIntervalSecs) } }),
+})
+/** When something that is away for now may be back (RFC 9110 section 10.2.3). */
+const describeOutage = ({ description, retryAfterSecs }: OAuthRefused) => ({
+  description,
+  ...(retryAfterSecs === undefined ? {} : { headers: { 'retry-after': String(retryAfterSecs) } }),
+})
+const describe = ({ description }: { description: string }) => ({ description })
+const describeProof = (refused: ProofRefused) => ({
+  description: refused.description,
+  headers: proofHeaders(refused),
+})
+
+export const proofRefused = choice<ProofRefused, ProofRefused['error']>(({ error }) => error, {
+  invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeProof),
+  use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeProof),
+})
+
+export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error }) => error, {
+  invalid_request: oauthError(400, 'invalid_request', describe),
+  invalid_grant: oauthError(400, 'invalid_grant', describe),
+  unsupported_grant_type: oauthError(400, 'unsupported_grant_type', describe),
+  invalid_scope: oauthError(400, 'invalid_scope', describe),
+  invalid_target: oauthError(400, 'invalid_target', describe),
+  invalid_authorization_details: oauthError(400, 'invalid_authorization_details', describe),
+  invalid_client: oauthError(
+    401,
+    'invalid_client',
+    ({ description, basicTried }: OAuthRefused) => ({
+      description,
+      // RFC 6749 section 5.2: the scheme that the client tried.
+      headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
+    }),
+  ),
+  authorization_pending: oauthError(400, 'authorization_pending', describePoll),
+  slow_down: oauthError(400, 'slow_down', describePoll),
+  access_denied: oauthError(400, 'access_denied', describe),
+  expired_token: oauthError(400, 'expired_token', describe),
+  unauthorized_client: oauthError(403, 'unauthorized_client', describe),
+  consent_required: oauthError(403, 'consent_required', describe),
+  policy_denied: oauthError(403, 'policy_denied', describe),
+  server_error: oauthError(502, 'server_error', describe),
+  temporarily_unavailable: oauthError(503, 'temporarily_unavailable', describeOutage),
+  insufficient_scope: oauthError(
+    403,
+    'insufficient_scope',
+    ({ description, scopes = [] }: OAuthRefused, { baseUrl }) => ({
+      description,
+      headers: scopeChallenge(baseUrl, scopes),
+    }),
+  ),
+})
+
+const describeBearer = (refused: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
+  description: refused.description,
+  headers: {
+    'www-authenticate': `Bearer error="invalid_token", ${challengeHints(baseUrl, [INTROSPECTION_SCOPE])}`,
+  },
+})
+const describeBearerProof = ({ error, description, dpopNonce }: Unauthenticated) => ({
+  description,
+  headers: proofHeaders({ error: error as ProofRefused['error'], dpopNonce }),
+})
+
+/** A bearer token that is no credential here (RFC 7662 section 2.3, RFC 6750 section 3). */
+const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
+  unauthorized: oauthError(401, 'invalid_token', describeBearer),
+  token_expired: oauthError(401, 'token_expired', describeBearer),
+  token_revoked: oauthError(401, 'token_revoked', describeBearer),
+  delegation_expired: oauthError(401, 'delegation_expired', describeBearer),
+  invalid_dpop_proof: oauthError(401, 'invalid_dpop_proof', describeBearerProof),
+  use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeBearerProof),
+})
+
+/** Tokens are all of the base64url alphabet and dots, and long: nothing of them has to be escaped. */
+function tokenResponse(issued: Issued): string {
+  const { accessToken, tokenType, expiresInSecs, scopes, refreshToken, idToken } = issued
+  const { authorizationDetails, issuedTokenType } = issued
+  let text =
+    `{"access_token":"${accessToken}","token_type":"${tokenType}"` +
+    `,"expires_in":${expiresInSecs},"scope":${quoted(scopes.join(' '))}`
+  if (refreshToken !== null) text += `,"refresh_token":"${refreshToken}"`
+  if (idToken !== null) text += `,"id_token":"${idToken}"`
+  if (authorizationDetails !== null)
+    text += `,"authorization_details":${JSON.stringify(authorizationDetails)}`
+  if (issuedTokenType !== undefined) text += `,"issued_token_type":${quoted(issuedTokenType)}`
+  return `${text}}`
+}
+
+export const oauthRoutes: readonly Route[] = [
+  route(tokens, 'exchange', {
+    method: 'POST',
+    path: '/oauth/token',
+    operationId: 'issueToken',
+    summary: 'Exchange a grant for an access token',
+    description:
+      'Clients authenticate by client_secret_basic, client_secret_post or private_key_jwt; an agent ' +
+      'refreshes with its agent id as client_id. A DPoP header binds the token to its key.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    onceOnly: true,
+    cors: 'application-origins',
+    capabilities: [
+      'oauth.client_credentials',
+      'oauth.refresh_token',
+      'oauth.token_exchange',
+      'vault.export',
+      'vault.managed_oauth',
+    ],
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(TokenForm),
+    message: ({ body, credentials, clientAddress }) => {
+      const { authorization, dpopProof, httpMethod, httpUrl } = credentials
+      return { form: body, authorization, dpopProof, httpMethod, httpUrl, address: clientAddress }
+    },
+    replies: {
+      secret_issued: reply(200, TokenAnswer, (issued) => ({
+        access_token: issued.accessToken,
+        issued_token_type: issued.issuedTokenType,
+        token_type: issued.tokenType,
+        ...(issued.expiresInSecs === null ? {} : { expires_in: issued.expiresInSecs }),
+        ...(issued.scope === null ? {} : { scope: issued.scope }),
+      })),
+      issued: written(200, TokenAnswer, tokenResponse),
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+    },
+  }),
+  route(tokens, 'introspect', {
+    method: 'POST',
+    path: '/oauth/introspect',
+    operationId: 'introspectToken',
+    summary: 'Whether a token is active, and what it says',
+    description:
+      'For confidential clients of the tenant, agents by private_key_jwt, and bearer tokens with ' +
+      'tokens:introspect. A token of another tenant is inactive.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    body: formFields(IntrospectionForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      introspected: reply(200, IntrospectionResponse, ({ answer }) => introspectionBody(answer)),
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+      refused: bearerRefused,
+    },
+  }),
+  route(tokens, 'revoke', {
+    method: 'POST',
+    path: '/oauth/revoke',
+    operationId: 'revokeToken',
+    summary: 'End a token',
+    description:
+      'A refresh token takes every token of its grant along; an access token ends alone. Unknown ' +
+      'tokens are answered alike (RFC 7009).',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    cors: 'application-origins',
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(RevocationForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      revoked: empty(200),
+      oauth_refused: oauthRefused,
+    },
+  }),
+]
+
+/** RFC 7662 section 2.2: an inactive token says nothing but that. */
+function introspectionBody(answer: Introspection): z.input<typeof IntrospectionResponse> {
+  if (!answer.active) return { active: false }
+  return {
+    active: true,
+    scope: answer.scope,
+    client_id: answer.clientId,
+    token_type: answer.tokenType,
+    exp: answer.expiresAtSecs,
+    iat: answer.issuedAtSecs,
+    nbf: answer.notBeforeSecs,
+    sub: answer.subject,
+    aud: answer.audience.length === 1 ? answer.audience[0]! : [...answer.audience],
+    iss: answer.issuer,
+    jti: answer.tokenId,
+    tenant_id: answer.tenantId,
+    subject_type: answer.subjectType,
+    ...(answer.organizationId === null ? {} : { organization_id: answer.organizationId }),
+    ...(answer.organizationBound ? { organization_bound: true } : {}),
+    ...(answer.sessionId === null ? {} : { sid: answer.sessionId }),
+    ...(answer.grantId === null ? {} : { grant_id: answer.grantId }),
+    ...(answer.acr === null ? {} : { acr: answer.acr, aal: Number(answer.acr.slice(-1)) }),
+    ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
+    ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
+    ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
+    ...actClaim(answer.actors),
+    ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
+    ...(answer.mayAct === null ? {} : { may_act: { sub: answer.mayAct } }),
+    ...(answer.authorizationDetails === null
+      ? {}
+      : { authorization_details: answer.authorizationDetails.map((one) => ({ ...one })) }),
+  }
+}

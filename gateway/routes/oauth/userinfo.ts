@@ -1,0 +1,168 @@
+/** Pushed requests and userinfo: what applications ask directly. decisions.md 7.3. */
+import { z } from 'zod'
+import {
+  authorization,
+  type PushRefused,
+  type UserinfoRefused,
+} from '../../../actors/oauth/authorization/protocol.js'
+import type { Unauthenticated } from '../../../actors/oauth/tokens/protocol.js'
+import {
+  challengeHints,
+  missingToken,
+  refusedToken,
+  scopeChallenge,
+} from '../../request/authenticate.js'
+import { presentedClient } from '../../request/presented-client.js'
+import { MISPLACED } from '../../request/tenant-hosts.js'
+import { choice, formFields, oauthError, problem, type Route, reply, route } from '../../route.js'
+import { AuthorizationParameters } from './authorize.js'
+import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+
+const PushForm = z
+  .object({ ...AuthorizationParameters.shape, ...ClientFields })
+  .omit({ request_uri: true })
+  .meta({ id: 'PushedAuthorizationRequest' })
+
+const PushedResponse = z
+  .object({ request_uri: z.string(), expires_in: z.int().min(1) })
+  .meta({ id: 'PushedAuthorizationResponse' })
+
+const UserinfoForm = z.object({ access_token: z.string().max(16_384).optional() })
+
+const UserinfoResponse = z
+  .looseObject({
+    sub: z.string(),
+    tenant_id: z.uuid(),
+    name: z.string().optional(),
+    preferred_username: z.string().optional(),
+    updated_at: z.int().optional(),
+    email: z.string().optional(),
+    email_verified: z.boolean().optional(),
+    organization_id: z.uuid().optional(),
+    organizations: z.array(z.object({ id: z.uuid(), name: z.string() })).optional(),
+  })
+  .meta({ id: 'Userinfo' })
+
+const describe = ({ description }: { description: string }) => ({ description })
+const bad = (code: PushRefused['error']) => oauthError<PushRefused>(400, code, describe)
+
+const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => error, {
+  invalid_request: bad('invalid_request'),
+  invalid_request_uri: bad('invalid_request_uri'),
+  invalid_client: bad('invalid_client'),
+  invalid_redirect_uri: bad('invalid_redirect_uri'),
+  pkce_required: bad('pkce_required'),
+  unsupported_response_type: bad('unsupported_response_type'),
+  invalid_scope: bad('invalid_scope'),
+  invalid_target: bad('invalid_target'),
+  invalid_authorization_details: bad('invalid_authorization_details'),
+  access_denied: bad('access_denied'),
+  login_required: bad('login_required'),
+  consent_required: bad('consent_required'),
+  unmet_authentication_requirements: bad('unmet_authentication_requirements'),
+  request_not_supported: bad('request_not_supported'),
+  request_uri_not_supported: bad('request_uri_not_supported'),
+  registration_not_supported: bad('registration_not_supported'),
+  // decisions.md 7.6: 403 also here.
+  unauthorized_client: oauthError(403, 'unauthorized_client', describe),
+})
+
+const NEEDED = ['openid']
+
+/** RFC 6750 section 3: the challenge, with the error that its token earned. */
+const challenged = (error: string) => (outcome: { description: string }) => ({
+  error,
+  detail: outcome.description,
+  errorDescription: outcome.description,
+  headers: { 'www-authenticate': `Bearer error="${error}"` },
+})
+const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) =>
+  refusedToken(outcome, challengeHints(baseUrl, NEEDED))
+const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', unauthenticated)
+const userinfoReplies = {
+  userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
+    return claims as z.input<typeof UserinfoResponse>
+  }),
+  // RFC 6750 section 3.1: without any credentials there is no error to name.
+  no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
+    missingToken(challengeHints(baseUrl, NEEDED)),
+  ),
+  misplaced: problem(403, MISPLACED.name, { detail: MISPLACED.detail }),
+  userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
+    invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
+    insufficient_scope: problem(403, 'insufficient-scope', (outcome, { baseUrl }) => ({
+      ...challenged('insufficient_scope')(outcome),
+      headers: scopeChallenge(baseUrl, NEEDED),
+    })),
+  }),
+  refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
+    unauthorized,
+    invalid_dpop_proof: unauthorized,
+    use_dpop_nonce: unauthorized,
+    token_expired: problem(401, 'token-expired', unauthenticated),
+    token_revoked: problem(401, 'token-revoked', unauthenticated),
+    delegation_expired: problem(401, 'delegation-expired', unauthenticated),
+  }),
+}
+
+export const userinfoRoutes: readonly Route[] = [
+  route(authorization, 'push', {
+    method: 'POST',
+    path: '/oauth/par',
+    operationId: 'pushAuthorizationRequest',
+    summary: 'Push an authorization request',
+    description:
+      'RFC 9126. The answer names the request for 90 seconds; the authorization endpoint then needs ' +
+      'client_id and request_uri alone. A DPoP header binds the code to its key.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    errors: 'oauth',
+    cors: 'application-origins',
+    capabilities: ['oauth.par'],
+    throttle: [
+      {
+        policy: 'token',
+        by: ({ credentials, body, clientAddress }) =>
+          presentedClient(credentials, body, clientAddress),
+      },
+    ],
+    body: formFields(PushForm),
+    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    replies: {
+      pushed: reply(201, PushedResponse, ({ requestUri, expiresInSecs }) => ({
+        request_uri: requestUri,
+        expires_in: expiresInSecs,
+      })),
+      push_refused: pushRefused,
+      proof_refused: proofRefused,
+      oauth_refused: oauthRefused,
+    },
+  }),
+  route(authorization, 'userinfo', {
+    method: 'GET',
+    path: '/userinfo',
+    operationId: 'getUserinfo',
+    summary: 'What the token may know of its person',
+    description: 'For access tokens of people with the scope openid, of any audience.',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    cors: 'application-origins',
+    message: ({ credentials, host }) => ({ form: [], host, ...credentials }),
+    replies: userinfoReplies,
+  }),
+  route(authorization, 'userinfo', {
+    method: 'POST',
+    path: '/userinfo',
+    operationId: 'postUserinfo',
+    summary: 'The same, the token in the header or in a form',
+    tags: ['OAuth'],
+    exposure: 'public',
+    security: { scheme: 'client' },
+    cors: 'application-origins',
+    body: formFields(UserinfoForm),
+    message: ({ body, credentials, host }) => ({ form: body, host, ...credentials }),
+    replies: userinfoReplies,
+  }),
+]

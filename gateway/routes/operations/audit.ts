@@ -1,0 +1,176 @@
+/** The audit chain. decisions.md 17, 18 and 22. */
+import { z } from 'zod'
+import { audit } from '../../../actors/operations/audit/protocol.js'
+import { asId } from '../../../actors/domain/ids.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { bytes, type ReplyContext, type Route, reply, route } from '../../route.js'
+
+const PATH = '/api/v1/audit-events'
+const EXPORT_SIZE_DEFAULT = 1_000
+const EXPORT_SIZE_MAX = 5_000
+const VERIFY_SIZE_MAX = 20_000
+
+const tags = ['Audit'] as const
+const security = { scheme: 'bearer', scopes: ['audit:read'] } as const
+
+const Party = z.object({ sub: z.string(), subject_type: z.string() })
+const AuditEvent = z
+  .object({
+    id: z.uuid(),
+    sequence: z.int().meta({ description: '1, 2, 3, ... per tenant, without gaps' }),
+    tenant_id: z.uuid(),
+    type: z.string(),
+    occurred_at: z.iso.datetime(),
+    subject: Party.nullable(),
+    actors: z.array(Party).meta({ description: 'Outermost first' }),
+    client_id: z.string().nullable(),
+    delegation_id: z.string().nullable(),
+    grant_id: z.string().nullable(),
+    resource: z.object({ type: z.string(), id: z.string() }).nullable(),
+    outcome: z.enum(['success', 'failure', 'denied']),
+    request_id: z.string().nullable(),
+    ip: z.string().nullable(),
+    data: z.record(z.string(), z.unknown()),
+    previous_hash: z.string().meta({ description: '64 hexadecimal digits; zeros for the first' }),
+    hash: z.string().meta({ description: '64 hexadecimal digits' }),
+  })
+  .meta({ id: 'AuditEvent' })
+
+const Verification = z
+  .object({
+    valid: z.boolean(),
+    events: z.int().meta({ description: 'How many were checked and hold' }),
+    after_sequence: z.int(),
+    last_sequence: z.int().nullable(),
+    last_hash: z.string().nullable(),
+    broken_at: z
+      .object({ sequence: z.int(), reason: z.string() })
+      .nullable()
+      .meta({ description: 'The first that does not hold' }),
+    next_after_sequence: z
+      .int()
+      .nullable()
+      .meta({ description: 'Where to go on; null at the end of the chain' }),
+  })
+  .meta({ id: 'AuditVerification' })
+
+const whole = (most: number) =>
+  z
+    .string()
+    .regex(/^[0-9]{1,15}$/)
+    .transform(Number)
+    .transform((value) => Math.min(value, most))
+
+/** What is looked for: text that the database can hold. */
+const Term = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,255}$/u)
+
+const Stretch = z.object({
+  after_sequence: whole(Number.MAX_SAFE_INTEGER)
+    .optional()
+    .meta({ description: 'The last sequence already dealt with; default 0' }),
+})
+const ExportQuery = Stretch.extend({
+  limit: whole(EXPORT_SIZE_MAX)
+    .refine((limit) => limit >= 1)
+    .optional()
+    .meta({ description: `1 to ${EXPORT_SIZE_MAX}; default ${EXPORT_SIZE_DEFAULT}.` }),
+})
+
+export const auditRoutes: readonly Route[] = [
+  route(audit, 'list', {
+    method: 'GET',
+    path: PATH,
+    operationId: 'listAuditEvents',
+    summary: 'List audit events of the tenant, newest first',
+    description: 'Filters hold together. cursor_ts is the occurred_at of the last event seen.',
+    tags,
+    exposure: 'internal',
+    security,
+    query: PageQuery.safeExtend({
+      type: Term.optional(),
+      actor: Term.overwrite(asId)
+        .optional()
+        .meta({ description: 'sub of the subject or of an actor' }),
+      since: z.iso.datetime().optional(),
+      until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
+    }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      type: query.type ?? null,
+      actor: query.actor ?? null,
+      since: query.since === undefined ? null : new Date(query.since),
+      until: query.until === undefined ? null : new Date(query.until),
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(AuditEvent),
+        ({ events }) => events.map((event) => ({ ...event, actors: [...event.actors] })),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(audit, 'export', {
+    method: 'GET',
+    path: `${PATH}/export`,
+    operationId: 'exportAuditEvents',
+    summary: 'Export audit events as JSON lines, in the order of the chain',
+    description:
+      'What `svc audit verify` checks. Link names the next stretch; the last line of one stretch ' +
+      'is the one before the first of the next.',
+    tags,
+    exposure: 'internal',
+    security,
+    query: ExportQuery,
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      afterSequence: query.after_sequence ?? 0,
+      limit: query.limit ?? EXPORT_SIZE_DEFAULT,
+    }),
+    replies: {
+      listed: bytes(200, 'application/x-ndjson', ({ events, nextSequence }, context) => ({
+        body: events.map((event) => `${JSON.stringify(event)}\n`).join(''),
+        headers: onwards(nextSequence, context),
+      })),
+    },
+  }),
+  route(audit, 'verify', {
+    method: 'GET',
+    path: `${PATH}/verify`,
+    operationId: 'verifyAuditEvents',
+    summary: 'Check that the audit chain of the tenant is unbroken',
+    description: `At most ${VERIFY_SIZE_MAX} events at a time; next_after_sequence says where to go on.`,
+    tags,
+    exposure: 'internal',
+    security,
+    query: Stretch,
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      afterSequence: query.after_sequence ?? 0,
+      limit: VERIFY_SIZE_MAX,
+    }),
+    replies: {
+      verified: reply(200, Verification, (verified) => ({
+        valid: verified.valid,
+        events: verified.events,
+        after_sequence: verified.afterSequence,
+        last_sequence: verified.last?.sequence ?? null,
+        last_hash: verified.last?.hash ?? null,
+        broken_at: verified.broken,
+        next_after_sequence: verified.nextSequence,
+      })),
+    },
+  }),
+]
+
+/** The Link header of a stretch that is not the last (RFC 8288 section 3). */
+function onwards(
+  nextSequence: number | null,
+  { baseUrl, path, query }: ReplyContext,
+): Record<string, string> {
+  if (nextSequence === null) return {}
+  const parameters = new URLSearchParams(query)
+  parameters.set('after_sequence', String(nextSequence))
+  return { link: `<${baseUrl}${path}?${parameters}>; rel="next"` }
+}

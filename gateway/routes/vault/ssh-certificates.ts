@@ -1,0 +1,164 @@
+/** SSH certificates. interface.md, SSH signing; decisions.md 6, 18, 22. */
+import { z } from 'zod'
+import { sshca } from '../../../actors/vault/ssh-certificates/protocol.js'
+import { scopeChallenge } from '../../request/authenticate.js'
+import { idText } from '../../request/ids.js'
+import { bytes, json, problem, type Route, reply, route } from '../../route.js'
+
+const CREDENTIALS = '/api/v1/vault/credentials'
+const CredentialPath = z.object({ credential_id: z.string().max(64) })
+const time = z.iso.datetime()
+const serial = z
+  .string()
+  .regex(/^[0-9]{1,20}$/)
+  .meta({ description: 'Unsigned 64 bits, decimal.', example: '12974638201758493021' })
+
+const SshSign = z
+  .object({
+    credential_id: idText().meta({ description: 'An ssh_ca credential.' }),
+    target_host: z.string().min(1).max(255).meta({ example: 'db1.internal.example' }),
+    principals: z
+      .array(z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/))
+      .min(1)
+      .max(16)
+      .meta({ description: 'User names on the host.', example: ['deploy'] }),
+    validity_seconds: z.int().min(1).max(3_600).optional(),
+    public_key: z
+      .string()
+      .min(1)
+      .max(1_024)
+      .optional()
+      .meta({
+        description:
+          'An OpenSSH line to certify, ssh-ed25519 or ecdsa-sha2-nistp256; without one, a new pair is made. ' +
+          'An Ed25519 point of small order, not on the curve or not in its canonical encoding is refused.',
+      }),
+    source_addresses: z.array(z.string().max(64)).max(32).optional(),
+    force_command: z.string().min(1).max(1_024).optional(),
+  })
+  .meta({ id: 'SshSignRequest' })
+
+const SshCertificate = z
+  .object({
+    certificate: z.string(),
+    private_key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Shown once; null when public_key was sent.' }),
+    public_key: z.string(),
+    key_id: z.string(),
+    serial,
+    principals: z.array(z.string()),
+    target_host: z.string(),
+    valid_after: time,
+    valid_before: time,
+    ca_public_key: z.string().meta({ description: 'The line for TrustedUserCAKeys.' }),
+  })
+  .meta({ id: 'SshCertificate' })
+
+const RevokeCertificate = z.object({ serial }).meta({ id: 'RevokeSshCertificate' })
+const RevokedCertificate = z
+  .object({ serial, revoked_at: time })
+  .meta({ id: 'RevokedSshCertificate' })
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such SSH authority.' })
+
+export const sshcaRoutes: readonly Route[] = [
+  route(sshca, 'sign', {
+    method: 'POST',
+    path: '/api/v1/agents/delegations/ssh-sign',
+    operationId: 'signSshCertificate',
+    summary: 'Get a short-lived SSH certificate',
+    description: 'Needs a direct agent token. The private key is in this answer and nowhere else.',
+    tags: ['Vault'],
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['vault:sign', 'vault:read'],
+      subjects: ['agent'],
+      direct: 'required',
+    },
+    capabilities: ['vault.ssh_ca'],
+    onceOnly: true,
+    body: json(SshSign),
+    message: ({ body, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: body.credential_id,
+      targetHost: body.target_host,
+      principals: body.principals,
+      validitySecs: body.validity_seconds ?? null,
+      publicKey: body.public_key ?? null,
+      sourceAddresses: body.source_addresses ?? [],
+      forceCommand: body.force_command ?? null,
+    }),
+    replies: {
+      signed: reply(200, SshCertificate, (signed) => ({
+        certificate: signed.certificate,
+        private_key: signed.privateKey,
+        public_key: signed.publicKey,
+        key_id: signed.keyId,
+        serial: signed.serial,
+        principals: [...signed.principals],
+        target_host: signed.targetHost,
+        valid_after: signed.validAfter.toISOString(),
+        valid_before: signed.validBefore.toISOString(),
+        ca_public_key: signed.caPublicKey,
+      })),
+      invalid: problem(400, 'bad-request', ({ pointer, detail }) => ({
+        detail,
+        errors: [{ pointer: `#${pointer}`, detail }],
+      })),
+      denied: problem(403, 'policy-denied', ({ detail }) => ({ detail })),
+      unknown,
+    },
+  }),
+  route(sshca, 'revokeCertificate', {
+    method: 'POST',
+    path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
+    operationId: 'revokeSshCertificate',
+    summary: 'Revoke one certificate of an SSH authority',
+    description: 'For vault:manage and for the agent that owns the authority.',
+    tags: ['Vault'],
+    exposure: 'internal',
+    security: { scheme: 'bearer', direct: 'required' },
+    params: CredentialPath,
+    body: json(RevokeCertificate),
+    message: ({ params, body, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+      serial: body.serial,
+    }),
+    replies: {
+      certificate_revoked: reply(200, RevokedCertificate, ({ serial, revokedAt }) => ({
+        serial,
+        revoked_at: revokedAt.toISOString(),
+      })),
+      not_owner: problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
+        detail: 'This needs the scope vault:manage, or to be the agent that owns the authority.',
+        headers: scopeChallenge(baseUrl, ['vault:manage']),
+      })),
+      unknown: problem(404, 'not-found', {
+        detail: 'There is no such certificate, or it has expired.',
+      }),
+    },
+  }),
+  route(sshca, 'revocationList', {
+    method: 'GET',
+    path: `${CREDENTIALS}/{credential_id}/krl`,
+    operationId: 'getSshRevocationList',
+    summary: 'Read the revocation list of an SSH authority',
+    description: 'An OpenSSH KRL, for the RevokedKeys of sshd. Of a revoked authority it ends all.',
+    tags: ['Vault'],
+    exposure: 'internal',
+    security: { scheme: 'bearer', scopes: ['vault:list', 'vault:read', 'vault:manage'] },
+    params: CredentialPath,
+    message: ({ params, principal }) => ({
+      tenantId: principal.tenantId,
+      credentialId: params.credential_id,
+    }),
+    replies: {
+      list: bytes(200, 'application/octet-stream', ({ krl }) => ({ body: krl })),
+      unknown,
+    },
+  }),
+]

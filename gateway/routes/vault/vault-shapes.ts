@@ -1,0 +1,228 @@
+/** What the vault's routes take and give. interface.md, Vault credential; decisions.md 4, 5, 17. */
+import { z } from 'zod'
+import { idText } from '../../request/ids.js'
+import type { Credential, Grant, Lease } from '../../../actors/vault/vault/protocol.js'
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
+const LIMIT_MAX = Number.MAX_SAFE_INTEGER
+
+const credentialType = z.enum(['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'])
+const provider = z
+  .string()
+  .min(1)
+  .max(64)
+  .regex(/^\P{Cc}*$/u)
+const label = z
+  .string()
+  .min(1)
+  .max(120)
+  .regex(/^\P{Cc}*$/u)
+const authScheme = z.string().max(80).meta({
+  description: 'bearer, basic, header:<name> or query:<key>; none for an ssh_ca.',
+  example: 'bearer',
+})
+const hosts = z.array(z.string().max(255)).max(64)
+const metadata = z.record(z.string(), z.unknown())
+const time = z.iso.datetime()
+const secret = z.string().min(1).max(65_536)
+const capability = z.enum(['list', 'use', 'sign'])
+const status = z.enum(['active', 'revoked', 'expired'])
+
+const members = {
+  id: z.uuid().meta({ description: 'The credential_id of egress and SSH signing.' }),
+  tenant_id: z.uuid(),
+  tenant_name: z.string(),
+  provider: z.string(),
+  credential_type: credentialType,
+  label: z.string(),
+  auth_scheme: authScheme,
+  allowed_hosts: z.array(z.string()),
+  non_exportable: z.boolean(),
+  status: z.enum(['active', 'revoked']),
+  metadata,
+  created_at: time,
+  updated_at: time,
+  last_used_at: time.nullable(),
+}
+
+export const VaultCredential = z.object(members).meta({ id: 'VaultCredential' })
+
+export const OperatorCredential = z
+  .object({
+    ...members,
+    ca_public_key: z
+      .string()
+      .optional()
+      .meta({ description: 'Of an ssh_ca: the line for TrustedUserCAKeys.' }),
+    token_of: z
+      .uuid()
+      .optional()
+      .meta({ description: 'The oauth2 credential whose access token is the secret.' }),
+  })
+  .meta({ id: 'OperatorCredential' })
+
+export const CreateCredential = z
+  .object({
+    provider,
+    credential_type: credentialType,
+    label,
+    auth_scheme: authScheme.optional(),
+    allowed_hosts: hosts.default([]),
+    secret: secret
+      .optional()
+      .meta({ description: 'An ssh_ca without one gets a new ed25519 key.', writeOnly: true }),
+    token_of: idText()
+      .optional()
+      .meta({
+        description:
+          'In place of a secret, for an api_key or custom: an oauth2 credential of the caller, ' +
+          'whose access token egress puts in. The allowed_hosts lie within those of that one.',
+      }),
+    non_exportable: z.boolean().default(true),
+    metadata: metadata.default({}),
+  })
+  .meta({ id: 'CreateVaultCredential' })
+
+export const PatchCredential = z
+  .object({
+    label: label.optional(),
+    allowed_hosts: hosts.optional(),
+    metadata: metadata.optional(),
+    auth_scheme: authScheme.optional().meta({ description: 'Fixed: only the stored one.' }),
+  })
+  .meta({ id: 'PatchVaultCredential' })
+
+export const RotateCredential = z
+  .object({ secret: secret.optional().meta({ writeOnly: true }) })
+  .meta({ id: 'RotateVaultCredential' })
+
+export const CredentialSecret = z
+  .object({ id: z.uuid(), secret: z.string() })
+  .meta({ id: 'VaultCredentialSecret' })
+
+export const CreateGrant = z
+  .object({
+    grantee_type: z.enum(['agent', 'delegation']),
+    grantee_id: idText(),
+    capabilities: z.array(capability).max(3).optional(),
+    methods: z.array(z.enum(METHODS)).max(METHODS.length).optional(),
+    path_prefixes: z.array(z.string().max(512)).max(32).optional(),
+    allow_range: z
+      .boolean()
+      .default(true)
+      .meta({ description: 'False: a Range of the caller is not sent to the upstream.' }),
+    max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
+    max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
+    expires_at: time.nullable().optional(),
+  })
+  .meta({ id: 'CreateVaultGrant' })
+
+export const VaultGrant = z
+  .object({
+    id: z.uuid(),
+    credential_id: z.uuid(),
+    grantee_type: z.enum(['agent', 'delegation']),
+    grantee_id: z.string(),
+    capabilities: z.array(capability),
+    methods: z.array(z.string()).optional(),
+    path_prefixes: z.array(z.string()).optional(),
+    allow_range: z.literal(false).optional().meta({ description: 'Present where it is false.' }),
+    max_requests: z.int().optional(),
+    max_bytes: z.int().optional(),
+    status,
+    expires_at: time.nullable(),
+    created_at: time,
+    revoked_at: time.nullable(),
+  })
+  .meta({ id: 'VaultGrant' })
+
+export const CreateLease = z
+  .object({
+    recipient_id: idText().meta({ description: 'An agent.' }),
+    byte_budget: z.int().min(1).max(LIMIT_MAX).meta({
+      description: 'Shared by the bytes of requests and of answers.',
+    }),
+    expires_at: time.nullable().optional(),
+  })
+  .meta({ id: 'CreateVaultLease' })
+
+export const VaultLease = z
+  .object({
+    id: z.uuid(),
+    credential_id: z.uuid(),
+    recipient_id: z.string(),
+    byte_budget: z.int(),
+    bytes_used: z.int(),
+    status,
+    expires_at: time.nullable(),
+    created_at: time,
+    revoked_at: time.nullable(),
+  })
+  .meta({ id: 'VaultLease' })
+
+/** The fourteen fields of interface.md, nothing more. */
+export function credentialRecord(credential: Credential): z.input<typeof VaultCredential> {
+  return {
+    id: credential.id,
+    tenant_id: credential.tenantId,
+    tenant_name: credential.tenantName,
+    provider: credential.provider,
+    credential_type: credential.credentialType,
+    label: credential.label,
+    auth_scheme: credential.authScheme,
+    allowed_hosts: [...credential.allowedHosts],
+    non_exportable: credential.nonExportable,
+    status: credential.status,
+    metadata: { ...credential.metadata },
+    created_at: credential.createdAt.toISOString(),
+    updated_at: credential.updatedAt.toISOString(),
+    last_used_at: iso(credential.lastUsedAt),
+  }
+}
+
+export function operatorRecord(credential: Credential): z.input<typeof OperatorCredential> {
+  const { caPublicKey, tokenOf } = credential
+  return {
+    ...credentialRecord(credential),
+    ...(caPublicKey === null ? {} : { ca_public_key: caPublicKey }),
+    ...(tokenOf === null ? {} : { token_of: tokenOf }),
+  }
+}
+
+export function grantRecord(grant: Grant): z.input<typeof VaultGrant> {
+  const { methods, pathPrefixes, allowRange, maxRequests, maxBytes } = grant
+  return {
+    id: grant.id,
+    credential_id: grant.credentialId,
+    grantee_type: grant.granteeType,
+    grantee_id: grant.granteeId,
+    capabilities: [...grant.capabilities],
+    ...(methods === null ? {} : { methods: [...methods] }),
+    ...(pathPrefixes === null ? {} : { path_prefixes: [...pathPrefixes] }),
+    ...(allowRange ? {} : { allow_range: false as const }),
+    ...(maxRequests === null ? {} : { max_requests: maxRequests }),
+    ...(maxBytes === null ? {} : { max_bytes: maxBytes }),
+    status: grant.status,
+    expires_at: iso(grant.expiresAt),
+    created_at: grant.createdAt.toISOString(),
+    revoked_at: iso(grant.revokedAt),
+  }
+}
+
+export function leaseRecord(lease: Lease): z.input<typeof VaultLease> {
+  return {
+    id: lease.id,
+    credential_id: lease.credentialId,
+    recipient_id: lease.recipientId,
+    byte_budget: lease.byteBudget,
+    bytes_used: lease.bytesUsed,
+    status: lease.status,
+    expires_at: iso(lease.expiresAt),
+    created_at: lease.createdAt.toISOString(),
+    revoked_at: iso(lease.revokedAt),
+  }
+}
+
+function iso(date: Date | null): string | null {
+  return date === null ? null : date.toISOString()
+}

@@ -1,0 +1,367 @@
+/** Credentials, grants and leases. interface.md, Vault and egress; decisions.md 4, 17. */
+import { z } from 'zod'
+import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { json, problem, type Route, reply, route } from '../../route.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import {
+  CreateCredential,
+  CreateGrant,
+  CreateLease,
+  CredentialSecret,
+  credentialRecord,
+  grantRecord,
+  leaseRecord,
+  OperatorCredential,
+  operatorRecord,
+  PatchCredential,
+  RotateCredential,
+  VaultGrant,
+  VaultLease,
+} from './vault-shapes.js'
+
+const CREDENTIALS = '/api/v1/vault/credentials'
+const CredentialPath = z.object({ credential_id: z.string().max(64) })
+const GrantPath = z.object({ grant_id: z.string().max(64) })
+const LeasePath = z.object({ lease_id: z.string().max(64) })
+
+const operators = { scheme: 'bearer', scopes: ['vault:manage'] } as const
+const operation = { tags: ['Vault'], exposure: 'internal', security: operators } as const
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such credential.' })
+const invalid = problem(
+  400,
+  'bad-request',
+  ({ pointer, detail }: { pointer: string; detail: string }) => ({
+    detail,
+    errors: [{ pointer: `#${pointer}`, detail }],
+  }),
+)
+const ownerRefusals = {
+  denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
+  direct_token_needed: problem(403, 'forbidden', {
+    detail: 'This operation needs a direct token of the owner, not a delegated one.',
+  }),
+  step_up: problem(401, 'unauthorized', ({ maxAgeSecs }: { maxAgeSecs: number }) => ({
+    detail: 'Sign in again with two factors.',
+    error: 'insufficient_user_authentication',
+    headers: {
+      'www-authenticate': `Bearer error="insufficient_user_authentication", acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
+    },
+  })),
+}
+const grantRefusals = {
+  denied: ownerRefusals.denied,
+  direct_token_needed: ownerRefusals.direct_token_needed,
+}
+const revoked = problem(409, 'conflict', { detail: 'The credential is revoked.' })
+
+const found = reply(200, OperatorCredential, ({ credential }: CredentialFound) =>
+  operatorRecord(credential),
+)
+
+export const vaultRoutes: readonly Route[] = [
+  route(vault, 'list', {
+    method: 'GET',
+    path: CREDENTIALS,
+    operationId: 'listVaultCredentials',
+    summary: 'List the credentials that the calling agent was granted',
+    description:
+      'With a direct token that has vault:manage: the credentials of the tenant, with revoked ones. ' +
+      'Secrets are never part of the answer.',
+    tags: ['Vault'],
+    exposure: 'public',
+    security: {
+      scheme: 'bearer',
+      scopes: ['vault:list'],
+      direct: 'forbidden',
+      directScopes: ['vault:manage'],
+    },
+    capabilities: ['vault'],
+    query: PageQuery,
+    message: ({ query, principal }) => ({ principal, ...readPage(query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(OperatorCredential),
+        ({ credentials, managed }) => credentials.map(managed ? operatorRecord : credentialRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(vault, 'create', {
+    ...operation,
+    method: 'POST',
+    path: CREDENTIALS,
+    operationId: 'createVaultCredential',
+    summary: 'Put a credential into the vault',
+    description: 'The caller becomes its owner. The answer does not hold the secret.',
+    idempotent: true,
+    body: json(CreateCredential),
+    message: ({ body, principal, clientAddress, idempotency }) => ({
+      caller: { principal, address: clientAddress },
+      provider: body.provider,
+      credentialType: body.credential_type,
+      label: body.label,
+      authScheme: body.auth_scheme ?? null,
+      allowedHosts: body.allowed_hosts,
+      secret: body.secret ?? null,
+      tokenOf: body.token_of ?? null,
+      nonExportable: body.non_exportable,
+      metadata: body.metadata,
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        OperatorCredential,
+        ({ credential }) => operatorRecord(credential),
+        ({ credential }) => ({ location: `${CREDENTIALS}/${credential.id}` }),
+      ),
+      invalid,
+      ...ownerRefusals,
+      full: problem(403, 'policy-denied', ({ most }) => ({
+        detail: `The tenant has the ${most} credentials that this deployment allows.`,
+      })),
+      ...idempotencyRefusals,
+    },
+  }),
+  route(vault, 'read', {
+    ...operation,
+    method: 'GET',
+    path: `${CREDENTIALS}/{credential_id}`,
+    operationId: 'getVaultCredential',
+    summary: 'Read a credential, without its secret',
+    params: CredentialPath,
+    message: ({ params, principal }) => ({
+      tenantId: principal.tenantId,
+      credentialId: params.credential_id,
+    }),
+    replies: { found, unknown_credential: unknown },
+  }),
+  route(vault, 'update', {
+    ...operation,
+    method: 'PATCH',
+    path: `${CREDENTIALS}/{credential_id}`,
+    operationId: 'updateVaultCredential',
+    summary: 'Change label, hosts or metadata of a credential',
+    description:
+      'Grants keep to the hosts of their time: a wider list does not widen them. More hosts, or more ' +
+      'source addresses of an ssh_ca: the owner alone, with a direct token, a human with a sign-in ' +
+      'with two factors within the last five minutes.',
+    params: CredentialPath,
+    body: json(PatchCredential),
+    message: ({ params, body, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+      label: body.label,
+      allowedHosts: body.allowed_hosts,
+      metadata: body.metadata,
+      authScheme: body.auth_scheme,
+    }),
+    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
+  }),
+  route(vault, 'rotate', {
+    ...operation,
+    security: { ...operators, direct: 'required' },
+    method: 'POST',
+    path: `${CREDENTIALS}/{credential_id}/rotate`,
+    operationId: 'rotateVaultCredential',
+    summary: 'Put another secret in place of the one before, as the owner',
+    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    params: CredentialPath,
+    body: json(RotateCredential),
+    message: ({ params, body, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+      secret: body.secret ?? null,
+    }),
+    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
+  }),
+  route(vault, 'revoke', {
+    ...operation,
+    method: 'POST',
+    path: `${CREDENTIALS}/{credential_id}/revoke`,
+    operationId: 'revokeVaultCredential',
+    summary: 'End a credential for good, with its grants and leases',
+    params: CredentialPath,
+    message: ({ params, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+    }),
+    replies: { found, unknown_credential: unknown },
+  }),
+  route(vault, 'secret', {
+    method: 'GET',
+    path: `${CREDENTIALS}/{credential_id}/secret`,
+    operationId: 'readVaultCredentialSecret',
+    summary: 'Read the secret of an exportable credential as its owner',
+    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    tags: ['Vault'],
+    exposure: 'internal',
+    security: { scheme: 'bearer', scopes: ['vault:manage'], direct: 'required' },
+    params: CredentialPath,
+    message: ({ params, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+    }),
+    replies: {
+      secret: reply(200, CredentialSecret, ({ credentialId, secret }) => ({
+        id: credentialId,
+        secret,
+      })),
+      unknown_credential: unknown,
+      ...ownerRefusals,
+    },
+  }),
+  route(vault, 'listGrants', {
+    ...operation,
+    method: 'GET',
+    path: `${CREDENTIALS}/{credential_id}/grants`,
+    operationId: 'listVaultGrants',
+    summary: 'List the grants of a credential, newest first',
+    params: CredentialPath,
+    query: PageQuery,
+    message: ({ params, query, principal }) => ({
+      tenantId: principal.tenantId,
+      credentialId: params.credential_id,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(VaultGrant),
+        ({ grants }) => grants.map(grantRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      unknown_credential: unknown,
+    },
+  }),
+  route(vault, 'createGrant', {
+    ...operation,
+    method: 'POST',
+    path: `${CREDENTIALS}/{credential_id}/grants`,
+    operationId: 'createVaultGrant',
+    summary: 'Let an agent or a delegation use a credential of your own',
+    idempotent: true,
+    params: CredentialPath,
+    body: json(CreateGrant),
+    message: ({ params, body, principal, clientAddress, idempotency }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+      granteeType: body.grantee_type,
+      granteeId: body.grantee_id,
+      capabilities: body.capabilities ?? null,
+      methods: body.methods ?? null,
+      pathPrefixes: body.path_prefixes ?? null,
+      allowRange: body.allow_range,
+      maxRequests: body.max_requests ?? null,
+      maxBytes: body.max_bytes ?? null,
+      expiresAt: dateOf(body.expires_at),
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        VaultGrant,
+        ({ grant }) => grantRecord(grant),
+        ({ grant }) => ({ location: `${CREDENTIALS}/${grant.credentialId}/grants` }),
+      ),
+      unknown_credential: unknown,
+      invalid,
+      revoked,
+      ...grantRefusals,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(vault, 'revokeGrant', {
+    ...operation,
+    method: 'POST',
+    path: '/api/v1/vault/grants/{grant_id}/revoke',
+    operationId: 'revokeVaultGrant',
+    summary: 'End a grant, at once',
+    params: GrantPath,
+    message: ({ params, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      grantId: params.grant_id,
+    }),
+    replies: {
+      ended: reply(200, VaultGrant, ({ grant }) => grantRecord(grant)),
+      unknown_grant: problem(404, 'not-found', { detail: 'There is no such grant.' }),
+    },
+  }),
+  route(vault, 'listLeases', {
+    ...operation,
+    method: 'GET',
+    path: `${CREDENTIALS}/{credential_id}/leases`,
+    operationId: 'listVaultLeases',
+    summary: 'List the leases of a credential, newest first',
+    params: CredentialPath,
+    query: PageQuery,
+    message: ({ params, query, principal }) => ({
+      tenantId: principal.tenantId,
+      credentialId: params.credential_id,
+      ...readPage(query),
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(VaultLease),
+        ({ leases }) => leases.map(leaseRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      unknown_credential: unknown,
+    },
+  }),
+  route(vault, 'createLease', {
+    ...operation,
+    method: 'POST',
+    path: `${CREDENTIALS}/{credential_id}/leases`,
+    operationId: 'createVaultLease',
+    summary: 'Lend a credential of your own to an agent, with a budget of bytes',
+    idempotent: true,
+    params: CredentialPath,
+    body: json(CreateLease),
+    message: ({ params, body, principal, clientAddress, idempotency }) => ({
+      caller: { principal, address: clientAddress },
+      credentialId: params.credential_id,
+      recipientId: body.recipient_id,
+      byteBudget: body.byte_budget,
+      expiresAt: dateOf(body.expires_at),
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        VaultLease,
+        ({ lease }) => leaseRecord(lease),
+        ({ lease }) => ({ location: `${CREDENTIALS}/${lease.credentialId}/leases` }),
+      ),
+      unknown_credential: unknown,
+      invalid,
+      revoked,
+      ...grantRefusals,
+      ...idempotencyRefusals,
+    },
+  }),
+  route(vault, 'revokeLease', {
+    ...operation,
+    method: 'POST',
+    path: '/api/v1/vault/leases/{lease_id}/revoke',
+    operationId: 'revokeVaultLease',
+    summary: 'End a lease, at once',
+    params: LeasePath,
+    message: ({ params, principal, clientAddress }) => ({
+      caller: { principal, address: clientAddress },
+      leaseId: params.lease_id,
+    }),
+    replies: {
+      ended: reply(200, VaultLease, ({ lease }) => leaseRecord(lease)),
+      unknown_lease: problem(404, 'not-found', { detail: 'There is no such lease.' }),
+    },
+  }),
+]
+
+function dateOf(time: string | null | undefined): Date | null {
+  return time === null || time === undefined ? null : new Date(time)
+}

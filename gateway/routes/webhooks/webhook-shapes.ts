@@ -1,0 +1,166 @@
+/** What webhook routes take and give: schemas, and records as JSON. decisions.md section 9. */
+import { z } from 'zod'
+import type {
+  Delivery,
+  TenantEvent,
+  Webhook,
+} from '../../../actors/webhooks/subscriptions/protocol.js'
+
+const DESCRIPTION_MAX = 500
+const OVERLAP_SECS = 86_400
+const OVERLAP_SECS_MAX = 7 * 86_400
+
+export const WebhookRecord = z
+  .object({
+    id: z.uuid(),
+    tenant_id: z.uuid(),
+    url: z.string(),
+    event_types: z.array(z.string()),
+    description: z.string(),
+    active: z.boolean(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    secret_last_rotated_at: z.iso.datetime(),
+    secret: z.string().optional().meta({
+      description: 'Only in the answer to a creation, and only when it was generated.',
+    }),
+  })
+  .meta({ id: 'Webhook' })
+
+const AttemptRecord = z.object({
+  attempted_at: z.iso.datetime(),
+  response_status: z.int().nullable(),
+  duration_ms: z.int(),
+  error: z.string().nullable(),
+})
+
+export const deliveryStatus = z.enum(['pending', 'retrying', 'succeeded', 'failed'])
+
+export const DeliveryRecord = z
+  .object({
+    id: z.uuid().meta({ description: 'Also X-Svc-Delivery; the same for every attempt.' }),
+    webhook_id: z.uuid(),
+    event_id: z.uuid(),
+    event_type: z.string(),
+    status: deliveryStatus,
+    attempt_count: z.int(),
+    max_attempts: z.int(),
+    response_status: z.int().nullable().meta({ description: 'Of the last attempt.' }),
+    error: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'Why the last attempt did not succeed: `timeout`, `unexpected_status`, `redirect`, `gone`, ' +
+          '`subscription_inactive`, or an error type of RFC 9209 section 2.3.',
+      }),
+    duration_ms: z.int().nullable(),
+    next_attempt_at: z.iso.datetime().nullable(),
+    last_attempt_at: z.iso.datetime().nullable(),
+    delivered_at: z.iso.datetime().nullable(),
+    created_at: z.iso.datetime(),
+    attempts: z.array(AttemptRecord),
+  })
+  .meta({ id: 'WebhookDelivery' })
+
+const url = z.string().max(2048).meta({ description: 'HTTPS, port 443, a public host.' })
+const eventTypes = z
+  .array(z.string().max(64))
+  .min(1)
+  .max(100)
+  .meta({ description: 'Exact names, `prefix.*` at a dot, or `*`.' })
+const description = z.string().max(DESCRIPTION_MAX)
+const secret = z.string().max(256).meta({
+  description: '16 to 256 UTF-8 bytes; at least 32 random bytes are advised. Never echoed.',
+})
+
+export const CreateWebhook = z
+  .object({
+    url,
+    event_types: eventTypes,
+    secret: secret.optional(),
+    description: description.default(''),
+    active: z.boolean().default(true),
+  })
+  .meta({ id: 'CreateWebhook' })
+
+export const ReplaceWebhook = z
+  .object({
+    url,
+    event_types: eventTypes,
+    description: description.default(''),
+    active: z.boolean().default(true),
+  })
+  .meta({ id: 'ReplaceWebhook' })
+
+export const RotateSecret = z
+  .object({
+    secret: secret.optional(),
+    overlap_secs: z.int().min(0).max(OVERLAP_SECS_MAX).default(OVERLAP_SECS),
+  })
+  .meta({ id: 'RotateWebhookSecret' })
+
+export function draftOf(body: z.output<typeof ReplaceWebhook>) {
+  const { url, event_types: eventTypes, description, active } = body
+  return { url, eventTypes, description, active }
+}
+
+export function webhookRecord(webhook: Webhook): z.input<typeof WebhookRecord> {
+  return {
+    id: webhook.id,
+    tenant_id: webhook.tenantId,
+    url: webhook.url,
+    event_types: [...webhook.eventTypes],
+    description: webhook.description,
+    active: webhook.active,
+    created_at: webhook.createdAt.toISOString(),
+    updated_at: webhook.updatedAt.toISOString(),
+    secret_last_rotated_at: webhook.secretLastRotatedAt.toISOString(),
+  }
+}
+
+export function deliveryRecord(delivery: Delivery): z.input<typeof DeliveryRecord> {
+  return {
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    status: delivery.status,
+    attempt_count: delivery.attemptCount,
+    max_attempts: delivery.maxAttempts,
+    response_status: delivery.responseStatus,
+    error: delivery.error,
+    duration_ms: delivery.durationMs,
+    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
+    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
+    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
+    created_at: delivery.createdAt.toISOString(),
+    attempts: delivery.attempts.map((attempt) => ({
+      attempted_at: attempt.attemptedAt.toISOString(),
+      response_status: attempt.responseStatus,
+      duration_ms: attempt.durationMs,
+      error: attempt.error,
+    })),
+  }
+}
+
+/** An event as a subscription is sent it (decisions.md section 9, envelope), with its number. */
+export const EventRecord = z.object({
+  sequence: z.int(),
+  event_id: z.uuid(),
+  type: z.string(),
+  tenant_id: z.uuid(),
+  timestamp: z.iso.datetime(),
+  data: z.record(z.string(), z.unknown()),
+})
+
+export function eventRecord(event: TenantEvent): z.input<typeof EventRecord> {
+  return {
+    sequence: event.sequence,
+    event_id: event.id,
+    type: event.type,
+    tenant_id: event.tenantId,
+    timestamp: event.occurredAt.toISOString(),
+    data: { ...event.data },
+  }
+}

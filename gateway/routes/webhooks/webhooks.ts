@@ -1,0 +1,359 @@
+/** Webhook subscriptions. interface.md, Webhooks and SCIM; decisions.md sections 9 and 22. */
+import { z } from 'zod'
+import { EVENT_TYPES } from '../../../actors/domain/events.js'
+import type { Principal } from '../../../actors/domain/principal.js'
+import { webhooks } from '../../../actors/webhooks/subscriptions/protocol.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
+import {
+  CreateWebhook,
+  DeliveryRecord,
+  deliveryRecord,
+  deliveryStatus,
+  draftOf,
+  EventRecord,
+  eventRecord,
+  ReplaceWebhook,
+  RotateSecret,
+  WebhookRecord,
+  webhookRecord,
+} from './webhook-shapes.js'
+
+const tags = ['Webhooks'] as const
+const EVENTS_MAX = 200
+const named = z.object({ id: z.string().max(64) })
+const namedDelivery = z.object({ id: z.string().max(64), delivery_id: z.string().max(64) })
+const readers = { scheme: 'bearer', scopes: ['webhooks:read', 'webhooks:manage'] } as const
+const managers = { scheme: 'bearer', scopes: ['webhooks:manage'] } as const
+const capabilities = ['webhooks'] as const
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such subscription or delivery.' })
+const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
+  400,
+  'bad-request',
+  ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
+)
+const idempotencyRefused = {
+  idempotency_mismatch: problem(422, 'unprocessable-content', {
+    detail: 'This idempotency key was used with another body.',
+  }),
+  idempotency_in_progress: problem(409, 'conflict', {
+    detail: 'The first request with this idempotency key is still running.',
+    retryAfterSecs: 1,
+  }),
+} as const
+const conflict = (detail: string) => problem(409, 'conflict', { detail })
+const replayRefused = choice(
+  ({ reason }: { reason: 'inactive' | 'waiting' | 'test' | 'too_old' }) => reason,
+  {
+    inactive: conflict('The subscription is not active.'),
+    waiting: conflict('The delivery is still being attempted.'),
+    test: conflict('A test delivery is not repeated; send another one.'),
+    too_old: problem(400, 'bad-request', {
+      detail: 'Deliveries of that time are no longer kept.',
+      errors: [{ pointer: '#/since', detail: 'Before the retention period.' }],
+    }),
+  },
+)
+
+export const webhookRoutes: readonly Route[] = [
+  route(webhooks, 'list', {
+    method: 'GET',
+    path: '/api/v1/webhooks',
+    operationId: 'listWebhooks',
+    summary: 'List the subscriptions of the tenant, newest first',
+    tags,
+    exposure: 'public',
+    security: readers,
+    capabilities,
+    query: PageQuery,
+    message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(WebhookRecord),
+        (listed) => listed.webhooks.map(webhookRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(webhooks, 'create', {
+    method: 'POST',
+    path: '/api/v1/webhooks',
+    operationId: 'createWebhook',
+    summary: 'Subscribe a receiver to events',
+    tags,
+    exposure: 'public',
+    security: managers,
+    capabilities,
+    idempotent: true,
+    onceOnly: true,
+    body: json(CreateWebhook),
+    message: ({ body, principal, clientAddress: address, idempotency }) => ({
+      caller: { principal, address },
+      draft: draftOf(body),
+      secret: body.secret ?? null,
+      idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        WebhookRecord,
+        (created) => ({
+          ...webhookRecord(created.webhook),
+          ...(created.secret === null ? {} : { secret: created.secret }),
+        }),
+        ({ webhook }) => ({ location: `/api/v1/webhooks/${webhook.id}` }),
+      ),
+      invalid,
+      too_many: problem(409, 'conflict', ({ max }) => ({
+        detail: `A tenant has at most ${max} subscriptions.`,
+      })),
+      ...idempotencyRefused,
+    },
+  }),
+  route(webhooks, 'read', {
+    method: 'GET',
+    path: '/api/v1/webhooks/{id}',
+    operationId: 'getWebhook',
+    summary: 'Read a subscription',
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: named,
+    message: target,
+    replies: { found: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)), unknown },
+  }),
+  route(webhooks, 'replace', {
+    method: 'PUT',
+    path: '/api/v1/webhooks/{id}',
+    operationId: 'replaceWebhook',
+    summary: 'Change url, event types, description and active',
+    description:
+      'An omitted description becomes empty, an omitted active true. The secret stays as it is. ' +
+      'Switching a subscription off cancels its pending deliveries.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: named,
+    body: json(ReplaceWebhook),
+    message: (request) => ({ ...managed(request), draft: draftOf(request.body) }),
+    replies: {
+      replaced: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)),
+      invalid,
+      unknown,
+    },
+  }),
+  route(webhooks, 'remove', {
+    method: 'DELETE',
+    path: '/api/v1/webhooks/{id}',
+    operationId: 'deleteWebhook',
+    summary: 'Delete a subscription and cancel its pending deliveries',
+    tags,
+    exposure: 'public',
+    security: managers,
+    params: named,
+    message: managed,
+    replies: { removed: empty(204), unknown },
+  }),
+  route(webhooks, 'test', {
+    method: 'POST',
+    path: '/api/v1/webhooks/{id}/test',
+    operationId: 'testWebhook',
+    summary: 'Send a test delivery',
+    description:
+      'One attempt of an event `webhook.test`, made while the caller waits, also to an inactive ' +
+      'subscription. The answer is 200 with the delivery, whatever the receiver said.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    throttle: [
+      { policy: 'default', by: 'caller' },
+      {
+        policy: 'webhook-test',
+        by: ({ params, principal }) => `${principal.tenantId}:${params.id}`,
+      },
+    ],
+    idempotent: true,
+    params: named,
+    message: (request) => ({
+      ...target(request),
+      actor: { type: request.principal.subjectType, id: request.principal.subject },
+      idempotency: request.idempotency,
+    }),
+    replies: {
+      tested: reply(200, DeliveryRecord, ({ delivery }) => deliveryRecord(delivery)),
+      unknown,
+      busy: problem(503, 'service-unavailable', {
+        detail: 'Many test deliveries are running.',
+        retryAfterSecs: 5,
+      }),
+      ...idempotencyRefused,
+    },
+  }),
+  route(webhooks, 'deliveries', {
+    method: 'GET',
+    path: '/api/v1/webhooks/{id}/deliveries',
+    operationId: 'listWebhookDeliveries',
+    summary: 'List the deliveries of a subscription, newest first',
+    tags,
+    exposure: 'public',
+    security: readers,
+    params: named,
+    query: PageQuery.safeExtend({
+      status: deliveryStatus.optional(),
+      event_type: z.enum(EVENT_TYPES).optional(),
+    }),
+    message: (request) => ({
+      ...target(request),
+      ...readPage(request.query),
+      status: request.query.status ?? null,
+      eventType: request.query.event_type ?? null,
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(DeliveryRecord),
+        (listed) => listed.deliveries.map(deliveryRecord),
+        ({ next }, context) => nextLink(next, context),
+      ),
+      unknown,
+    },
+  }),
+  route(webhooks, 'rotateSecret', {
+    method: 'POST',
+    path: '/api/v1/webhooks/{id}/rotate-secret',
+    operationId: 'rotateWebhookSecret',
+    summary: 'Give a subscription a new secret',
+    description:
+      'The suite svc-webhook-v1 signs with the new secret from now on; `webhook-signature` carries ' +
+      'signatures of both while they overlap. The secret that is in force already changes nothing but ' +
+      'the end of the overlap, which it can bring nearer: a rotation to a secret of your own may be ' +
+      'repeated when its answer was lost.',
+    tags,
+    exposure: 'public',
+    security: managers,
+    onceOnly: true,
+    params: named,
+    body: json(RotateSecret, { optional: true }),
+    message: (request) => ({
+      ...managed(request),
+      secret: request.body.secret ?? null,
+      overlapSecs: request.body.overlap_secs,
+    }),
+    replies: {
+      rotated: reply(
+        200,
+        z.object({
+          id: z.uuid(),
+          secret: z.string().optional().meta({ description: 'When it was generated.' }),
+          rotated_at: z.iso.datetime(),
+          previous_secret_expires_at: z.iso.datetime(),
+        }),
+        (rotated) => ({
+          id: rotated.webhookId,
+          ...(rotated.secret === null ? {} : { secret: rotated.secret }),
+          rotated_at: rotated.rotatedAt.toISOString(),
+          previous_secret_expires_at: rotated.previousExpiresAt.toISOString(),
+        }),
+      ),
+      invalid,
+      unknown,
+    },
+  }),
+  route(webhooks, 'replay', {
+    method: 'POST',
+    path: '/api/v1/webhooks/{id}/deliveries/{delivery_id}/replay',
+    operationId: 'replayWebhookDelivery',
+    summary: 'Send a finished delivery again, under the same id',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: namedDelivery,
+    message: (request) => ({ ...target(request), deliveryId: request.params.delivery_id }),
+    replies: {
+      replayed: reply(200, DeliveryRecord, ({ delivery }) => deliveryRecord(delivery)),
+      refused: replayRefused,
+      unknown,
+    },
+  }),
+  route(webhooks, 'events', {
+    method: 'GET',
+    path: '/api/v1/events',
+    operationId: 'listEvents',
+    summary: 'Fetch the events of the tenant in order, instead of being called',
+    description:
+      'For receivers that cannot be reached. Without `after` the answer is empty and `next_after` ' +
+      'is where the future begins; ask again with it. Events are kept for the retention period of ' +
+      'deliveries. Each one is what a subscription would be sent, with its number.',
+    tags,
+    exposure: 'internal',
+    security: readers,
+    query: z.object({
+      after: z
+        .string()
+        .regex(/^(0|[1-9][0-9]{0,14})$/)
+        .transform(Number)
+        .optional()
+        .meta({ description: '`next_after` of the last answer; 0 is the oldest event kept.' }),
+      limit: z
+        .string()
+        .regex(/^[1-9][0-9]{0,8}$/)
+        .transform((limit) => Math.min(Number(limit), EVENTS_MAX))
+        .optional()
+        .meta({ description: `Events of an answer, at most ${EVENTS_MAX}, the default.` }),
+    }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      after: query.after ?? null,
+      limit: query.limit ?? EVENTS_MAX,
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.object({ items: z.array(EventRecord), next_after: z.int() }),
+        ({ events, nextAfter }) => ({ items: events.map(eventRecord), next_after: nextAfter }),
+      ),
+    },
+  }),
+  route(webhooks, 'recover', {
+    method: 'POST',
+    path: '/api/v1/webhooks/{id}/recover',
+    operationId: 'recoverWebhookDeliveries',
+    summary: 'Send again what failed or was missed since a time',
+    description:
+      'Failed deliveries start again under their ids; events that the subscription asks for and ' +
+      'has no delivery of get one. While `more` is true, ask again.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: named,
+    body: json(z.object({ since: z.iso.datetime() })),
+    message: (request) => ({ ...target(request), since: new Date(request.body.since) }),
+    replies: {
+      recovered: reply(
+        200,
+        z.object({ replayed: z.int(), added: z.int(), more: z.boolean() }),
+        ({ replayed, added, more }) => ({ replayed, added, more }),
+      ),
+      refused: replayRefused,
+      unknown,
+    },
+  }),
+]
+
+function managed(request: {
+  readonly principal: Principal
+  readonly clientAddress: string
+  readonly params: { readonly id: string }
+}) {
+  const { principal, clientAddress: address } = request
+  return { caller: { principal, address }, webhookId: request.params.id }
+}
+
+function target(request: {
+  readonly principal: { readonly tenantId: string }
+  readonly params: { readonly id: string }
+}) {
+  return { tenantId: request.principal.tenantId, webhookId: request.params.id }
+}

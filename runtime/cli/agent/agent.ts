@@ -1,0 +1,186 @@
+/**
+ * `svc agent`: the life of an agent from the command line, on the client of runtime/client. The
+ * identity is kept in a file; what is printed on stdout is the result alone, as text or JSON.
+ */
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { reasonOf } from '../../client/reasons.js'
+import { ServiceRefusal } from '../../client/refusal.js'
+import { readEnvironment } from '../../kernel/config/environment.js'
+import { systemClock } from '../../kernel/clock.js'
+import { delegate } from './delegate.js'
+import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from './register.js'
+import type { AgentCommandHost, Run } from './run.js'
+import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
+
+type SharedOptions = { file?: string; json?: boolean }
+
+const interrupted = new AbortController()
+
+export function agentCommand(program: Command, host: AgentCommandHost = processHost()): void {
+  const agent = program
+    .command('agent')
+    .description('be an agent: register, log in, borrow authority, get tokens for scripts')
+
+  const add = <Options extends SharedOptions>(
+    parent: Command,
+    name: string,
+    description: string,
+    run: (options: Options, given: Run) => Promise<void>,
+  ) =>
+    parent
+      .command(name)
+      .configureOutput({
+        writeErr: (text) => (asksForJson(program) ? undefined : host.err(text)),
+        outputError: (text, write) =>
+          asksForJson(program) ? host.err(failureJson(new Error(usageFault(text)))) : write(text),
+      })
+      .description(description)
+      .option('--file <path>', `where the identity is kept (default: ${host.file})`)
+      .option('--json', 'print JSON, also what went wrong')
+      .action(async (options: Options) => {
+        const { file = host.file, json = false } = options
+        try {
+          await run(options, { ...host, file: resolve(file), json })
+        } catch (error) {
+          host.err(json ? failureJson(error) : failureText(error))
+          host.exitWith(1)
+        }
+      })
+
+  newAgent(
+    add<NewAgentWishes & SharedOptions>(agent, 'register', 'register in a tenant', (wishes, run) =>
+      register(run, wishes),
+    ),
+  )
+    .option('--tenant-id <uuid>', 'the tenant to be at home in; default: the control plane')
+    .option('--direct', 'without proof of work, where the tenant allows it')
+
+  const workspaces = agent.command('workspace').description('organizations of your own')
+  newAgent(
+    add<WorkspaceWishes & SharedOptions>(
+      workspaces,
+      'create',
+      'register, with an organization, a sandbox, an application and a test user',
+      (wishes, run) => workspace(run, wishes),
+    ),
+  )
+    .requiredOption('--organization <name>', 'name of the organization')
+    .option('--redirect-uri <uri...>', 'of the application', [])
+    .option('--framework <name>', 'what the sample is for', 'generic')
+    .option('--operator-invite', 'with a link that makes a person its owner')
+
+  tenantAndScope(
+    add<TokenWishes & SharedOptions>(agent, 'login', 'log in and say what for', (wishes, run) =>
+      logInAgain(run, wishes),
+    ),
+  )
+  add(agent, 'whoami', 'the record of the agent, as the service has it', (_, run) => whoAmI(run))
+  tenantAndScope(
+    add<TokenWishes & SharedOptions>(agent, 'token', 'print an access token', (wishes, run) =>
+      printToken(run, wishes),
+    ),
+  ).option('--delegation [id]', 'a delegated one: of the latest delegation, or of the one named')
+  add<{ scope: string; audience?: string; tenantId?: string } & SharedOptions>(
+    agent,
+    'delegate',
+    'ask a person for authority and wait for the answer',
+    (wishes, run) => {
+      endOnInterrupt()
+      return delegate(run, wishes)
+    },
+  )
+    .requiredOption('--scope <scopes>', 'what to ask for, space separated')
+    .option('--audience <audience>', 'an application of the tenant; default: the service')
+    .option('--tenant-id <uuid>', 'the tenant the person is in; default: the workspace or the home')
+}
+
+function newAgent(command: Command): Command {
+  return command
+    .option('--name <name>', 'the name of the agent, for people to read', 'svc agent')
+    .option('--base-url <url>', 'where the service runs; default: as configured')
+    .addOption(
+      new Option('--algorithm <algorithm>', 'kind of the key')
+        .choices(['ed25519', 'es256'])
+        .default('ed25519'),
+    )
+}
+
+function tenantAndScope(command: Command): Command {
+  return command
+    .option('--tenant-id <uuid>', 'the tenant it is for; default: the workspace or the home')
+    .option('--scope <scopes>', 'space separated; default: all that may be had')
+}
+
+/** Whether JSON was asked for, also where the rest of the line is not what it should be. */
+function asksForJson(program: Command): boolean {
+  const { rawArgs = [] } = program as Command & { readonly rawArgs?: readonly string[] }
+  return rawArgs.includes('--json')
+}
+
+function usageFault(text: string): string {
+  return text.trim().replace(/^error: /, '')
+}
+
+function failureText(error: unknown): string {
+  const lines = [`svc agent: ${wordsOf(error)}\n`]
+  if (error instanceof ServiceRefusal) {
+    if (error.hint !== null) lines.push(`  ${error.hint}\n`)
+    if (error.retryAfterSecs !== null) lines.push(`  Wait ${error.retryAfterSecs} s.\n`)
+    if (error.requestId !== null) lines.push(`  request ${error.requestId}\n`)
+  }
+  return lines.join('')
+}
+
+function failureJson(error: unknown): string {
+  const about =
+    error instanceof ServiceRefusal
+      ? {
+          error: error.code,
+          status: error.status,
+          detail: error.detail,
+          hint: error.hint,
+          retry_after: error.retryAfterSecs,
+          request_id: error.requestId,
+        }
+      : { error: 'failed', detail: wordsOf(error) }
+  return `${JSON.stringify(about)}\n`
+}
+
+function wordsOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ECONNREFUSED') return 'nothing answers at the address of the service'
+  return error instanceof Error && error.name === 'AbortError' ? 'interrupted' : reasonOf(error)
+}
+
+function processHost(): AgentCommandHost {
+  return {
+    baseUrl: configuredBaseUrl,
+    file: join(homedir(), '.svc', 'agent.json'),
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    terminal: process.stderr.isTTY === true,
+    exitWith: (code) => {
+      process.exitCode = code
+    },
+    clock: systemClock,
+    signal: interrupted.signal,
+  }
+}
+
+async function configuredBaseUrl(): Promise<string> {
+  // Every setting of the service: more than all the rest of the command.
+  const { loadSettings } = await import('../../configuration/load-settings.js')
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
+  if (loaded.tag === 'refused') {
+    throw new Error('name the service with --base-url: the configuration here is refused')
+  }
+  return loaded.settings.oidc.issuer_url
+}
+
+/** The first Ctrl-C gives up what waits, so that locks and drafts are put away. */
+function endOnInterrupt(): void {
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
+}

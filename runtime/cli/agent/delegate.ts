@@ -1,0 +1,59 @@
+/** `svc agent delegate`: asks a person for authority, shows them where, waits, keeps the token. */
+import { askForDelegation, awaitDelegation } from '../../client/delegation.js'
+import { httpClient } from '../../client/http.js'
+import { readMetadata } from '../../client/registration.js'
+import type { Run } from './run.js'
+import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
+
+type Wishes = { scope: string; audience?: string; tenantId?: string }
+
+export async function delegate(run: Run, { scope, audience, tenantId }: Wishes): Promise<void> {
+  // The file is held for moments only: a person takes minutes, and other commands need it meanwhile.
+  const place = tenantId === undefined ? {} : { tenantId }
+  const token = () =>
+    usingIdentity(run, async (held) => (await direct(held, place, false)).access_token)
+  const begun = await usingIdentity(run, async (held) => {
+    const { access_token: accessToken, tenant_id: tenant } = await current(held, place)
+    if (tenant === (await readMetadata(held.http)).controlPlaneTenantId) {
+      throw new Error('nobody signs in to the control plane: name a tenant with --tenant-id')
+    }
+    return { baseUrl: held.identity.base_url, accessToken }
+  })
+  const http = httpClient(begun.baseUrl)
+  try {
+    const request = await askForDelegation({ http, token: begun.accessToken, scope, audience })
+    show(run, request)
+    const granted = await awaitDelegation({
+      http,
+      request,
+      token,
+      signal: run.signal,
+      clock: run.clock,
+    })
+    const kept = await usingIdentity(run, (held) => keepDelegation(held, granted))
+    const { delegation_id, subject, scope: given } = kept
+    if (run.json) {
+      run.out(`${JSON.stringify({ status: 'approved', delegation_id, subject, scope: given })}\n`)
+    } else {
+      run.out(`Delegation ${delegation_id}: ${given}\n`)
+      run.out('Get its token with: svc agent token --delegation\n')
+    }
+  } finally {
+    await http.close()
+  }
+}
+
+function show({ out, json }: Run, request: Awaited<ReturnType<typeof askForDelegation>>): void {
+  const { verificationUrl, userCode, expiresInSecs } = request
+  if (json) {
+    const members = {
+      status: 'pending',
+      verification_url: verificationUrl,
+      user_code: userCode,
+      expires_in: expiresInSecs,
+    }
+    return out(`${JSON.stringify(members)}\n`)
+  }
+  out(`Open ${verificationUrl}\nand see that it shows the code ${userCode}.\n`)
+  out(`Waiting for the answer, for ${Math.round(expiresInSecs / 60)} minutes ...\n`)
+}

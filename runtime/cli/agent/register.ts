@@ -1,0 +1,170 @@
+/** `svc agent register` and `svc agent workspace create`. */
+import { type AgentKey, createAgentKey, openAgentKey } from '../../client/agent.js'
+import { type HttpClient, httpClient } from '../../client/http.js'
+import {
+  holdingIdentity,
+  readIdentity,
+  type StoredIdentity,
+  writeIdentity,
+} from '../../client/identity-file.js'
+import {
+  createWorkspace,
+  readMetadata,
+  registerAgent,
+  type WorkProgress,
+} from '../../client/registration.js'
+import type { Run } from './run.js'
+import { checkAddress } from '../service-access.js'
+
+export type NewAgentWishes = {
+  name: string
+  baseUrl?: string
+  algorithm: 'ed25519' | 'es256'
+  tenantId?: string
+  direct?: boolean
+}
+export type WorkspaceWishes = NewAgentWishes & {
+  organization: string
+  redirectUri: string[]
+  framework: string
+  operatorInvite?: boolean
+}
+
+/** A line of progress at most this often. */
+const PROGRESS_MS = 250
+const PROGRESS_LINES_MS = 2_000
+
+export async function register(run: Run, wishes: NewAgentWishes): Promise<void> {
+  const { name, tenantId, direct } = wishes
+  await enrolling(run, wishes, async (http, key, keep) => {
+    const progress = progressOf(run)
+    const made = await registerAgent({ http, key, name, tenantId, direct, ...progress })
+    progress.done()
+    await keep({ agent_id: made.agentId, home_tenant_id: made.tenantId, tenant_id: made.tenantId })
+    if (run.json) return run.out(`${JSON.stringify(made.body)}\n`)
+    run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, kept in ${run.file}\n`)
+  })
+}
+
+export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void> {
+  const { name, organization: organizationName, redirectUri: redirectUris, framework } = wishes
+  await enrolling(run, wishes, async (http, key, keep) => {
+    const progress = progressOf(run)
+    const made = await createWorkspace({
+      http,
+      key,
+      name,
+      organizationName,
+      redirectUris,
+      framework,
+      issueOperatorInvite: wishes.operatorInvite,
+      ...progress,
+    })
+    progress.done()
+    // Shown before it is kept: what the answer shows, it shows once.
+    if (run.json) run.out(`${JSON.stringify(made.body)}\n`)
+    else run.out(workspaceText(made.body))
+    await keep({
+      agent_id: made.agentId,
+      home_tenant_id: made.homeTenantId,
+      tenant_id: made.tenantId,
+    })
+    if (!run.json) run.err(`Agent ${made.agentId}, kept in ${run.file}\n`)
+  })
+}
+
+type Keep = (
+  known: Pick<StoredIdentity, 'agent_id' | 'home_tenant_id' | 'tenant_id'>,
+) => Promise<void>
+
+/**
+ * The key is kept before anything is sent: an answer that is lost costs no identity. A file whose
+ * registration was never answered is taken up again with the same key.
+ */
+async function enrolling(
+  run: Run,
+  { name, baseUrl: named, algorithm }: NewAgentWishes,
+  enrol: (http: HttpClient, key: AgentKey, keep: Keep) => Promise<void>,
+): Promise<void> {
+  const baseUrl = named ?? (await run.baseUrl())
+  checkAddress('--base-url', baseUrl)
+  await holdingIdentity(run.file, async () => {
+    const known = await readIdentity(run.file)
+    if (known !== undefined && known.agent_id !== null) {
+      throw new Error(
+        `${run.file} holds the agent ${known.agent_id} already; another one needs another --file`,
+      )
+    }
+    if (known !== undefined && known.base_url !== baseUrl) {
+      throw new Error(`${run.file} was begun for ${known.base_url}; use another --file`)
+    }
+    const key = known === undefined ? createAgentKey(algorithm) : openAgentKey(known.private_key)
+    const http = httpClient(baseUrl)
+    try {
+      const { issuer } = await readMetadata(http)
+      const begun: StoredIdentity = {
+        version: 1,
+        base_url: baseUrl,
+        issuer,
+        name,
+        agent_id: null,
+        home_tenant_id: null,
+        tenant_id: null,
+        private_key: key.exportPem(),
+        tokens: [],
+        delegations: [],
+      }
+      await writeIdentity(run.file, begun)
+      await enrol(http, key, (found) => writeIdentity(run.file, { ...begun, ...found }))
+    } finally {
+      await http.close()
+    }
+  })
+}
+
+function workspaceText(body: Readonly<Record<string, unknown>>): string {
+  const fixture = body['fixture_end_user'] as Readonly<Record<string, unknown>>
+  const invite = body['operator_invite'] as Readonly<Record<string, unknown>> | undefined
+  return [
+    `Organization ${String(body['organization_slug'])}, sandbox ${String(body['tenant_slug'])}.`,
+    'The following is shown this once.',
+    '',
+    String(body['env_block']).trimEnd(),
+    '',
+    `Test user ${String(fixture['email'])}, password ${String(fixture['password'])}`,
+    ...(invite === undefined ? [] : [`Invite of an owner: ${String(invite['url'])}`]),
+    '',
+  ].join('\n')
+}
+
+/** On stderr, so that stdout has the result alone. */
+function progressOf({ err, terminal, json, clock, signal }: Run) {
+  const startedMs = clock.monotonicMs()
+  let shownMs = startedMs
+  let shown = false
+  return {
+    signal,
+    onProgress({ difficultyBits, tried, expected }: WorkProgress) {
+      const nowMs = clock.monotonicMs()
+      if (nowMs - shownMs < (terminal && !json ? PROGRESS_MS : PROGRESS_LINES_MS)) return
+      shownMs = nowMs
+      shown = true
+      const secs = (nowMs - startedMs) / 1000
+      if (json) {
+        const members = {
+          progress: 'proof_of_work',
+          difficulty_bits: difficultyBits,
+          tried,
+          expected,
+        }
+        return err(`${JSON.stringify(members)}\n`)
+      }
+      const share = `${Math.round((100 * tried) / expected)} % of the ${expected} tries expected`
+      const line = `proof of work, ${difficultyBits} bits: ${share}, ${secs.toFixed(1)} s`
+      err(terminal ? `\r\u001b[K${line}` : `${line}\n`)
+    },
+    done() {
+      if (shown && terminal && !json) err('\r\u001b[K')
+    },
+  }
+}

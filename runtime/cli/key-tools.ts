@@ -1,0 +1,147 @@
+/** Database and kms for a command that looks after keys, whether the service runs or not. */
+import { runMigrations } from '../../migrations/main.js'
+import { openDatabase } from '../../storage/platform/database.js'
+import { openKms } from '../../storage/platform/kms/client.js'
+import type { Kms } from '../../storage/platform/kms/kms.js'
+import { requireMigratedSchema } from '../../storage/platform/schema-version.js'
+import { createSealer, type TenantSealer } from '../../storage/platform/sealing/seal.js'
+import { databaseUrls } from '../../storage/platform/settings.js'
+import type { Database } from '../../storage/platform/sql.js'
+import { localKmsSettings, startLocalKms } from '../process/embedded-kms.js'
+import { DataDirectoryInUse } from '../embedded/claim.js'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/postgres.js'
+import { type Clock, systemClock } from '../kernel/clock.js'
+import type { Environment } from '../kernel/config/environment.js'
+import { printedFailures } from '../kernel/config/print.js'
+import { silentLogger } from '../kernel/log.js'
+import { type Random, systemRandom } from '../kernel/random.js'
+import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
+import { deploymentOf, explainedBy } from '../process/which-database.js'
+import { type LoadedSettings, loadSettings } from '../configuration/load-settings.js'
+
+export interface KeyHouse {
+  readonly database: Database
+  readonly kms: Kms
+  readonly sealer: TenantSealer
+  readonly clock: Clock
+  readonly random: Random
+  close(): Promise<void>
+}
+
+export type KeyHouseInput = {
+  readonly environment: Environment
+  readonly cwd: string
+  readonly uid?: number | undefined
+  /** Gets a line that names the deployment: which one it is, the defaults may have decided. */
+  readonly say?: ((line: string) => void) | undefined
+}
+
+/** @throws with words for an operator when the configuration, the database or the kms is missing. */
+export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
+  const loaded = loadSettings({ ...input, servesPlane: false })
+  if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
+  const undo: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const step of undo.splice(0).toReversed()) await step()
+  }
+  try {
+    const database = await databaseOf(loaded, undo)
+    const kms = await kmsOf(loaded, undo)
+    const clock = systemClock
+    const random = systemRandom(clock)
+    const sealer = createSealer({ database, kms, random, clock })
+    return { database, kms, sealer, clock, random, close }
+  } catch (error) {
+    await close()
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
+  }
+}
+
+export interface DatabaseHouse {
+  readonly database: Database
+  readonly settings: LoadedSettings['settings']
+  close(): Promise<void>
+}
+
+/** The database alone, for commands that need no keys. @throws as `openKeyHouse`. */
+export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
+  const loaded = loadSettings({ ...input, servesPlane: false })
+  if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  input.say?.(deploymentOf(loaded))
+  const undo: Undo = []
+  const close = async () => {
+    for (const step of undo.splice(0).toReversed()) await step()
+  }
+  try {
+    return { database: await databaseOf(loaded, undo), settings: loaded.settings, close }
+  } catch (error) {
+    await close()
+    throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
+  }
+}
+
+type Undo = (() => Promise<void>)[]
+
+async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Undo) {
+  let urls = databaseUrls(settings.database)
+  if (urls === undefined) {
+    const { server, isGuest } = await embeddedServer(dataDir)
+    undo.push(() => server.stop())
+    urls = databaseUrls(settings.database, server.url)
+    // As at a start of the service, which may not have been yet.
+    if (!isGuest) await runMigrations({ url: server.url, log: silentLogger })
+  }
+  if (urls === undefined) throw new Error('no database is configured')
+  const database = await openDatabase({
+    settings: { ...settings.database, min_connections: 0 },
+    urls,
+    plane,
+    log: silentLogger,
+  })
+  undo.push(() => database.close())
+  await requireMigratedSchema({
+    query: (text) => database.single({ name: `schema: ${text.slice(0, 50)}`, text }),
+  })
+  return database
+}
+
+/** The server of a running service is used and left alone; otherwise one is started meanwhile. */
+async function embeddedServer(
+  dataDir: string,
+): Promise<{ readonly server: EmbeddedPostgres; readonly isGuest: boolean }> {
+  const options = { dataDir, log: silentLogger }
+  try {
+    return { server: await startEmbeddedPostgres(options), isGuest: false }
+  } catch (error) {
+    if (!(error instanceof DataDirectoryInUse)) throw error
+    return { server: await startEmbeddedPostgres({ ...options, claim: false }), isGuest: true }
+  }
+}
+
+async function kmsOf({ settings, dataDir }: LoadedSettings, undo: Undo): Promise<Kms> {
+  const configured = settings.kms
+  if (configured !== undefined) return connect(configured, undo)
+  const running = await connect(await localKmsSettings(dataDir), []).catch(() => undefined)
+  if (running !== undefined && (await running.health()).state === 'up') {
+    undo.push(() => running.close())
+    return running
+  }
+  await running?.close()
+  const isShared = databaseUrls(settings.database) !== undefined
+  const local = await startLocalKms({ dataDir, log: silentLogger, isShared })
+  undo.push(() => local.stop())
+  return connect(local.settings, undo)
+}
+
+async function connect(settings: NonNullable<LoadedSettings['settings']['kms']>, undo: Undo) {
+  const kms = await openKms({
+    socketPath: settings.socket_path,
+    serverPublicKeyPath: settings.server_public_key_path,
+    clientPrivateKeyPath: settings.client_private_key_path,
+    log: silentLogger,
+    clock: systemClock,
+  })
+  undo.push(() => kms.close())
+  return kms
+}

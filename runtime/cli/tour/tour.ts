@@ -1,0 +1,267 @@
+/**
+ * `svc tour`: a new agent's first minutes with a running service, and a person's sign-in, over HTTP,
+ * each step printed with its request and answer in short. Exits with 1 at the first step that does not go as documented.
+ */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createAgentKey } from '../../client/agent.js'
+import { openBrowser } from '../../client/browser.js'
+import { httpClient, type Request } from '../../client/http.js'
+import { readEnvironment } from '../../kernel/config/environment.js'
+import { loadSettings } from '../../configuration/load-settings.js'
+import { withReason } from '../../process/error-text.js'
+import { controlPlaneSteps } from './control-plane.js'
+import { delegationSteps } from './delegation.js'
+import {
+  basic,
+  complete,
+  expect,
+  fact,
+  type Journey,
+  keep,
+  logIn,
+  member,
+  short,
+  start,
+  type Step,
+  TourStopped,
+} from './journey.js'
+import { personSteps, TOUR_CALLBACK } from './person.js'
+import { vaultSteps } from './vault.js'
+
+export function tourCommand(program: Command): void {
+  program
+    .command('tour')
+    .description('drive a running service as a new agent and a person would')
+    .option('--base-url <url>', 'where the service runs; default: as configured')
+    .option('--ca-file <pem>', 'the CA of its certificate, where the system does not know it')
+    .action(async ({ baseUrl, caFile }: { baseUrl?: string; caFile?: string }) => {
+      const say = (line: string) => void process.stdout.write(`${line}\n`)
+      let at: string
+      let ca: string | undefined
+      try {
+        at = baseUrl ?? configuredBaseUrl()
+        ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
+      } catch (error) {
+        process.stderr.write(`svc tour: ${withReason(error)}\n`)
+        process.exitCode = 1
+        return
+      }
+      process.exitCode = (await runTour(at, say, ca)) ? 0 : 1
+    })
+}
+
+/**
+ * Runs every step; false when one did not go as documented.
+ * @param ca PEM of the CA to trust, where the system does not know it.
+ */
+export async function runTour(
+  baseUrl: string,
+  say: (line: string) => void,
+  ca?: string,
+): Promise<boolean> {
+  const http = httpClient(baseUrl, ca)
+  const browser = openBrowser({ baseUrl, ca, userAgent: 'svc tour' })
+  const journey: Journey = { http, say, key: createAgentKey(), facts: {} }
+  const steps = [...STEPS, ...personSteps(browser)]
+  try {
+    for (const [index, [title, run]] of steps.entries()) {
+      say(`\n${index + 1}. ${title}`)
+      await run(journey)
+    }
+    say(`\nThe tour is over: ${steps.length} steps, all as documented.`)
+    return true
+  } catch (error) {
+    say(`\nThe tour stopped: ${reasonOf(error, baseUrl)}`)
+    return false
+  } finally {
+    await http.close()
+    await browser.close()
+  }
+}
+
+const STEPS: readonly Step[] = [
+  [
+    'What can this service do?',
+    async (journey) => {
+      const { body } = await expect(journey, 200, { method: 'GET', path: '/api/v1/capabilities' })
+      journey.say(`   capabilities: ${(member(body, 'capabilities') as string[]).join(', ')}`)
+    },
+  ],
+  [
+    'Which tenant and issuer does a proof of key ownership name?',
+    async (journey) => {
+      const path = '/api/v1/agents/workspace/bootstrap'
+      const { body } = await expect(journey, 200, { method: 'GET', path })
+      keep(journey, body, { issuer: 'issuer', controlPlane: 'control_plane_tenant_id' })
+    },
+  ],
+  [
+    'Start a workspace: a fresh key, a proof that it is ours, a challenge in return',
+    (journey) => start(journey, '/api/v1/agents/workspace/bootstrap/pow', 'controlPlane'),
+  ],
+  [
+    'Prove the work and receive a workspace',
+    async (journey) => {
+      const path = '/api/v1/agents/workspace/bootstrap/pow/complete'
+      const { body } = await complete(journey, path, 201, {
+        organization_name: 'Tour',
+        redirect_uris: [TOUR_CALLBACK],
+        issue_operator_invite: true,
+        framework: 'generic',
+      })
+      keep(journey, body, {
+        workspaceToken: 'tenant_access_token',
+        operatorToken: 'control_plane_access_token',
+        organization: 'organization_id',
+        tenant: 'tenant_id',
+        clientId: 'client_id',
+        clientSecret: 'client_secret',
+      })
+      journey.facts['agent'] = String(member(member(body, 'agent'), 'id'))
+      keep(journey, member(body, 'fixture_end_user'), {
+        personEmail: 'email',
+        personPassword: 'password',
+      })
+    },
+  ],
+  [
+    'The same challenge again is refused',
+    async (journey) => {
+      const { challenge_id, nonce, organization_name } = {
+        challenge_id: fact(journey, 'challenge'),
+        nonce: fact(journey, 'nonce'),
+        organization_name: 'Tour',
+      }
+      await expect(journey, 400, {
+        method: 'POST',
+        path: '/api/v1/agents/workspace/bootstrap/pow/complete',
+        json: { challenge_id, nonce, organization_name, redirect_uris: [] },
+      })
+    },
+  ],
+  ['Log in: ask for a challenge, sign it, get tokens', (journey) => logIn(journey, 'agent')],
+  [
+    'The token verifies against the published keys',
+    async (journey) => {
+      const { body } = await expect(journey, 200, { method: 'GET', path: '/.well-known/jwks.json' })
+      const keySet = createLocalJWKSet(body as JSONWebKeySet)
+      const { payload, protectedHeader } = await jwtVerify(fact(journey, 'token'), keySet, {
+        issuer: fact(journey, 'issuer'),
+        typ: 'at+jwt',
+      })
+      const { sub, tenant_id, subject_type, scope } = payload
+      journey.say(`   verified: ${short({ alg: protectedHeader.alg, sub, tenant_id })}`)
+      journey.say(`   claims: ${short({ subject_type, scope })}`)
+    },
+  ],
+  [
+    'Call the API with it',
+    async (journey) => {
+      await expect(journey, 200, {
+        method: 'GET',
+        path: '/api/v1/agents/me',
+        token: fact(journey, 'token'),
+      })
+    },
+  ],
+  [
+    'Refresh: the old refresh token is spent, a new one takes its place',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: '/oauth/token',
+        form: {
+          grant_type: 'refresh_token',
+          refresh_token: fact(journey, 'refreshToken'),
+          client_id: fact(journey, 'agent'),
+        },
+      })
+      keep(journey, body, { token: 'access_token', refreshToken: 'refresh_token' })
+    },
+  ],
+  [
+    'The created application gets a token of its own (client_credentials)',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: '/oauth/token',
+        headers: { authorization: basic(journey) },
+        form: { grant_type: 'client_credentials' },
+      })
+      keep(journey, body, { serviceToken: 'access_token' })
+    },
+  ],
+  [
+    'and asks what a token is worth (introspection)',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: '/oauth/introspect',
+        headers: { authorization: basic(journey) },
+        form: { token: fact(journey, 'serviceToken') },
+      })
+      if (member(body, 'active') !== true) throw new TourStopped('a fresh token is not active')
+    },
+  ],
+  [
+    'The workspace token creates an application; the same idempotency key creates it once',
+    async (journey) => {
+      const create: Request = {
+        method: 'POST',
+        path: '/api/v1/applications',
+        token: fact(journey, 'workspaceToken'),
+        headers: { 'idempotency-key': journey.key.fingerprint },
+        json: { name: 'Second', redirect_uris: ['https://app.example.com/callback'] },
+      }
+      const first = await expect(journey, 201, create)
+      const second = await expect(journey, 201, create)
+      if (member(first.body, 'id') !== member(second.body, 'id')) {
+        throw new TourStopped('one idempotency key created two applications')
+      }
+    },
+  ],
+  [
+    'Subscribe a receiver to events; the secret is shown once, and its history begins',
+    async (journey) => {
+      const token = fact(journey, 'workspaceToken')
+      const path = '/api/v1/webhooks'
+      const json = { url: 'https://receiver.example/svc', event_types: ['auth.login.*'] }
+      const { body } = await expect(journey, 201, { method: 'POST', path, token, json })
+      keep(journey, body, { webhook: 'id' })
+      const at = `${path}/${fact(journey, 'webhook')}`
+      await expect(journey, 200, { method: 'GET', path: `${at}/deliveries`, token })
+      await expect(journey, 204, { method: 'DELETE', path: at, token })
+    },
+  ],
+  [
+    'A second agent registers into the new tenant',
+    async (journey) => {
+      const second: Journey = { ...journey, key: createAgentKey() }
+      await start(second, '/api/v1/agents/auth/register/pow', 'tenant')
+      const path = '/api/v1/agents/auth/register/pow/complete'
+      const { body } = await complete(second, path, 200, {})
+      keep(second, body, { secondAgent: 'agent_id' })
+      await logIn(second, 'secondAgent')
+    },
+  ],
+  ...controlPlaneSteps,
+  ...delegationSteps,
+  ...vaultSteps,
+]
+
+function reasonOf(error: unknown, baseUrl: string): string {
+  if (error instanceof TourStopped) return error.message
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ECONNREFUSED') return `nothing answers at ${baseUrl}; start it with npm start`
+  return error instanceof Error ? error.message : String(error)
+}
+
+function configuredBaseUrl(): string {
+  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+  const loaded = loadSettings(input)
+  if (loaded.tag === 'refused')
+    throw new TourStopped('the configuration is refused; see svc config check')
+  return loaded.settings.oidc.issuer_url
+}

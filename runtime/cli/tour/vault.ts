@@ -1,0 +1,33 @@
+/** The tour through the vault: an SSH authority, and a certificate of it. */
+import { expect, fact, keep, member, short, type Step } from './journey.js'
+
+export const vaultSteps: readonly Step[] = [
+  [
+    'Put an SSH authority into the vault; its key never leaves it',
+    async (journey) => {
+      const { body } = await expect(journey, 201, {
+        method: 'POST',
+        path: '/api/v1/vault/credentials',
+        token: fact(journey, 'workspaceToken'),
+        json: { provider: 'ssh', credential_type: 'ssh_ca', label: 'Tour authority' },
+      })
+      keep(journey, body, { authority: 'id' })
+    },
+  ],
+  [
+    'Get a certificate for five minutes, with a key of its own',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: '/api/v1/agents/delegations/ssh-sign',
+        token: fact(journey, 'workspaceToken'),
+        json: {
+          credential_id: fact(journey, 'authority'),
+          target_host: 'db1.example.com',
+          principals: ['deploy'],
+        },
+      })
+      journey.say(`   trusted by: ${short({ ca_public_key: member(body, 'ca_public_key') })}`)
+    },
+  ],
+]

@@ -1,0 +1,118 @@
+/**
+ * `svc webhooks`: for whoever writes a receiver. `listen` forwards it the events of a tenant, `trigger`
+ * sends it a signed example of one, `verify` says what is wrong with a delivery it got.
+ */
+import { readFileSync } from 'node:fs'
+import { type Command, Option } from 'commander'
+import { receive } from '../../../actors/webhooks/delivery/receive.js'
+import { SECRET_BYTES_MIN } from '../../../actors/webhooks/delivery/signer.js'
+import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
+import { eventDocument } from '../../../gateway/openapi/event-documents.js'
+import { type Clock, systemClock } from '../../kernel/clock.js'
+import { systemRandom } from '../../kernel/random.js'
+import { listen, type ListenOptions, listenOptions } from './listen.js'
+import { postSigned } from './post.js'
+
+const EXIT_REFUSED = 1
+
+export type WebhooksCommandNeeds = {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+  readonly clock: Clock
+  /** Ends what runs until it is told to. */
+  readonly signal: AbortSignal
+}
+
+const interrupted = new AbortController()
+
+const DEFAULT_NEEDS: WebhooksCommandNeeds = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  exitWith: (code) => {
+    process.exitCode = code
+  },
+  clock: systemClock,
+  signal: interrupted.signal,
+}
+
+type TriggerOptions = { to: string; type: EventType; secretFile: string }
+type VerifyOptions = { header: string[]; body: string; secretFile: string; now?: string }
+
+export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
+  const { out, err, exitWith } = needs
+  const guarded = async (work: () => Promise<boolean> | boolean) => {
+    try {
+      exitWith((await work()) ? 0 : EXIT_REFUSED)
+    } catch (error) {
+      err(`svc: ${error instanceof Error ? error.message : String(error)}\n`)
+      exitWith(EXIT_REFUSED)
+    }
+  }
+  const secret = () =>
+    new Option('--secret-file <file>', 'a file with the secret, in one line').makeOptionMandatory()
+  const webhooks = program.command('webhooks').description('help for writing a webhook receiver')
+
+  listenOptions(webhooks.command('listen')).action((options: ListenOptions) =>
+    guarded(async () => {
+      for (const name of ['SIGINT', 'SIGTERM'] as const)
+        process.once(name, () => interrupted.abort())
+      await listen(options, needs)
+      return true
+    }),
+  )
+
+  webhooks
+    .command('trigger')
+    .description('send a receiver a signed example of an event')
+    .requiredOption('--to <url>', 'the receiver, http or https')
+    .addOption(new Option('--type <type>').choices(EVENT_TYPES).default('webhook.test'))
+    .addOption(secret())
+    .action((options: TriggerOptions) => guarded(() => trigger(options, needs)))
+
+  webhooks
+    .command('verify')
+    .description('judge a delivery as a receiver should')
+    .requiredOption('--body <file>', 'the body, byte for byte')
+    .option('--header <header...>', 'the headers as received, as "name: value"', [])
+    .option('--now <seconds>', 'Unix time to judge its age by; default now')
+    .addOption(secret())
+    .action((options: VerifyOptions) =>
+      guarded(() => {
+        const verdict = verify(options, needs.clock)
+        out(`${JSON.stringify(verdict)}\n`)
+        return verdict.tag === 'genuine'
+      }),
+    )
+}
+
+async function trigger(
+  { to, type, secretFile }: TriggerOptions,
+  { out, clock }: WebhooksCommandNeeds,
+): Promise<boolean> {
+  const fresh = { event_id: systemRandom(clock).uuid(), timestamp: clock.now().toISOString() }
+  const body = JSON.stringify({ ...eventDocument(type).example, ...fresh })
+  const { status, deliveryId } = await postSigned(to, type, body, secretOf(secretFile), clock)
+  out(`${status} to ${type}, delivery ${deliveryId}\n`)
+  return status >= 200 && status < 300
+}
+
+function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) {
+  const headers = Object.fromEntries(
+    header.map((line) => {
+      const at = line.indexOf(':')
+      if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
+      return [line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim()]
+    }),
+  )
+  const nowSecs = now === undefined ? clock.nowSecs() : Number(now)
+  if (!Number.isSafeInteger(nowSecs)) throw new Error('--now is a Unix time in seconds')
+  return receive(headers, readFileSync(body), { secrets: [secretOf(secretFile)], nowSecs })
+}
+
+/** A file, because arguments are seen by everybody on the machine. */
+function secretOf(path: string): string {
+  const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  if (Buffer.byteLength(secret) >= SECRET_BYTES_MIN) return secret
+  throw new Error(`the secret in ${path} has less than ${SECRET_BYTES_MIN} bytes`)
+}

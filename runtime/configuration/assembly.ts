@@ -1,0 +1,69 @@
+/** How the sections hang together: values taken from others, and rules across them. */
+import { isIP } from 'node:net'
+import { localOrigin } from '../../gateway/settings.js'
+import { databaseFallbacks } from '../process/database-fallbacks.js'
+import { assemble } from '../kernel/config/assemble.js'
+import { productionRules } from '../production.js'
+import { sections, type Settings } from './settings.js'
+import { unavailableRules } from './unavailable-features.js'
+
+const isDomain = (hostname: string) => isIP(hostname.replace(/^\[|\]$/g, '')) === 0
+
+export const assembly = assemble(sections, {
+  fallbacks: [
+    {
+      key: 'oidc.issuer_url',
+      reads: ['server.transport', 'server.base_domain', 'server.port', 'security.production'],
+      from: 'server.transport, server.base_domain and server.port, outside production',
+      value: ({ server, security }) => (security.production ? undefined : localOrigin(server)),
+    },
+    { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
+    { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
+    ...databaseFallbacks,
+    ...(['user_self_service', 'email_otp', 'invitations'] as const).map((name) => ({
+      key: `${name}.enabled`,
+      reads: ['security.production'],
+      from: 'security.production (on outside production, off in it)',
+      value: ({ security }: Settings) => !security.production,
+    })),
+    {
+      key: 'passkey.enabled',
+      reads: ['security.production', 'oidc.issuer_url'],
+      from: 'security.production (on outside production where the issuer is a name, off in it)',
+      // A passkey belongs to a domain, never to an IP address (WebAuthn section 5.1.3).
+      value: ({ security, oidc }) =>
+        !security.production && isDomain(new URL(oidc.issuer_url).hostname),
+    },
+  ],
+  rules: [
+    {
+      keys: ['redis.url', 'deployment.coordination_backend'],
+      holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,
+      rule: 'be set when deployment.coordination_backend is redis',
+      fix: 'set redis.url',
+    },
+    {
+      keys: ['memcached.address', 'deployment.coordination_backend'],
+      holds: (s) =>
+        s.deployment.coordination_backend !== 'memcached' || s.memcached.address !== undefined,
+      rule: 'be set when deployment.coordination_backend is memcached',
+      fix: 'set memcached.address',
+    },
+    {
+      keys: ['commerce.x402_facilitator_url', 'commerce.x402_enabled'],
+      holds: ({ commerce }) =>
+        !commerce.x402_enabled || commerce.x402_facilitator_url !== undefined,
+      rule: 'be set when commerce.x402_enabled is true',
+      fix: 'set commerce.x402_facilitator_url',
+    },
+    {
+      keys: ['deployment.embedded_chain_monitor', 'chains'],
+      holds: ({ deployment, chains }) =>
+        !deployment.embedded_chain_monitor || chains.some(({ rpc_url }) => rpc_url !== undefined),
+      rule: 'be false unless a chain of [[chains]] has an rpc_url',
+      fix: 'set rpc_url of the chains to watch',
+    },
+    ...unavailableRules,
+    ...productionRules,
+  ],
+})

@@ -1,0 +1,45 @@
+/** [deployment] and [security]: what kind of run this is. interface.md, Deployment configuration. */
+import { z } from 'zod'
+import { flag } from '../kernel/config/kinds.js'
+import { section, type SettingsOf } from '../kernel/config/section.js'
+
+/** A process serves one of these; `all` serves the other three. */
+export type Plane = 'all' | 'auth' | 'control' | 'async'
+
+export const deploymentSettings = section(
+  'deployment',
+  {
+    allow_all_in_one_runtime_plane: flag(true).describe(
+      'One process may serve all planes; false needs SVC_RUNTIME_PLANE auth, control or async.',
+    ),
+    background_tasks_enabled: flag(true).describe('Run sweeps, rotation and deliveries.'),
+    embedded_chain_monitor: flag(false).describe(
+      'A payment counts once the chain shows it; readiness needs the nodes of [[chains]].',
+    ),
+    coordination_backend: z
+      .enum(['postgres', 'redis', 'memcached'])
+      .default('postgres')
+      .describe('Where throttles, replay caches and short locks live.'),
+    database_topology: z
+      .enum(['shared', 'split_by_plane'])
+      .default('shared')
+      .describe(
+        'Whether planes share one runtime URL or have their own. Nothing in this build reads it: a plane uses the URL that is set for it.',
+      ),
+  },
+  { about: 'Topology.' },
+)
+
+export const securitySettings = section(
+  'security',
+  {
+    production: flag(false).describe('Required for every deployment that is not local.'),
+    webhook_allow_non_standard_ports: flag(false).describe(
+      'Webhook receivers on ports other than 443; not in production.',
+    ),
+  },
+  { about: 'Production mode and its one exception.' },
+)
+
+export type DeploymentSettings = SettingsOf<typeof deploymentSettings>
+export type SecuritySettings = SettingsOf<typeof securitySettings>

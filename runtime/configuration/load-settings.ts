@@ -1,0 +1,204 @@
+/**
+ * Reads the configuration of a process: the file, the environment, the plane and the data
+ * directory. interface.md, Deployment configuration 1 and 2.
+ */
+import { readFileSync } from 'node:fs'
+import { isAbsolute, join, resolve } from 'node:path'
+import type { Plane } from './deployment.js'
+import type { Environment } from '../kernel/config/environment.js'
+import type { EnvironmentNames } from '../kernel/config/layers.js'
+import { brokenRules, load } from '../kernel/config/load.js'
+import type { Failure, Partially, Source, Sources } from '../kernel/config/outcome.js'
+import { treeOf } from '../kernel/config/tree.js'
+import { productionRules } from '../production.js'
+import { assembly } from './assembly.js'
+import type { Settings } from './settings.js'
+
+/** EX_CONFIG of sysexits(3): what a process exits with when its configuration is refused. */
+export const EXIT_CONFIGURATION = 78
+
+const DEFAULT_FILE = 'svc.toml'
+const PLANES: readonly Plane[] = ['all', 'auth', 'control', 'async']
+
+export const environmentNames: EnvironmentNames = {
+  prefix: 'SVC_',
+  reserved: ['SVC_CONFIG_FILE', 'SVC_DATA_DIR', 'SVC_RUNTIME_PLANE'],
+  shortcuts: {
+    DATABASE_URL: 'database.url',
+    DATABASE_IDENTITY_URL: 'database.identity_url',
+    DATABASE_LISTENER_URL: 'database.listener_url',
+    DATABASE_AUTH_URL: 'database.auth_url',
+    DATABASE_CONTROL_URL: 'database.control_url',
+    DATABASE_ASYNC_URL: 'database.async_url',
+    MIGRATION_DATABASE_URL: 'database.migration_url',
+    MAINTENANCE_DATABASE_URL: 'database.maintenance_url',
+  },
+  // Secrets that moved into key management. interface.md, Deployment configuration 6.
+  moved: {
+    'jwt.private_key': 'remove it; signing keys are made by the service and sealed through [kms]',
+    'jwt.signing_key': 'remove it; signing keys are made by the service and sealed through [kms]',
+    'vault.master_key': 'remove it; the master key is held by the kms process, configure [kms]',
+    'vault.encryption_key': 'remove it; data keys are wrapped by the kms process, configure [kms]',
+    'webhooks.encryption_key': 'remove it; webhook secrets are sealed through [kms]',
+    'session_cookie.secret': 'remove it; session secrets are made and sealed through [kms]',
+  },
+}
+
+export interface LoadSettingsInput {
+  /** From `readEnvironment()`, or a plain record in tests. */
+  readonly environment: Environment
+  /** Absolute. Where `svc.toml` is looked for and relative paths start. */
+  readonly cwd: string
+  /** Reads a file as UTF-8 text; throws like `fs.readFileSync`. */
+  readonly readFile?: ((path: string) => string) | undefined
+  /** Of this process; 0 keeps the data directory out of a home that others cannot reach. */
+  readonly uid?: number | undefined
+  /**
+   * False for commands that serve no requests (migrate, keys, operator ...): they need no
+   * SVC_RUNTIME_PLANE, also where `deployment.allow_all_in_one_runtime_plane` is false.
+   */
+  readonly servesPlane?: boolean | undefined
+}
+
+export interface LoadedSettings {
+  readonly tag: 'loaded'
+  readonly settings: Settings
+  readonly sources: Sources
+  readonly plane: Plane
+  /** Absolute; may not exist yet. */
+  readonly dataDir: string
+  /** The file that was read, as messages call it. */
+  readonly file: string | undefined
+}
+
+export interface RefusedSettings {
+  readonly tag: 'refused'
+  readonly failures: readonly Failure[]
+}
+
+/** Never throws: whatever is wrong with the configuration is a listed failure. */
+export function loadSettings(input: LoadSettingsInput): LoadedSettings | RefusedSettings {
+  const { environment } = input
+  const failures: Failure[] = []
+  const file = configurationFile(input, failures)
+  const loaded = load(assembly, { environment, names: environmentNames, file })
+  if (loaded.tag === 'refused') failures.push(...loaded.failures)
+  const readable = loaded.tag === 'loaded' ? loaded.settings : loaded.partial
+  const { servesPlane = true } = input
+  const mayBeAll = !servesPlane || readable.deployment?.allow_all_in_one_runtime_plane !== false
+  const plane = runtimePlane(environment, mayBeAll, failures)
+  const dataDir = dataDirectory(input, failures)
+  if (plane === 'auth') failures.push(...misplacedAssetSecrets(readable))
+  if (loaded.tag === 'refused' || failures.length > 0 || plane === undefined) {
+    return { tag: 'refused', failures }
+  }
+  const { settings, sources } = loaded
+  return { tag: 'loaded', settings, sources, plane, dataDir, file: file?.path }
+}
+
+/** The production requirements that settings do not meet; empty outside production. */
+export function productionFailures(settings: Settings, sources: Sources): readonly Failure[] {
+  return brokenRules(productionRules, settings, sources, new Set(), treeOf(assembly))
+}
+
+/** The TOML file: SVC_CONFIG_FILE, which must exist, or `svc.toml`, which may. */
+function configurationFile(
+  { environment, cwd, readFile = readUtf8 }: LoadSettingsInput,
+  failures: Failure[],
+): { path: string; text: string } | undefined {
+  const named = environment['SVC_CONFIG_FILE']
+  const path = named ?? DEFAULT_FILE
+  try {
+    // Editors of some systems begin a file with a byte order mark, which TOML does not know.
+    return { path, text: readFile(resolve(cwd, path)).replace(/^\uFEFF/, '') }
+  } catch (error) {
+    const code = codeOf(error)
+    if (named === undefined && code === 'ENOENT') return undefined
+    failures.push({
+      key: path === '' ? 'SVC_CONFIG_FILE' : path,
+      source: named === undefined ? DEFAULT : variable('SVC_CONFIG_FILE'),
+      rule: `cannot be read (${code})`,
+      fix: 'make the file readable, or change SVC_CONFIG_FILE',
+    })
+    return undefined
+  }
+}
+
+/** The plane of this process, or undefined after naming what is wrong. */
+function runtimePlane(
+  environment: Environment,
+  mayBeAll: boolean,
+  failures: Failure[],
+): Plane | undefined {
+  const key = 'SVC_RUNTIME_PLANE'
+  const text = environment[key]
+  const split = 'auth, control or async'
+  if (text === undefined) {
+    if (mayBeAll) return 'all'
+    failures.push({
+      key,
+      source: DEFAULT,
+      rule: 'must be set when deployment.allow_all_in_one_runtime_plane is false',
+      fix: `set ${key} to ${split}`,
+    })
+    return undefined
+  }
+  const plane = PLANES.find((name) => name === text)
+  const failure = { key, value: JSON.stringify(text.slice(0, 80)), source: variable(key) }
+  if (plane === undefined) {
+    const fix = `set ${key} to all, ${split}`
+    failures.push({ ...failure, rule: `must be one of ${PLANES.join(', ')}`, fix })
+  } else if (plane === 'all' && !mayBeAll) {
+    const rule = 'must not be all when deployment.allow_all_in_one_runtime_plane is false'
+    failures.push({ ...failure, rule, fix: `set ${key} to ${split}` })
+    return undefined
+  }
+  return plane
+}
+
+/** Where the embedded database, the local kms and its keys live. decisions.md section 23. */
+function dataDirectory({ environment, cwd, uid }: LoadSettingsInput, failures: Failure[]): string {
+  const key = 'SVC_DATA_DIR'
+  const named = environment[key]
+  if (named === undefined) return defaultDataDirectory(environment, cwd, uid)
+  if (named === '' || named.includes('\0')) {
+    const rule = 'must be the path of a directory'
+    failures.push({ key, source: variable(key), rule, fix: `set ${key} to a path, or unset it` })
+  }
+  return resolve(cwd, named)
+}
+
+/** The state folder of the user (XDG base directories); for root the one of the machine. */
+function defaultDataDirectory(environment: Environment, cwd: string, uid: number | undefined) {
+  if (uid === 0) return '/var/lib/svc'
+  const state = environment['XDG_STATE_HOME']
+  if (state !== undefined && isAbsolute(state)) return join(state, 'svc')
+  return join(resolve(cwd, environment['HOME'] ?? '.'), '.local', 'state', 'svc')
+}
+
+/** interface.md, Deployment configuration 8: object store credentials stay off the auth plane. */
+function misplacedAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[] {
+  return (['access_key_id', 'secret_access_key'] as const)
+    .filter((name) => tenant_assets?.[name] !== undefined)
+    .map((name) => ({
+      key: `tenant_assets.${name}`,
+      source: variable('SVC_RUNTIME_PLANE'),
+      rule: 'must not be given to the auth plane',
+      fix: 'give it to control and async processes only',
+    }))
+}
+
+const DEFAULT: Source = { kind: 'default' }
+
+function variable(name: string): Source {
+  return { kind: 'environment', name }
+}
+
+function readUtf8(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : 'unknown error'
+}

@@ -1,0 +1,79 @@
+/** Every section of the configuration, in the order of the reference page. No logic. */
+import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
+import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
+import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
+import { webhooksSettings } from '../../actors/webhooks/delivery/settings.js'
+import {
+  emailOtpSettings,
+  invitationsSettings,
+  magicLinkSettings,
+  twoFactorSettings,
+  userSelfServiceSettings,
+} from '../../actors/identity/sign-in/settings.js'
+import { emailSettings, phoneSettings } from '../../actors/operations/mail/settings.js'
+import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
+import { authSettings } from '../../actors/identity/passwords/settings.js'
+import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js'
+import { scimSettings } from '../../actors/identity/scim/settings.js'
+import {
+  enterpriseSsoSettings,
+  genericOauthSettings,
+  socialSettings,
+  verifiedDomainsSettings,
+} from '../../actors/identity/federated-login/settings.js'
+import { tenantSettings } from '../../actors/identity/tenants/settings.js'
+import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import { vaultSettings } from '../../actors/vault/vault/settings.js'
+import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { kmsSettings } from '../../storage/platform/kms/settings.js'
+import {
+  databaseSettings,
+  memcachedSettings,
+  redisSettings,
+} from '../../storage/platform/settings.js'
+
+import { deploymentSettings, securitySettings } from './deployment.js'
+import type { SettingsTree } from '../kernel/config/assemble.js'
+import { unavailableSections } from './unavailable-features.js'
+
+export const sections = [
+  securitySettings,
+  deploymentSettings,
+  serverSettings,
+  databaseSettings,
+  redisSettings,
+  memcachedSettings,
+  kmsSettings,
+  jwtSettings,
+  oidcSettings,
+  dpopSettings,
+  authSettings,
+  sessionCookieSettings,
+  twoFactorSettings,
+  emailOtpSettings,
+  magicLinkSettings,
+  invitationsSettings,
+  userSelfServiceSettings,
+  passkeySettings,
+  socialSettings,
+  genericOauthSettings,
+  enterpriseSsoSettings,
+  verifiedDomainsSettings,
+  challengeSettings,
+  tenantSettings,
+  openapiSettings,
+  deviceAuthorizationSettings,
+  vaultSettings,
+  webhooksSettings,
+  commerceSettings,
+  chainsSettings,
+  scimSettings,
+  tenantAssetsSettings,
+  emailSettings,
+  phoneSettings,
+  ...unavailableSections,
+] as const
+
+/** The whole settings tree. Actors receive their own section, never this. */
+export type Settings = SettingsTree<typeof sections>

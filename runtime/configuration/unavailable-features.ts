@@ -1,0 +1,85 @@
+/**
+ * Features that interface.md has settings for and this build does not have. Turning one on stops
+ * the start; it is never silently ignored. Whoever builds a feature deletes its row here.
+ */
+import { flag } from '../kernel/config/kinds.js'
+import type { Sources } from '../kernel/config/outcome.js'
+import { type Section, type SectionRule, section } from '../kernel/config/section.js'
+
+type EnabledOnly<Name extends string> = Section<
+  Name,
+  { enabled: ReturnType<typeof flag> },
+  'always'
+>
+
+function named<const Name extends string>(name: Name, about: string): EnabledOnly<Name> {
+  const enabled = flag(false).describe('Not available in this build.')
+  return section(name, { enabled }, { about })
+}
+
+/** Sections of which this build knows the name and the switch only. */
+export const unavailableSections = [
+  named('access_control', 'Access control policies.'),
+  named('adaptive_mfa', 'Second factors by risk.'),
+  named('admin', 'Administration of the deployment.'),
+  named('anonymous', 'Anonymous users.'),
+  named('api_keys', 'API keys of tenants.'),
+  named('billing', 'Plans and billing.'),
+  named('i18n', 'Languages of the hosted pages.'),
+  named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
+  named('organizations', 'Policies of organizations.'),
+  named('proxy', 'An outbound proxy.'),
+  named('refresh_family_cache', 'Cache of refresh token families.'),
+  named('siwe', 'Sign-in with Ethereum.'),
+  named('sms', 'Text messages.'),
+  named('telemetry', 'Traces to a collector.'),
+  named('wallet', 'Wallets and budgets.'),
+] as const
+
+/** Switches of sections declared elsewhere whose feature this build does not have. */
+const unavailableSwitches = ['phone.enabled', 'scim.enabled', 'tenant_assets.enabled'] as const
+
+const switches = [
+  ...unavailableSections.map(({ name }) => `${name}.enabled`),
+  ...unavailableSwitches,
+]
+
+export const unavailableRules: readonly SectionRule<unknown>[] = switches.map((key) => ({
+  keys: [key],
+  holds: (settings) => !isOn(settings, key),
+  rule: 'be false: the feature is not available in this build',
+  fix: `remove ${key} or set it to false`,
+}))
+
+function isOn(settings: unknown, key: string): boolean {
+  const value = key
+    .split('.')
+    .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], settings)
+  return value === true
+}
+
+/**
+ * Keys that interface.md has and nothing in this build reads, and sections of features that it does not
+ * have. Giving one is no failure, because another build may read it; the start names it.
+ */
+const WITHOUT_EFFECT: readonly string[] = [
+  'server.tls.ca_pem_path',
+  'server.identity_app_origin',
+  'server.dashboard_app_origin',
+  'server.egress_url',
+  'deployment.database_topology',
+  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
+]
+
+/** Whether giving the dotted key changes anything. Those that are refused when they are on have an effect. */
+export function hasEffect(key: string): boolean {
+  if (switches.includes(key) || key === 'phone.provider') return true
+  return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
+}
+
+/** Keys that were given in the file or the environment and change nothing. */
+export function settingsWithoutEffect(sources: Sources): readonly string[] {
+  return [...sources]
+    .filter(([key, { kind }]) => (kind === 'file' || kind === 'environment') && !hasEffect(key))
+    .map(([key]) => key)
+}

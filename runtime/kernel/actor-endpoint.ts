@@ -1,0 +1,367 @@
+/**
+ * The near side of an actor, the same for every placement: takes asks, keeps the mailbox, watches
+ * deadlines and cancellations, counts. What happens to a message whose turn has come is left to an
+ * `Executor`: call a handler here, or send it to a thread.
+ */
+import {
+  ActorUnavailable,
+  type ActorRef,
+  type AskOptions,
+  type Leaver,
+  type UnavailableReason,
+} from './actor.js'
+import { invariant } from './assert.js'
+import { type Clock, systemClock } from './clock.js'
+import { copyMessage, discardMessage } from './envelope.js'
+import { deadlineOf, Inbound, Job, type JobOwner, originOf } from './job.js'
+import { type Logger, silentLogger } from './log.js'
+import { Mailbox, type MailboxBounds } from './mailbox.js'
+import { ActorMeter, type ActorStats, type KernelMetrics } from './metrics/metrics.js'
+import type { Protocol } from './protocol.js'
+
+/** How closely a deadline is kept. One timer serves all asks of an actor. */
+const DEADLINE_TICK_MS = 16
+
+export interface CellOptions {
+  readonly clock?: Clock | undefined
+  readonly log?: Logger | undefined
+  readonly metrics?: KernelMetrics | undefined
+  /** Copies messages and replies as a thread would: for tests and development. */
+  readonly cloneMessages?: boolean | undefined
+}
+
+/** Carries out messages whose turn has come. Answers each by exactly one of the cell's verdicts. */
+export interface Executor {
+  execute(job: Job): void
+  /** Nobody waits for this running message any more. A verdict is still expected. */
+  abandon?(job: Job): void
+  /** Ends what the executor itself owns. Running messages have been abandoned by then. */
+  stop(): void
+}
+
+/** In which lane a message goes; `undefined` where it needs no turn. Throws for an unknown kind. */
+export type LaneOf = (kind: string, message: unknown) => string | undefined
+
+/** The lanes of a definition. */
+export function lanesOf(
+  actor: string,
+  lanes: Readonly<Record<string, (message: never) => string | undefined>>,
+): LaneOf {
+  const known = new Map(Object.entries(lanes))
+  return (kind, message) => {
+    const laneOf = known.get(kind)
+    invariant(laneOf !== undefined, `${actor} has a message ${kind}`)
+    return laneOf(message as never)
+  }
+}
+
+export class Cell implements JobOwner {
+  readonly name: string
+  readonly log: Logger
+  readonly clock: Clock
+  readonly meter: ActorMeter
+  readonly #laneOf: LaneOf
+  readonly #mailbox: Mailbox<Job>
+  readonly #cloneMessages: boolean
+  #executor: Executor | undefined = undefined
+  #accepting = true
+  #stopped = false
+  #firstLive: Job | undefined = undefined
+  #timer: NodeJS.Timeout | undefined = undefined
+  #onIdle: (() => void) | undefined = undefined
+
+  constructor(name: string, laneOf: LaneOf, bounds: MailboxBounds, options: CellOptions) {
+    this.name = name
+    this.clock = options.clock ?? systemClock
+    this.log = (options.log ?? silentLogger).child({ actor: name })
+    this.#laneOf = laneOf
+    this.#mailbox = new Mailbox(bounds)
+    this.#cloneMessages = options.cloneMessages ?? false
+    this.meter = new ActorMeter(name, () => ({
+      waiting: this.#mailbox.waiting,
+      inflight: this.#mailbox.running,
+    }))
+    options.metrics?.watch(this.meter)
+  }
+
+  begin(executor: Executor): void {
+    this.#executor = executor
+    this.resume()
+  }
+
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
+  ask(kind: string, message: unknown, options?: AskOptions): Promise<unknown> {
+    const origin = originOf(options)
+    const nowMs = this.clock.monotonicMs()
+    const requestId = options?.requestId
+    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    if (options?.share !== undefined) job.share = options.share
+    const answer = new Promise<unknown>((resolve, reject) => {
+      job.resolve = resolve
+      job.reject = reject
+    })
+    if (origin !== undefined) {
+      this.#followOrigin(job, origin)
+    } else if (options?.leaver !== undefined) {
+      this.#followLeaver(job, options.leaver)
+    } else if (options?.signal !== undefined) {
+      this.#followSignal(job, options.signal)
+    }
+    this.#admitOrReject(job, nowMs)
+    return answer
+  }
+
+  /** An ask from another thread. */
+  receive(kind: string, message: unknown, inbound: Inbound): void {
+    const nowMs = this.clock.monotonicMs()
+    const job = new Job(this, kind, message, nowMs, inbound.deadlineMs, inbound.requestId)
+    job.share = inbound.share
+    job.resolve = inbound.reply
+    job.reject = inbound.refuse
+    inbound.giveUp = () => this.#giveUp(job, 'cancelled')
+    this.#admitOrReject(job, nowMs)
+  }
+
+  #admitOrReject(job: Job, nowMs: number): void {
+    try {
+      if (!job.settled) this.#admit(job, nowMs)
+    } catch (error) {
+      // The message is not plain data or its lane cannot be told: the asker's defect, not the actor's.
+      job.settled = true
+      job.unfollow?.()
+      job.reject(error as Error)
+    }
+  }
+
+  tell(kind: string, message: unknown, options?: AskOptions): void {
+    const nowMs = this.clock.monotonicMs()
+    const requestId = options?.requestId
+    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    if (options?.share !== undefined) job.share = options.share
+    // Nobody waits for a tell, so the end of the message that sent it does not end it.
+    this.#admit(job, nowMs)
+  }
+
+  #admit(job: Job, nowMs: number): void {
+    if (!this.#accepting) return this.#refuse(job, 'stopped')
+    if (job.deadlineMs <= nowMs) return this.#refuse(job, 'deadline')
+    if (this.#cloneMessages) job.message = copyMessage(job.message)
+    job.lane = this.#laneOf(job.kind, job.message)
+    const verdict = this.#mailbox.offer(job)
+    if (verdict === 'full') return this.#refuse(job, 'mailbox_full')
+    if (typeof verdict === 'object') {
+      this.#delist(verdict.item)
+      this.#refuse(verdict.item, 'mailbox_full')
+    }
+    this.meter.accepted += 1
+    this.#enlist(job)
+    if (verdict === 'start') this.#start(job, nowMs)
+  }
+
+  #refuse(job: Job, reason: UnavailableReason): void {
+    this.meter.count(reason)
+    this.#settle(job, reason)
+  }
+
+  #start(job: Job, nowMs: number): void {
+    job.startedMs = nowMs
+    this.meter.waited(nowMs - job.askedMs)
+    this.#executor!.execute(job)
+  }
+
+  replied(job: Job, reply: unknown): void {
+    const nowMs = this.clock.monotonicMs()
+    this.meter.served(nowMs - job.startedMs)
+    if (!job.settled) {
+      job.settled = true
+      job.unfollow?.()
+      this.meter.answered += 1
+      if (this.#cloneMessages) this.#resolveCopy(job, reply)
+      else job.resolve(reply)
+    } else {
+      discardMessage(reply)
+    }
+    this.#finish(job, nowMs)
+  }
+
+  ended(job: Job, reason: UnavailableReason): void {
+    const nowMs = this.clock.monotonicMs()
+    this.meter.served(nowMs - job.startedMs)
+    if (!job.settled) this.#refuse(job, reason)
+    this.#finish(job, nowMs)
+  }
+
+  passedOn(job: Job, error: ActorUnavailable): void {
+    const nowMs = this.clock.monotonicMs()
+    this.meter.served(nowMs - job.startedMs)
+    if (!job.settled) {
+      this.meter.count(error.reason)
+      job.settled = true
+      job.unfollow?.()
+      job.reject(error)
+    }
+    this.#finish(job, nowMs)
+  }
+
+  #resolveCopy(job: Job, reply: unknown): void {
+    try {
+      job.resolve(copyMessage(reply))
+    } catch (error) {
+      job.reject(error as Error)
+    }
+  }
+
+  #finish(job: Job, nowMs: number): void {
+    this.#delist(job)
+    this.#mailbox.finish(job)
+    this.#startNext(nowMs)
+  }
+
+  #startNext(nowMs: number): void {
+    for (let job = this.#mailbox.next(); job !== undefined; job = this.#mailbox.next()) {
+      if (job.deadlineMs <= nowMs) {
+        // Nobody waits for it any more: not started.
+        this.#refuse(job, 'deadline')
+        this.#delist(job)
+        this.#mailbox.finish(job)
+      } else {
+        this.#start(job, nowMs)
+      }
+    }
+  }
+
+  #settle(job: Job, reason: UnavailableReason): void {
+    if (job.settled) return
+    job.settled = true
+    job.unfollow?.()
+    job.reject(job.unavailable(reason))
+    job.abandon(reason)
+  }
+
+  /** Gives up on a job whose handler may be waiting, running, or not yet admitted. */
+  #giveUp(job: Job, reason: UnavailableReason): void {
+    if (job.settled) return
+    if (this.#mailbox.withdraw(job)) {
+      this.#delist(job)
+      this.#refuse(job, reason)
+      this.#startNext(this.clock.monotonicMs())
+    } else {
+      this.#refuse(job, reason)
+      if (job.startedMs >= 0) this.#executor?.abandon?.(job)
+    }
+  }
+
+  #followOrigin(job: Job, origin: Job): void {
+    if (origin.abandoned) return this.#refuse(job, 'cancelled')
+    job.unfollow = origin.onAbandoned(() => this.#giveUp(job, 'cancelled'))
+  }
+
+  #followLeaver(job: Job, leaver: Leaver): void {
+    if (leaver.hasLeft) return this.#refuse(job, 'cancelled')
+    job.unfollow = leaver.onLeft(() => this.#giveUp(job, 'cancelled'))
+  }
+
+  #followSignal(job: Job, signal: AbortSignal): void {
+    if (signal.aborted) return this.#refuse(job, 'cancelled')
+    const giveUp = () => this.#giveUp(job, 'cancelled')
+    signal.addEventListener('abort', giveUp, { once: true })
+    job.unfollow = () => signal.removeEventListener('abort', giveUp)
+  }
+
+  /** Holds messages back while there is no instance to give them to. */
+  pause(): void {
+    this.#mailbox.pause()
+  }
+
+  resume(): void {
+    this.#mailbox.resume()
+    this.#startNext(this.clock.monotonicMs())
+  }
+
+  /** Takes no more messages, and waits until those taken are done or `withinMs` have passed. */
+  async drain(withinMs: number): Promise<boolean> {
+    this.#accepting = false
+    const drained = this.#firstLive === undefined || (await this.#idleWithin(withinMs))
+    this.stop()
+    return drained
+  }
+
+  #idleWithin(withinMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), withinMs)
+      this.#onIdle = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+    })
+  }
+
+  /** Ends at once: waiting and running messages are refused, signals aborted. */
+  stop(): void {
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#accepting = false
+    this.#mailbox.pause()
+    for (const job of this.#live()) this.#giveUp(job, 'stopped')
+    this.#executor?.stop()
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  stats(): ActorStats {
+    return this.meter.stats()
+  }
+
+  #live(): Job[] {
+    const jobs: Job[] = []
+    for (let job = this.#firstLive; job !== undefined; job = job.nextLive) jobs.push(job)
+    return jobs
+  }
+
+  #enlist(job: Job): void {
+    const first = this.#firstLive
+    job.nextLive = first
+    if (first !== undefined) first.previousLive = job
+    this.#firstLive = job
+    this.#timer ??= setTimeout(this.#sweep, DEADLINE_TICK_MS)
+  }
+
+  #delist(job: Job): void {
+    const { previousLive, nextLive } = job
+    if (previousLive !== undefined) previousLive.nextLive = nextLive
+    else if (this.#firstLive === job) this.#firstLive = nextLive
+    if (nextLive !== undefined) nextLive.previousLive = previousLive
+    job.previousLive = undefined
+    job.nextLive = undefined
+    if (this.#firstLive === undefined && this.#onIdle !== undefined) this.#onIdle()
+  }
+
+  /** Gives up what has run out of time. Bounded by the mailbox, so a plain walk is enough. */
+  readonly #sweep = (): void => {
+    this.#timer = undefined
+    if (this.#firstLive === undefined) return
+    const nowMs = this.clock.monotonicMs()
+    let job: Job | undefined = this.#firstLive
+    while (job !== undefined) {
+      const next: Job | undefined = job.nextLive
+      if (job.deadlineMs <= nowMs) this.#giveUp(job, 'deadline')
+      job = next
+    }
+    if (this.#firstLive !== undefined && !this.#stopped) {
+      this.#timer ??= setTimeout(this.#sweep, DEADLINE_TICK_MS)
+    }
+  }
+}
+
+/** The typed face of a cell, and the way in for a link. */
+export function refTo<P extends Protocol>(cell: Cell): ActorRef<P> & { receive: Cell['receive'] } {
+  return {
+    name: cell.name,
+    ask: (kind, message, options) => cell.ask(kind, message, options),
+    tell: (kind, message, options) => cell.tell(kind, message, options),
+    receive: (kind, message, inbound) => cell.receive(kind, message, inbound),
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Something limited that tenants share (calls under way, bytes held, look-ups, connections), divided
+ * so that no key can take it all. Keys are levels, the widest first: `[tenantId, agentId]`. Each level
+ * has its own bound; the total bounds all of them. Where waiting is allowed, keys of the first level
+ * take turns (fair-queue.ts).
+ */
+import { FairQueue, QueueItem } from './fair-queue.js'
+import type { PlainFamily } from '../metrics/plain-metrics.js'
+
+/** Gives the units back. Calling it again changes nothing. */
+export type Release = () => void
+
+/** Why units were refused: by the bound of a level (its name), or because `total` is used up. */
+export interface ShareRefused {
+  readonly refused: string
+}
+
+export interface FairShareOptions {
+  /** Names the resource in `svc_share_refused_total{resource}` and in refusals. */
+  readonly resource: string
+  /** Units in use at once by all keys together. */
+  readonly total: number
+  /** Units in use at once by one key of each level, the widest level first. */
+  readonly levels: readonly { readonly name: string; readonly max: number }[]
+  /** How many may wait under one key of the first level. Default 0: `acquire` refuses at once. */
+  readonly waitingPerKeyMax?: number | undefined
+  /** How many may wait in all. Default: no bound but the one per key. */
+  readonly waitingMax?: number | undefined
+  readonly counts?: ShareCounts | undefined
+}
+
+class Waiter extends QueueItem {
+  readonly keys: readonly string[]
+  readonly units: number
+  readonly resolve: (answer: Release | ShareRefused) => void
+
+  constructor(
+    keys: readonly string[],
+    units: number,
+    resolve: (answer: Release | ShareRefused) => void,
+  ) {
+    super()
+    this.share = keys[0] ?? ''
+    this.keys = keys
+    this.units = units
+    this.resolve = resolve
+  }
+}
+
+export class FairShare {
+  readonly resource: string
+  readonly #total: number
+  readonly #levels: FairShareOptions['levels']
+  readonly #counts: ShareCounts | undefined
+  /** Units in use by key, one map per level. */
+  readonly #used: readonly Map<string, number>[]
+  readonly #waiting: FairQueue<Waiter> | undefined
+  #inUse = 0
+
+  constructor(options: FairShareOptions) {
+    const { resource, total, levels, waitingPerKeyMax = 0, counts } = options
+    this.resource = resource
+    this.#total = total
+    this.#levels = levels
+    this.#counts = counts
+    this.#used = levels.map(() => new Map<string, number>())
+    if (waitingPerKeyMax > 0) {
+      const { waitingMax: capacity = Number.MAX_SAFE_INTEGER } = options
+      this.#waiting = new FairQueue({ capacity, perKeyMax: waitingPerKeyMax })
+    }
+  }
+
+  /** Units in use by all keys. */
+  get inUse(): number {
+    return this.#inUse
+  }
+
+  get waiting(): number {
+    return this.#waiting?.size ?? 0
+  }
+
+  /** Units in use by one key of a level. */
+  usedBy(level: number, key: string): number {
+    return this.#used[level]?.get(key) ?? 0
+  }
+
+  /**
+   * Takes units at once or refuses.
+   * @param keys one per level, the widest first. An empty key is bound by the total alone.
+   */
+  tryAcquire(keys: readonly string[], units = 1): Release | ShareRefused {
+    const refused = this.#refusedBy(keys, units)
+    if (refused !== undefined) return this.#refuse(refused)
+    return this.#take(keys, units)
+  }
+
+  /**
+   * Takes units, waiting in turn where the options let it.
+   * @throws the reason of `signal` when it is aborted first.
+   */
+  acquire(
+    keys: readonly string[],
+    units = 1,
+    signal?: AbortSignal,
+  ): Promise<Release | ShareRefused> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason as Error)
+    const refused = this.#refusedBy(keys, units)
+    const waiting = this.#waiting
+    if (refused === undefined && (waiting === undefined || waiting.size === 0)) {
+      return Promise.resolve(this.#take(keys, units))
+    }
+    const canEver = units <= this.#total && this.#levels.every(({ max }) => units <= max)
+    if (waiting === undefined || !canEver) {
+      return Promise.resolve(
+        refused === undefined ? this.#take(keys, units) : this.#refuse(refused),
+      )
+    }
+    return new Promise((resolve, reject) => {
+      const waiter = new Waiter(keys, units, (answer) => {
+        signal?.removeEventListener('abort', leave)
+        resolve(answer)
+      })
+      const leave = () => {
+        if (waiting.remove(waiter)) reject(signal?.reason as Error)
+      }
+      const pushed = waiting.push(waiter)
+      if (pushed === 'key_full') return resolve(this.#refuse(this.#levels[0]?.name ?? 'total'))
+      if (pushed === 'full') return resolve(this.#refuse('total'))
+      if (pushed !== 'queued') pushed.item.resolve(this.#refuse('total'))
+      signal?.addEventListener('abort', leave, { once: true })
+      this.#serve()
+    })
+  }
+
+  #refusedBy(keys: readonly string[], units: number): string | undefined {
+    const levels = this.#levels
+    for (let index = levels.length - 1; index >= 0; index -= 1) {
+      const key = keys[index] ?? ''
+      const { name, max } = levels[index]!
+      if (key !== '' && (this.#used[index]!.get(key) ?? 0) + units > max) return name
+    }
+    return this.#inUse + units > this.#total ? 'total' : undefined
+  }
+
+  #refuse(by: string): ShareRefused {
+    this.#counts?.count(this.resource)
+    return { refused: by }
+  }
+
+  #take(keys: readonly string[], units: number): Release {
+    this.#add(keys, units)
+    let held = true
+    return () => {
+      if (!held) return
+      held = false
+      this.#add(keys, -units)
+      if (this.waiting > 0) this.#serve()
+    }
+  }
+
+  #add(keys: readonly string[], units: number): void {
+    this.#inUse += units
+    const used = this.#used
+    for (let index = 0; index < used.length; index += 1) {
+      const key = keys[index] ?? ''
+      if (key === '') continue
+      const now = (used[index]!.get(key) ?? 0) + units
+      if (now === 0) used[index]!.delete(key)
+      else used[index]!.set(key, now)
+    }
+  }
+
+  /**
+   * Lets in those who wait, in turn. A key whose oldest waiter must wait on is passed over, so a key at
+   * its bound delays no other; within a key the order of arrival stays.
+   */
+  #serve(): void {
+    const waiting = this.#waiting!
+    let passedOver = 0
+    while (passedOver < waiting.keys && this.#inUse < this.#total) {
+      const { keys, units } = waiting.peek()!
+      if (this.#refusedBy(keys, units) === undefined) {
+        const waiter = waiting.shift()!
+        waiter.resolve(this.#take(keys, units))
+        passedOver = 0
+      } else {
+        waiting.skip()
+        passedOver += 1
+      }
+    }
+  }
+}
+
+/** True for a refusal: `const taken = share.tryAcquire(...); if (isRefused(taken)) ...`. */
+export function isRefused(answer: Release | ShareRefused): answer is ShareRefused {
+  return typeof answer !== 'function'
+}
+
+/** Counts refusals of all shares of a thread: `svc_share_refused_total{resource}`. */
+export class ShareCounts {
+  readonly #refused = new Map<string, number>()
+
+  count(resource: string): void {
+    this.#refused.set(resource, (this.#refused.get(resource) ?? 0) + 1)
+  }
+
+  refusedOf(resource: string): number {
+    return this.#refused.get(resource) ?? 0
+  }
+
+  readonly family: PlainFamily = {
+    name: 'svc_share_refused_total',
+    help: 'Refusals because a tenant, an agent or all together hold their share of a resource.',
+    type: 'counter',
+    read: () => [...this.#refused].map(([resource, value]) => ({ labels: { resource }, value })),
+  }
+}

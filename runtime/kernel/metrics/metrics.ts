@@ -1,0 +1,261 @@
+/**
+ * Figures of every actor, and of every thread, as one Prometheus exposition. Actors count in plain
+ * fields and are read when somebody scrapes: an ask must not pay for a label look-up.
+ */
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { UnavailableReason } from '../actor.js'
+import { ShareCounts } from '../fairness/fair-share.js'
+import type { LoopStats } from '../loops.js'
+import {
+  Durations,
+  type MetricFamily,
+  type MetricSample,
+  type PlainFamily,
+  registerPlain,
+} from './plain-metrics.js'
+
+/** Upper bounds in seconds, from what an inline ask takes to what a person would give up on. */
+const SECONDS_BOUNDS = [
+  0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30,
+] as const
+
+/** What one actor has done so far and is doing now. */
+export type ActorStats = {
+  readonly actor: string
+  /** Messages in the mailbox that have not been started. */
+  readonly waiting: number
+  /** Messages that have been started and not ended. */
+  readonly inflight: number
+  readonly accepted: number
+  readonly answered: number
+  /** Messages without an outcome, by reason. `mailbox_full` are the rejections. */
+  readonly unavailable: Readonly<Record<UnavailableReason, number>>
+  readonly restarts: number
+  readonly ready: boolean
+  readonly loops: readonly LoopStats[]
+}
+
+/** What is not fit: the actor, or those of its loops that make it so (`upkeep: sweeps`). */
+export function unreadyOf({ actor, ready, loops }: ActorStats): readonly string[] {
+  if (ready) return []
+  const failing = loops.filter(({ failing: fails }) => fails).map(({ loop }) => `${actor}: ${loop}`)
+  return failing.length > 0 ? failing : [actor]
+}
+
+/** The counters of one actor. */
+export class ActorMeter {
+  readonly actor: string
+  accepted = 0
+  answered = 0
+  restarts = 0
+  /** Asked when somebody wants to know, since it changes with time alone. */
+  readiness: () => boolean = () => true
+  /** The background loops of the actor. */
+  loops: () => readonly LoopStats[] = () => []
+  readonly unavailable: Record<UnavailableReason, number> = {
+    mailbox_full: 0,
+    deadline: 0,
+    cancelled: 0,
+    restarted: 0,
+    dependency: 0,
+    overloaded: 0,
+    failed: 0,
+    stopped: 0,
+  }
+  readonly wait = new Durations(SECONDS_BOUNDS)
+  readonly service = new Durations(SECONDS_BOUNDS)
+  readonly #now: () => { waiting: number; inflight: number }
+
+  constructor(actor: string, now: () => { waiting: number; inflight: number }) {
+    this.actor = actor
+    this.#now = now
+  }
+
+  count(reason: UnavailableReason): void {
+    this.unavailable[reason] += 1
+  }
+
+  waited(ms: number): void {
+    this.wait.add(ms)
+  }
+
+  served(ms: number): void {
+    this.service.add(ms)
+  }
+
+  stats(): ActorStats {
+    const { actor, accepted, answered, restarts } = this
+    return {
+      actor,
+      ...this.#now(),
+      accepted,
+      answered,
+      unavailable: { ...this.unavailable },
+      restarts,
+      ready: this.readiness(),
+      loops: this.loops(),
+    }
+  }
+}
+
+/** What the kernel needs of the metrics: somewhere to hang its meters. */
+export interface KernelMetrics {
+  watch(meter: ActorMeter): void
+  /** Refusals of shares on this thread: pass it to every `FairShare`. */
+  readonly shares: ShareCounts
+  /** Adds families to the exposition, read at each scrape; the answer takes them out again. */
+  include(source: () => Promise<readonly MetricFamily[]>): () => void
+}
+
+export interface Metrics extends KernelMetrics {
+  /** Register your own prom-client metrics here: `new Counter({ ..., registers: [registry] })`. */
+  readonly registry: Registry
+  /** This thread's families, as plain data. */
+  snapshot(): Promise<MetricFamily[]>
+  /** Everything, in the Prometheus text format. */
+  exposition(): Promise<string>
+  readonly contentType: string
+}
+
+export interface MetricsOptions {
+  /** Adds the figures of the process (CPU, memory, event loop). Once per process: on the main thread. */
+  readonly processMetrics?: boolean | undefined
+}
+
+export function createMetrics({ processMetrics = false }: MetricsOptions = {}): Metrics {
+  const registry = new Registry()
+  const meters: ActorMeter[] = []
+  const sources = new Set<() => Promise<readonly MetricFamily[]>>()
+  const shares = new ShareCounts()
+  if (processMetrics) collectDefaultMetrics({ register: registry, prefix: 'svc_' })
+  for (const family of actorFamilies) {
+    registerPlain(registry, { ...family, read: () => meters.flatMap(family.read) })
+  }
+  registerPlain(registry, shares.family)
+  const snapshot = async () => (await registry.getMetricsAsJSON()) as unknown as MetricFamily[]
+  return {
+    registry,
+    contentType: Registry.PROMETHEUS_CONTENT_TYPE,
+    watch: (meter) => void meters.push(meter),
+    shares,
+    include(source) {
+      sources.add(source)
+      return () => sources.delete(source)
+    },
+    snapshot,
+    async exposition() {
+      const gathered = await Promise.all([snapshot(), ...[...sources].map((source) => source())])
+      return formatFamilies(mergeFamilies(gathered))
+    },
+  }
+}
+
+type ActorFamily = Omit<PlainFamily, 'read'> & {
+  readonly read: (meter: ActorMeter) => MetricSample[]
+}
+
+function family(
+  type: 'gauge' | 'counter',
+  name: string,
+  help: string,
+  value: (meter: ActorMeter) => number,
+): ActorFamily {
+  const read = (meter: ActorMeter) => [{ labels: { actor: meter.actor }, value: value(meter) }]
+  return { type, name, help, read }
+}
+
+const actorFamilies: readonly ActorFamily[] = [
+  family(
+    'gauge',
+    'svc_actor_waiting',
+    'Messages waiting in the mailbox.',
+    (m) => m.stats().waiting,
+  ),
+  family('gauge', 'svc_actor_inflight', 'Messages being worked on.', (m) => m.stats().inflight),
+  family('gauge', 'svc_actor_ready', '1 while the actor is fit for service.', (m) =>
+    m.readiness() ? 1 : 0,
+  ),
+  family('counter', 'svc_actor_accepted_total', 'Messages taken in.', (m) => m.accepted),
+  family('counter', 'svc_actor_answered_total', 'Messages answered in time.', (m) => m.answered),
+  family(
+    'counter',
+    'svc_actor_restarts_total',
+    'Fresh instances after a failure.',
+    (m) => m.restarts,
+  ),
+  {
+    type: 'counter',
+    name: 'svc_loop_failed_rounds_total',
+    help: 'Rounds of background loops that failed and were tried again.',
+    read: ({ actor, loops }) =>
+      loops().map(({ loop, failures }) => ({ labels: { actor, loop }, value: failures })),
+  },
+  {
+    type: 'gauge',
+    name: 'svc_loop_failing',
+    help: '1 while all rounds of a background loop have failed for a minute.',
+    read: ({ actor, loops }) =>
+      loops().map(({ loop, failing }) => ({ labels: { actor, loop }, value: failing ? 1 : 0 })),
+  },
+  {
+    type: 'counter',
+    name: 'svc_actor_unavailable_total',
+    help: 'Messages without an outcome, by reason.',
+    read: ({ actor, unavailable }) =>
+      Object.entries(unavailable).map(([reason, value]) => ({ labels: { actor, reason }, value })),
+  },
+  {
+    type: 'histogram',
+    name: 'svc_actor_wait_seconds',
+    help: 'From ask to start.',
+    read: ({ actor, wait }) => wait.samples('svc_actor_wait_seconds', { actor }),
+  },
+  {
+    type: 'histogram',
+    name: 'svc_actor_service_seconds',
+    help: 'From start to end.',
+    read: ({ actor, service }) => service.samples('svc_actor_service_seconds', { actor }),
+  },
+]
+
+/** One family per name; samples that say the same thing of different threads are added up. */
+export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): MetricFamily[] {
+  const merged = new Map<string, { family: MetricFamily; samples: Map<string, MetricSample> }>()
+  for (const family of gathered.flat()) {
+    let entry = merged.get(family.name)
+    if (entry === undefined) {
+      entry = { family, samples: new Map() }
+      merged.set(family.name, entry)
+    }
+    for (const sample of family.values) {
+      const key = JSON.stringify([sample.metricName, Object.entries(sample.labels).toSorted()])
+      const same = entry.samples.get(key)
+      if (same === undefined) entry.samples.set(key, { ...sample })
+      else same.value += sample.value
+    }
+  }
+  return [...merged.values()].map(({ family, samples }) => ({
+    ...family,
+    values: [...samples.values()],
+  }))
+}
+
+function formatFamilies(families: readonly MetricFamily[]): string {
+  const lines = families.flatMap(({ name, help, type, values }) => [
+    `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`,
+    `# TYPE ${name} ${type}`,
+    ...values.map(
+      ({ metricName, labels, value }) => `${metricName ?? name}${formatLabels(labels)} ${value}`,
+    ),
+  ])
+  return `${lines.join('\n')}\n`.replaceAll(/ (-?)Infinity\n/g, ' $1Inf\n')
+}
+
+function formatLabels(labels: MetricSample['labels']): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabel(value)}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+function escapeLabel(value: string | number): string {
+  return String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}

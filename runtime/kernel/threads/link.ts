@@ -1,0 +1,248 @@
+/**
+ * Two threads and the port between them: asks, answers, cancellations and streams in both
+ * directions, all that one turn of the event loop produces in one frame. Both ends are alike.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import {
+  type ActorRef,
+  ActorUnavailable,
+  type AskOptions,
+  type UnavailableReason,
+} from '../actor.js'
+import { Cell, type Executor, refTo } from '../actor-endpoint.js'
+import type { Clock } from '../clock.js'
+import { Inbound, type Job } from '../job.js'
+import type { Logger } from '../log.js'
+import type { Address, Protocol } from '../protocol.js'
+import { Slots } from './slots.js'
+import { type Carrier, StreamCrossing } from './stream-crossing.js'
+import { FrameReader, FrameWriter, type PostedFrame } from './wire.js'
+
+/** Asks of one actor of the other side that may be on their way at once. */
+const OUTSTANDING_MAX = 4096
+
+const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3 } as const
+
+export interface LinkOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** The actors of this side that the other side may ask. */
+  readonly lookup: (actor: string) => AskedByName | undefined
+  /** A log line of the other side. */
+  readonly onLine?: ((line: string) => void) | undefined
+}
+
+/** An actor as a link sees it: by name, without its protocol. */
+export interface AskedByName {
+  ask(kind: string, message: unknown, options: AskOptions): Promise<unknown>
+  /** The short way, where the actor sits here itself. */
+  receive?(kind: string, message: unknown, inbound: Inbound): void
+}
+
+export class Link implements Carrier {
+  readonly #port: MessagePort
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #lookup: (actor: string) => AskedByName | undefined
+  readonly #onLine: ((line: string) => void) | undefined
+  readonly #streams = new StreamCrossing(this)
+  readonly #writer = new FrameWriter(this.#streams)
+  readonly #reader = new FrameReader(this.#streams)
+  /**
+   * Asks of ours that the other side works on, by their ids. An id that is free again names the next
+   * ask: what is still on its way about the one before arrives before that.
+   */
+  readonly #pending = new Slots<Job>()
+  /** Asks of the other side that we work on, by its ids. */
+  readonly #inbound: (Inbound | undefined)[] = []
+  #scheduled = false
+  #closed = false
+
+  constructor(port: MessagePort, options: LinkOptions) {
+    this.#port = port
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#lookup = options.lookup
+    this.#onLine = options.onLine
+    port.on('message', (posted: PostedFrame | string) => {
+      if (typeof posted === 'string') this.#onLine?.(posted)
+      else this.#receive(posted)
+    })
+  }
+
+  get openStreams(): number {
+    return this.#streams.open
+  }
+
+  get streamedBytes(): number {
+    return this.#streams.bytes
+  }
+
+  /** A reference to an actor of the other side. */
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
+    const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }
+    const cell = new Cell(address.name, () => undefined, bounds, {
+      clock: this.#clock,
+      log: this.#log,
+    })
+    cell.begin(new LinkExecutor(this, address.name))
+    return refTo<P>(cell)
+  }
+
+  /** Sends a message whose turn has come. Its verdict follows when the other side has answered. */
+  execute(actor: string, job: Job): void {
+    if (this.#closed) return job.owner.ended(job, 'stopped')
+    const id = this.#pending.add(job)
+    job.wireId = id
+    job.sendings += 1
+    const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
+    const { kind, message, requestId, share } = job
+    try {
+      this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null, share])
+    } catch (error) {
+      this.#pending.take(id)
+      job.log.error({ err: error, kind }, 'message cannot be sent')
+      job.owner.ended(job, 'failed')
+    }
+  }
+
+  abandon(job: Job): void {
+    if (this.#pending.get(job.wireId) === job) this.send([LinkRecord.cancel, job.wireId])
+  }
+
+  send(record: readonly unknown[]): void {
+    if (this.#closed) return
+    this.#writer.add(record)
+    this.expect()
+  }
+
+  expect(): void {
+    if (this.#scheduled || this.#closed) return
+    this.#scheduled = true
+    setImmediate(this.#flush)
+  }
+
+  attach(chunks: readonly Uint8Array[], bytes: number): number {
+    return this.#writer.attach(chunks, bytes)
+  }
+
+  /** The other side is gone or not wanted any more. Answers with the asks that are left unanswered. */
+  close(reason: string): Job[] {
+    if (this.#closed) return []
+    this.#closed = true
+    this.#port.close()
+    this.#streams.close(reason)
+    for (const inbound of this.#inbound.splice(0)) inbound?.giveUp()
+    const unanswered = this.#pending.all()
+    this.#pending.clear()
+    return unanswered
+  }
+
+  readonly #flush = (): void => {
+    if (this.#closed) return
+    this.#streams.gather()
+    this.#scheduled = false
+    // What was gathered may belong to a stream that has been given up since.
+    if (this.#writer.length === 0) return
+    const { posted, transfer } = this.#writer.take()
+    this.#port.postMessage(posted, transfer)
+  }
+
+  #receive(posted: PostedFrame): void {
+    if (this.#closed) return
+    const { records, attachments } = this.#reader.read(posted)
+    for (const record of records) {
+      const [kind, id] = record as [number, number]
+      if (kind === LinkRecord.ask) this.#asked(record)
+      else if (kind === LinkRecord.reply)
+        this.#pendingJob(id, (job) => job.owner.replied(job, record[2]))
+      else if (kind === LinkRecord.ended) this.#pendingJob(id, (job) => endJob(job, record))
+      else if (kind === LinkRecord.cancel) this.#inbound[id]?.giveUp()
+      else this.#streams.handle(record, attachments)
+    }
+  }
+
+  #pendingJob(id: number, act: (job: Job) => void): void {
+    const job = this.#pending.take(id)
+    if (job !== undefined) act(job)
+  }
+
+  #asked(record: readonly unknown[]): void {
+    const [, id, actor, kind, message, budgetMs, requestId, share] = record as [
+      kind: number,
+      id: number,
+      actor: string,
+      kind: string,
+      message: unknown,
+      budgetMs: number,
+      requestId: string | null,
+      share: string,
+    ]
+    const target = this.#lookup(actor)
+    if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
+    const inbound = new Inbound(
+      this.#clock.monotonicMs() + budgetMs,
+      requestId ?? undefined,
+      share,
+      (reply) => this.#answer(id, actor, kind, reply),
+      (error) => this.#refuse(id, actor, kind, error),
+    )
+    this.#inbound[id] = inbound
+    if (target.receive !== undefined) {
+      target.receive(kind, message, inbound)
+    } else {
+      // Behind a reference of another make: a signal instead of the short way.
+      const { deadlineMs, requestId } = inbound
+      const cancel = new AbortController()
+      inbound.giveUp = () => cancel.abort()
+      const options = { deadlineMs, requestId, share, signal: cancel.signal }
+      target.ask(kind, message, options).then(inbound.reply, inbound.refuse)
+    }
+  }
+
+  #answer(id: number, actor: string, kind: string, reply: unknown): void {
+    this.#inbound[id] = undefined
+    try {
+      this.send([LinkRecord.reply, id, reply])
+    } catch (error) {
+      this.#refuse(id, actor, kind, error)
+    }
+  }
+
+  #refuse(id: number, actor: string, kind: string, error: unknown): void {
+    this.#inbound[id] = undefined
+    if (error instanceof ActorUnavailable) {
+      this.send([LinkRecord.ended, id, error.reason, error.actor, error.kind])
+    } else {
+      this.#log.error({ err: error, actor, kind }, 'answer cannot be sent')
+      this.send([LinkRecord.ended, id, 'failed', actor, kind])
+    }
+  }
+}
+
+function endJob(job: Job, record: readonly unknown[]): void {
+  const [, , reason, actor, kind] = record as [number, number, UnavailableReason, string, string]
+  if (actor === job.owner.name) job.owner.ended(job, reason)
+  else job.owner.passedOn(job, new ActorUnavailable(actor, kind, reason))
+}
+
+/** Runs messages on the other side of a link that stays as long as its actor. */
+class LinkExecutor implements Executor {
+  readonly #link: Link
+  readonly #actor: string
+
+  constructor(link: Link, actor: string) {
+    this.#link = link
+    this.#actor = actor
+  }
+
+  execute(job: Job): void {
+    this.#link.execute(this.#actor, job)
+  }
+
+  abandon(job: Job): void {
+    this.#link.abandon(job)
+  }
+
+  stop(): void {}
+}

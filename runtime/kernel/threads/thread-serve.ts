@@ -1,0 +1,135 @@
+/** The inside of a worker thread: seats actors and serves them over the link to the main thread. */
+import { performance } from 'node:perf_hooks'
+import { workerData } from 'node:worker_threads'
+import { expose } from 'comlink'
+import type { ActorDefinition, ActorRef } from '../actor.js'
+import { invariant } from '../assert.js'
+import { type Clock, systemClock } from '../clock.js'
+import { furnish, type Furnishing, type Site } from '../wiring.js'
+import type { Spawned } from '../inline.js'
+import { type AskedByName, Link } from './link.js'
+import { createLogger, type Logger } from '../log.js'
+import { createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
+import { thread } from '../placement.js'
+import type { Address, Protocol } from '../protocol.js'
+import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
+
+/** What a thread has to build its actors from. */
+export interface ThreadStart {
+  readonly name: string
+  /** The `startData` of `spawnThread`: plain data, settings for the most part. */
+  readonly data: unknown
+  /** An actor of the main thread, or of another thread, that was offered to this one. */
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P>
+  readonly clock: Clock
+  /** Writes where the main thread's logger writes. */
+  readonly log: Logger
+  /** Its families appear in the exposition of the process. */
+  readonly metrics: Metrics
+}
+
+export interface ThreadSeats {
+  /** In the order in which they are started; stopped in reverse. */
+  readonly actors: readonly Furnishing[]
+  /** Closes what the actors share, after they have been drained. */
+  readonly close?: (() => Promise<void>) | undefined
+  readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
+}
+
+/** A definition whose needs are at hand already. */
+export function seatActor<P extends Protocol, Needs>(
+  definition: ActorDefinition<P, Needs>,
+  needs: Needs,
+): Furnishing {
+  return furnish(definition, () => needs)
+}
+
+/**
+ * Makes this worker thread serve actors to the thread that spawned it. Call it once, from the entry
+ * given to `spawnThread`. `seats` is called when the host says start.
+ */
+export function serveThread(options: {
+  seats: (start: ThreadStart) => ThreadSeats | Promise<ThreadSeats>
+}): void {
+  const ports = (workerData as { svcThread?: ThreadPorts } | null)?.svcThread
+  invariant(ports !== undefined, 'this is a worker thread of spawnThread')
+  const { name, data, logLevel } = ports
+  // One post a line, not batched: a thread that dies must not take its last words along.
+  const destination = { write: (line: string) => ports.link.postMessage(line) }
+  const log = createLogger({ level: logLevel, destination }).child({ thread: name })
+  const actors = new Map<string, Spawned<Protocol>>()
+  const link = new Link(ports.link, {
+    clock: systemClock,
+    log,
+    lookup: (actor) => actors.get(actor)?.ref as AskedByName | undefined,
+  })
+  const closers: (() => Promise<void>)[] = []
+  const site: Site = {
+    ref: (address) => nearestRef(address, link.ref(address), actors),
+    place: thread(name),
+    onStop: (close) => void closers.push(close),
+  }
+  const start: ThreadStart = {
+    name,
+    data,
+    ref: site.ref,
+    clock: systemClock,
+    log,
+    metrics: createMetrics(),
+  }
+  let seated: ThreadSeats | undefined
+  let loop = performance.eventLoopUtilization()
+
+  const control: ThreadControl = {
+    async start() {
+      seated = await options.seats(start)
+      for (const furnishing of seated.actors) {
+        // Counted by the cell on the asking side, which sees the whole way: not once more here.
+        const spawned = await furnishing.spawn(site, { clock: systemClock, log })
+        actors.set(furnishing.actor, spawned)
+      }
+      return [...actors.keys()]
+    },
+    health() {
+      const now = performance.eventLoopUtilization()
+      const { utilization } = performance.eventLoopUtilization(now, loop)
+      loop = now
+      const stats = control.stats()
+      return {
+        utilization,
+        heapUsedBytes: process.memoryUsage().heapUsed,
+        unready: stats.flatMap(unreadyOf),
+        loops: stats.map(({ actor, loops }) => ({ actor, loops })),
+      }
+    },
+    async reconfigure(changed) {
+      await seated?.reconfigure?.(changed)
+    },
+    stats: () => [...actors.values()].map((actor) => actor.stats()),
+    metrics: () => start.metrics.snapshot(),
+    async drain(withinMs) {
+      let drained = true
+      for (const actor of [...actors.values()].toReversed()) {
+        drained = (await actor.drain(withinMs)) && drained
+      }
+      for (const close of closers.toReversed()) await close()
+      await seated?.close?.()
+      return drained
+    },
+  }
+  expose(control, endpointOf(ports.control))
+}
+
+/** Asks an actor of this thread directly, and any other over the link. */
+function nearestRef<P extends Protocol>(
+  { name }: Address<P>,
+  remote: ActorRef<P>,
+  actors: ReadonlyMap<string, Spawned<Protocol>>,
+): ActorRef<P> {
+  const nearest = () => (actors.get(name)?.ref as unknown as ActorRef<P> | undefined) ?? remote
+  return {
+    name,
+    ask: (kind, message, options) => nearest().ask(kind, message, options),
+    tell: (kind, message, options) => nearest().tell(kind, message, options),
+  }
+}

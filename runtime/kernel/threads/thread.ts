@@ -1,0 +1,402 @@
+/**
+ * Actors on a thread of their own, from the outside. The mailbox of each stays here, on the asking
+ * side: refusal is immediate, what has not been started survives a crash of the thread, and at most
+ * `inflightMax` messages of an actor are lost with it.
+ *
+ * A thread that exits, or does not answer its heartbeat, is replaced after a wait. Asks that were in
+ * flight fail with `restarted`, unless their address lists them as idempotent: those are sent once
+ * more. Threads that fail too often turn the readiness of their actors off; attempts go on.
+ */
+import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
+import { type Remote, releaseProxy, wrap } from 'comlink'
+import type { ActorRef, AnyDefinition, AnyRef, SupervisionPolicy } from '../actor.js'
+import { invariant } from '../assert.js'
+import { Cell, type Executor, lanesOf, refTo } from '../actor-endpoint.js'
+import { type Clock, systemClock } from '../clock.js'
+import type { Job } from '../job.js'
+import { type AskedByName, Link } from './link.js'
+import { type Logger, lineWriter, type LogLevel, silentLogger } from '../log.js'
+import type { ActorStats, KernelMetrics } from '../metrics/metrics.js'
+import type { MetricFamily } from '../metrics/plain-metrics.js'
+import type { Address, Protocol } from '../protocol.js'
+import { Supervisor, SUPERVISION_DEFAULT } from '../supervisor.js'
+import {
+  endpointOf,
+  type ThreadControl,
+  type ThreadHealth,
+  type ThreadPorts,
+} from './thread-control.js'
+
+const STOP_MS = 1_000
+const METRICS_MS = 1_000
+
+export interface ThreadOptions {
+  readonly name: string
+  /** A compiled module that calls `serveThread`. */
+  readonly entry: URL
+  /** The actors that the entry seats under this name. */
+  readonly definitions: readonly AnyDefinition[]
+  /** Plain data for the entry: settings for the most part. */
+  readonly startData?: unknown
+  /** Actors that the thread may ask, looked up at each ask. Those it lists in `asks` by rights. */
+  readonly offers?: ((actor: string) => AnyRef | undefined) | undefined
+  readonly clock?: Clock | undefined
+  readonly log?: Logger | undefined
+  readonly metrics?: KernelMetrics | undefined
+  readonly supervision?: Partial<SupervisionPolicy> | undefined
+  /** Between heartbeats. Default 2,000. */
+  readonly heartbeatMs?: number | undefined
+  /** A thread that has not answered for this long is hung. Default 15,000. */
+  readonly hungMs?: number | undefined
+  /** From spawn until the actors are seated. Default 30,000. */
+  readonly startMs?: number | undefined
+  readonly resourceLimits?: ResourceLimits | undefined
+  /** Environment of the thread. Default: a copy of the process's. */
+  readonly env?: Record<string, string> | undefined
+}
+
+export interface SpawnedThread {
+  readonly name: string
+  /** A reference that stays good over restarts. Throws for an actor that does not sit here. */
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P>
+  /** Up, and not failing too often; with the actors that are not. */
+  readiness(): { ready: boolean; unready: readonly string[] }
+  stats(): readonly ActorStats[]
+  /** Hands new start data to the thread, now and after each restart. */
+  reconfigure(data: unknown): Promise<void>
+  /** Takes no more messages, finishes those taken and the streams they opened, then stops. */
+  drain(withinMs: number): Promise<boolean>
+  stop(): Promise<void>
+}
+
+/** Starts a thread and waits until its actors are seated. @throws when it cannot start. */
+export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread> {
+  const host = new ThreadHost(options)
+  await host.launch()
+  return host
+}
+
+/** One life of the worker: replaced as a whole after a crash. */
+type Incarnation = {
+  worker: Worker
+  link: Link
+  control: Remote<ThreadControl>
+  controlPort: MessagePort
+}
+
+class ThreadHost implements SpawnedThread {
+  readonly name: string
+  readonly #options: ThreadOptions
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #supervisor: Supervisor
+  readonly #seats = new Map<string, { cell: Cell; executor: ThreadExecutor }>()
+  readonly #excluded: (() => void) | undefined
+  #startData: unknown
+  #now: Incarnation | undefined = undefined
+  #health: ThreadHealth | undefined = undefined
+  #restarts = 0
+  #timer: NodeJS.Timeout | undefined = undefined
+  #ending = false
+
+  constructor(options: ThreadOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#startData = options.startData
+    this.#clock = options.clock ?? systemClock
+    this.#log = (options.log ?? silentLogger).child({ thread: options.name })
+    this.#supervisor = new Supervisor({
+      policy: { ...SUPERVISION_DEFAULT, ...options.supervision },
+      clock: this.#clock,
+      log: this.#log,
+    })
+    for (const { address, mailbox, lane } of options.definitions) {
+      const laneOf = lanesOf(address.name, lane)
+      const cell = new Cell(address.name, laneOf, mailbox, options)
+      const executor = new ThreadExecutor(cell, address)
+      cell.pause()
+      cell.meter.readiness = () =>
+        !this.readiness().unready.some((one) => one.split(':')[0] === address.name)
+      cell.meter.loops = () =>
+        this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
+      this.#seats.set(address.name, { cell, executor })
+    }
+    this.#excluded = options.metrics?.include(() => this.#families())
+  }
+
+  ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
+    const seat = this.#seats.get(address.name)
+    invariant(seat !== undefined, `${address.name} sits on thread ${this.name}`)
+    return refTo<P>(seat.cell)
+  }
+
+  readiness(): { ready: boolean; unready: readonly string[] } {
+    const fit = this.#now !== undefined && this.#supervisor.ready
+    const unready = fit ? (this.#health?.unready ?? []) : [...this.#seats.keys()]
+    return { ready: unready.length === 0, unready }
+  }
+
+  stats(): readonly ActorStats[] {
+    return [...this.#seats.values()].map(({ cell }) => cell.stats())
+  }
+
+  async reconfigure(data: unknown): Promise<void> {
+    this.#startData = data
+    await this.#now?.control.reconfigure(data)
+  }
+
+  async launch(): Promise<void> {
+    const incarnation = this.#incarnate()
+    const { worker, link, control } = incarnation
+    let failed: ((error: Error) => void) | undefined
+    const died = new Promise<never>((_, reject) => {
+      failed = reject
+    })
+    worker.on('error', (error: Error) => {
+      this.#log.error({ err: error }, 'thread failed')
+      failed?.(new Error(`thread ${this.name}: ${error.message}`, { cause: error }))
+    })
+    worker.on('exit', (code) => {
+      failed?.(new Error(`thread ${this.name} exited with ${code}`))
+      this.#exited(incarnation)
+    })
+    const startMs = this.#options.startMs ?? 30_000
+    try {
+      const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
+      for (const actor of this.#seats.keys()) {
+        invariant(seated.includes(actor), `thread ${this.name} seats ${actor}`)
+      }
+    } catch (error) {
+      link.close('stopped')
+      await worker.terminate()
+      throw error
+    }
+    failed = undefined
+    if (this.#ending) {
+      await worker.terminate()
+      return
+    }
+    this.#now = incarnation
+    this.#health = undefined
+    for (const { cell, executor } of this.#seats.values()) {
+      executor.attach(link)
+      cell.resume()
+    }
+    this.#scheduleHeartbeat()
+  }
+
+  #incarnate(): Incarnation {
+    const data = new MessageChannel()
+    const commands = new MessageChannel()
+    const svcThread: ThreadPorts = {
+      name: this.name,
+      data: this.#startData,
+      logLevel: this.#log.level as LogLevel,
+      link: data.port2,
+      control: commands.port2,
+    }
+    const { entry, resourceLimits, env } = this.#options
+    const worker = new Worker(entry, {
+      name: this.name,
+      workerData: { svcThread },
+      transferList: [data.port2, commands.port2],
+      ...(resourceLimits === undefined ? {} : { resourceLimits }),
+      ...(env === undefined ? {} : { env }),
+    })
+    const link = new Link(data.port1, {
+      clock: this.#clock,
+      log: this.#log,
+      lookup: (actor) => this.#options.offers?.(actor) as AskedByName | undefined,
+      onLine: lineWriter(this.#log),
+    })
+    const control = wrap<ThreadControl>(endpointOf(commands.port1))
+    return { worker, link, control, controlPort: commands.port1 }
+  }
+
+  /** The thread is gone, whoever ended it. */
+  #exited(incarnation: Incarnation): void {
+    const unanswered = incarnation.link.close('restarted')
+    incarnation.control[releaseProxy]()
+    // A worker that died before it took its end would leave this one open for ever.
+    incarnation.controlPort.close()
+    if (this.#now !== incarnation) return
+    this.#now = undefined
+    clearTimeout(this.#timer)
+    for (const { cell } of this.#seats.values()) cell.pause()
+    for (const job of unanswered) this.#seats.get(job.owner.name)!.executor.lost(job)
+    if (this.#ending) return
+    this.#log.error({ lost: unanswered.length }, 'thread is gone')
+    this.#relaunch()
+  }
+
+  #relaunch(): void {
+    const verdict = this.#supervisor.failed()
+    // A thread has no instance to resume: it is always replaced.
+    const afterMs = verdict.tag === 'restart' ? verdict.afterMs : 0
+    this.#timer = setTimeout(() => {
+      this.launch().then(
+        () => {
+          this.#restarts += 1
+          for (const { cell } of this.#seats.values()) cell.meter.restarts += 1
+          this.#log.warn('thread restarted')
+        },
+        (error: unknown) => {
+          this.#log.error({ err: error }, 'thread did not start')
+          if (!this.#ending) this.#relaunch()
+        },
+      )
+    }, afterMs)
+  }
+
+  #scheduleHeartbeat(): void {
+    const { heartbeatMs = 2_000 } = this.#options
+    this.#timer = setTimeout(() => void this.#beat(), heartbeatMs).unref()
+  }
+
+  async #beat(): Promise<void> {
+    const incarnation = this.#now
+    if (incarnation === undefined) return
+    const { hungMs = 15_000 } = this.#options
+    try {
+      this.#health = await within(hungMs, incarnation.control.health(), 'no heartbeat')
+      if (this.#now === incarnation && !this.#ending) this.#scheduleHeartbeat()
+    } catch (error) {
+      if (this.#now !== incarnation || this.#ending) return
+      this.#log.error({ err: error }, 'thread is hung')
+      // Its exit does the rest.
+      await incarnation.worker.terminate()
+    }
+  }
+
+  async drain(withinMs: number): Promise<boolean> {
+    const endMs = this.#clock.monotonicMs() + withinMs
+    const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
+    const cells = [...this.#seats.values()].map(({ cell }) => cell)
+    const drained = await Promise.all(cells.map((cell) => cell.drain(withinMs)))
+    const incarnation = this.#now
+    if (incarnation !== undefined) {
+      while (incarnation.link.openStreams > 0 && leftMs() > 0 && this.#now === incarnation) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      const closed = incarnation.control.drain(leftMs())
+      await within(Math.max(leftMs(), STOP_MS), closed, 'not drained').catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'thread did not drain'),
+      )
+    }
+    const clean = drained.every(Boolean) && (incarnation?.link.openStreams ?? 0) === 0
+    await this.stop()
+    return clean
+  }
+
+  async stop(): Promise<void> {
+    if (this.#ending) return
+    this.#ending = true
+    clearTimeout(this.#timer)
+    this.#excluded?.()
+    for (const { cell } of this.#seats.values()) cell.stop()
+    await this.#now?.worker.terminate()
+  }
+
+  async #families(): Promise<readonly MetricFamily[]> {
+    const incarnation = this.#now
+    const labels = { thread: this.name }
+    const family = (type: string, name: string, help: string, value: number): MetricFamily => ({
+      name,
+      help,
+      type,
+      values: [{ labels, value }],
+    })
+    const own = [
+      family('gauge', 'svc_thread_up', '1 while the thread serves.', incarnation ? 1 : 0),
+      family('counter', 'svc_thread_restarts_total', 'Fresh threads.', this.#restarts),
+      family(
+        'gauge',
+        'svc_thread_open_streams',
+        'Byte streams to and from the thread.',
+        incarnation?.link.openStreams ?? 0,
+      ),
+      family(
+        'gauge',
+        'svc_thread_utilization',
+        'Busy share of the event loop between heartbeats.',
+        this.#health?.utilization ?? 0,
+      ),
+      family(
+        'gauge',
+        'svc_thread_heap_used_bytes',
+        'JavaScript heap of the thread.',
+        this.#health?.heapUsedBytes ?? 0,
+      ),
+    ]
+    if (incarnation === undefined) return own
+    // A thread that hangs must not make the exposition hang.
+    const theirs = await within(METRICS_MS, incarnation.control.metrics(), 'late').catch(() => [])
+    return [...own, ...theirs]
+  }
+}
+
+/** Sends messages whose turn has come, and keeps those that may be sent again after a crash. */
+class ThreadExecutor implements Executor {
+  readonly #cell: Cell
+  readonly #idempotent: ReadonlySet<string>
+  #link: Link | undefined = undefined
+  #again: Job[] = []
+
+  constructor(
+    cell: Cell,
+    address: { readonly name: string; readonly idempotent: readonly string[] },
+  ) {
+    this.#cell = cell
+    this.#idempotent = new Set(address.idempotent)
+  }
+
+  /** The thread is up: what is to be repeated goes first. */
+  attach(link: Link): void {
+    const again = this.#again
+    this.#again = []
+    if (this.#link === undefined) {
+      this.#link = link
+      this.#cell.begin(this)
+    }
+    this.#link = link
+    for (const job of again) {
+      if (job.settled) this.#cell.ended(job, 'restarted')
+      else this.execute(job)
+    }
+  }
+
+  execute(job: Job): void {
+    this.#link!.execute(this.#cell.name, job)
+  }
+
+  abandon(job: Job): void {
+    this.#link?.abandon(job)
+  }
+
+  /** The thread died with this message. */
+  lost(job: Job): void {
+    if (this.#idempotent.has(job.kind) && job.sendings === 1 && !job.settled) this.#again.push(job)
+    else this.#cell.ended(job, 'restarted')
+  }
+
+  stop(): void {
+    for (const job of this.#again.splice(0)) this.#cell.ended(job, 'stopped')
+  }
+}
+
+/** The promise, or an error when it takes too long. */
+function within<T>(ms: number, promise: Promise<T>, otherwise: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${otherwise} within ${ms} ms`)), ms)
+    promise.then(
+      (value) => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      (error: Error) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
+}

@@ -1,0 +1,201 @@
+/**
+ * Frames: how messages leave a thread. Everything that is sent within one turn of the event loop
+ * travels in one frame, because a hop costs far more than a message. A frame is msgpack in one
+ * right-sized buffer that is transferred, not copied; never msgpackr's own buffer, whose backing
+ * store holds other messages.
+ *
+ * Objects of the same shape share one record definition per direction. Definitions that are new
+ * travel with the frame that first needs them, so both ends always know the same.
+ */
+import { addExtension, Packr, RESET_BUFFER_MODE, Unpackr } from 'msgpackr'
+import { invariant } from '../assert.js'
+import { NotPlainData } from '../envelope.js'
+import { Secret } from '../secret.js'
+import { ByteStream, memoryOf } from '../stream.js'
+
+/** What `postMessage` carries: the frame, new definitions, and buffers too large to be packed. */
+export type PostedFrame =
+  | ArrayBuffer
+  | readonly [
+      frame: ArrayBuffer,
+      definitions: Definitions | null,
+      attachments: readonly ArrayBuffer[],
+    ]
+type Definitions = readonly (readonly string[])[]
+
+/** Turns stream handles inside messages into numbers and back. */
+export interface StreamTable {
+  /** Takes the handle over and names it for the other side. */
+  send(stream: ByteStream): number
+  /** A handle for what the other side named. */
+  receive(id: number): ByteStream
+  /** The message that was to carry it will not be sent. */
+  retract(id: number): void
+}
+
+/** Shapes that share a definition; more than these are written out each time. */
+const DEFINITIONS_MAX = 128
+const STAGING_BYTES = 16 * 1024
+/** A staging buffer grown beyond this by a large message is not kept. */
+const STAGING_BYTES_MAX = 1024 * 1024
+const STREAM_EXTENSION = 0x53
+const SECRET_EXTENSION = 0x54
+
+/** The table of the link that packs or unpacks right now. Both are synchronous: one at a time. */
+let table: StreamTable | undefined
+/** Streams handed over by the record being packed. */
+let handedOver: number[] = []
+
+addExtension({
+  Class: ByteStream,
+  type: STREAM_EXTENSION,
+  pack(stream: ByteStream) {
+    invariant(table !== undefined, 'a stream is packed by a link')
+    const id = table.send(stream)
+    handedOver.push(id)
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(id)
+    return bytes
+  },
+  unpack(bytes: Uint8Array) {
+    invariant(table !== undefined, 'a stream is unpacked by a link')
+    return table.receive(new DataView(bytes.buffer, bytes.byteOffset).getUint32(0))
+  },
+})
+
+addExtension({
+  Class: Secret,
+  type: SECRET_EXTENSION,
+  pack(): Buffer {
+    throw new NotPlainData('message holds a Secret')
+  },
+})
+
+export class FrameWriter {
+  readonly #streams: StreamTable
+  readonly #packr: Packr
+  #staging = new Uint8Array(STAGING_BYTES)
+  #length = 0
+  #definitions: Definitions | null = null
+  #attachments: ArrayBuffer[] = []
+
+  constructor(streams: StreamTable) {
+    this.#streams = streams
+    this.#packr = new Packr({
+      useRecords: true,
+      structures: [],
+      maxSharedStructures: DEFINITIONS_MAX,
+      useBigIntExtension: true,
+      useToJSON: false,
+      saveStructures: (structures) => {
+        this.#definitions = (structures as string[][]).map((names) => [...names])
+      },
+    } as ConstructorParameters<typeof Packr>[0])
+  }
+
+  /** Bytes waiting to be taken. */
+  get length(): number {
+    return this.#length
+  }
+
+  /**
+   * Copies a record into the frame: what happens to the values afterwards does not matter.
+   * @throws when a value in it cannot cross; the frame is as before.
+   */
+  add(record: readonly unknown[]): void {
+    table = this.#streams
+    handedOver = []
+    try {
+      const packed = this.#packr.pack(record, RESET_BUFFER_MODE)
+      this.#reserve(packed.byteLength)
+      this.#staging.set(packed, this.#length)
+      this.#length += packed.byteLength
+    } catch (error) {
+      for (const id of handedOver) this.#streams.retract(id)
+      throw error
+    } finally {
+      table = undefined
+    }
+  }
+
+  /**
+   * Adds bytes beside the frame, for what is too large to be packed; the number names them in it. They
+   * are copied, unless they were handed over.
+   */
+  attach(chunks: readonly Uint8Array[], bytes: number): number {
+    const own = chunks.length === 1 ? memoryOf(chunks[0]!) : undefined
+    return this.#attachments.push(own ?? rightSized(chunks, bytes)) - 1
+  }
+
+  /** What has been added, ready for `postMessage`. */
+  take(): { posted: PostedFrame; transfer: ArrayBuffer[] } {
+    const frame = rightSized([this.#staging.subarray(0, this.#length)], this.#length)
+    const definitions = this.#definitions
+    const attachments = this.#attachments
+    this.#length = 0
+    this.#definitions = null
+    if (this.#staging.byteLength > STAGING_BYTES_MAX) this.#staging = new Uint8Array(STAGING_BYTES)
+    if (definitions === null && attachments.length === 0)
+      return { posted: frame, transfer: [frame] }
+    this.#attachments = []
+    return { posted: [frame, definitions, attachments], transfer: [frame, ...attachments] }
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes
+    if (needed <= this.#staging.byteLength) return
+    const grown = new Uint8Array(Math.max(needed, this.#staging.byteLength * 2))
+    grown.set(this.#staging.subarray(0, this.#length))
+    this.#staging = grown
+  }
+}
+
+export class FrameReader {
+  readonly #streams: StreamTable
+  #unpackr = readerOf([])
+
+  constructor(streams: StreamTable) {
+    this.#streams = streams
+  }
+
+  /** The records of a frame in the order in which they were added. */
+  read(posted: PostedFrame): { records: unknown[][]; attachments: readonly ArrayBuffer[] } {
+    if (posted instanceof ArrayBuffer) return { records: this.#unpack(posted), attachments: [] }
+    const [frame, definitions, attachments] = posted
+    if (definitions !== null) this.#unpackr = readerOf(definitions)
+    return { records: this.#unpack(frame), attachments }
+  }
+
+  #unpack(frame: ArrayBuffer): unknown[][] {
+    table = this.#streams
+    try {
+      // All of them before any is acted upon: acting may pack or unpack something else.
+      return this.#unpackr.unpackMultiple(new Uint8Array(frame))
+    } finally {
+      table = undefined
+    }
+  }
+}
+
+function readerOf(definitions: Definitions): Unpackr {
+  const structures = definitions.map((names) => [...names])
+  // Byte arrays are copied out of the frame, or one small one would keep all of it alive.
+  return new Unpackr({
+    useRecords: true,
+    getStructures: () => structures,
+    maxSharedStructures: DEFINITIONS_MAX,
+    copyBuffers: true,
+    useBigIntExtension: true,
+  })
+}
+
+/** A buffer of their own for chunks, written once: zeroes under them would be written for nothing. */
+function rightSized(chunks: readonly Uint8Array[], bytes: number): ArrayBuffer {
+  const copy = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const chunk of chunks) {
+    copy.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return copy.buffer as ArrayBuffer
+}

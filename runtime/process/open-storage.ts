@@ -1,0 +1,143 @@
+/** The first steps of a start: database, schema, keys, coordination. */
+import { runMigrations } from '../../migrations/main.js'
+import { openCoordination } from '../../storage/platform/coordination/open.js'
+import { openDatabase } from '../../storage/platform/database.js'
+import { requireFittingKms } from '../../storage/platform/sealing/key-custody.js'
+import { openKms } from '../../storage/platform/kms/client.js'
+import { connectionBudget, serverConnectionLimit } from '../../storage/platform/pool-plan.js'
+import { requireMigratedSchema, rowSecurityBinds } from '../../storage/platform/schema-version.js'
+import { databaseUrls } from '../../storage/platform/settings.js'
+import { startLocalKms } from './embedded-kms.js'
+import { startEmbeddedPostgres } from '../embedded/postgres.js'
+import type { Logger } from '../kernel/log.js'
+import type { LoadedSettings } from '../configuration/load-settings.js'
+import {
+  type KmsAccess,
+  type Site,
+  StartRefused,
+  THREAD_POOL_CONNECTIONS,
+  type Undo,
+} from './start-context.js'
+
+/** The URLs of the settings, or of the embedded server, which is started and migrated here. */
+export async function provideDatabase(site: Site): Promise<Undo | void> {
+  const { loaded, log } = site
+  const { database } = loaded.settings
+  const configured = databaseUrls(database)
+  if (configured !== undefined) {
+    site.urls = configured
+    return
+  }
+  const server = await startEmbeddedPostgres({ dataDir: loaded.dataDir, log })
+  site.urls = databaseUrls(database, server.url)!
+  site.embedded = true
+  try {
+    await runMigrations({ url: server.url, log })
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return () => server.stop()
+}
+
+export async function openPools(site: Site): Promise<Undo> {
+  const { loaded, log, metrics } = site
+  const database = await openDatabase({
+    settings: loaded.settings.database,
+    urls: site.urls!,
+    plane: loaded.plane,
+    log,
+    registry: metrics.registry,
+  })
+  site.database = database
+  return () => database.close()
+}
+
+export async function requireSchema({ database, loaded, log }: Site): Promise<void> {
+  const queryable = {
+    query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
+  }
+  await requireMigratedSchema(queryable)
+  await requireRoom(queryable, loaded, log)
+  if (await rowSecurityBinds(queryable)) return
+  const message =
+    'the database role is a superuser or has BYPASSRLS: row-level security does not bind it; ' +
+    'use a role without either'
+  if (loaded.settings.security.production) throw new StartRefused(message)
+  log.warn(message)
+}
+
+/** The thread that delivers webhooks has a pool of its own, and one connection that listens. */
+const THREAD_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
+/** The thread of egress has a pool of its own, and one connection that looks at standings. */
+const EGRESS_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
+
+function servesAsync(plane: LoadedSettings['plane']): boolean {
+  return plane === 'all' || plane === 'async'
+}
+
+/** What this process may open at most, against what the server has room for. */
+async function requireRoom(
+  queryable: Parameters<typeof serverConnectionLimit>[0],
+  { settings, plane }: LoadedSettings,
+  log: Logger,
+): Promise<void> {
+  const deliveries = settings.deployment.background_tasks_enabled && servesAsync(plane)
+  const { total: pools } = connectionBudget(settings.database, plane)
+  const egress = plane === 'all' || plane === 'auth'
+  const total = pools + (deliveries ? THREAD_CONNECTIONS : 0) + (egress ? EGRESS_CONNECTIONS : 0)
+  const room = await serverConnectionLimit(queryable)
+  if (total <= room) return
+  log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
+}
+
+/**
+ * The configured [kms], or outside production a local one with its keys in the data directory, whichever
+ * database it serves. Keys never live in memory only: what they sealed would be lost with the process.
+ */
+export async function openKeyManagement(site: Site): Promise<Undo> {
+  const { loaded, log, clock } = site
+  const local = loaded.settings.kms === undefined ? await startOwnKms(site) : undefined
+  const { settings } = local ?? { settings: loaded.settings.kms! }
+  const access: KmsAccess = {
+    socketPath: settings.socket_path,
+    serverPublicKeyPath: settings.server_public_key_path,
+    clientPrivateKeyPath: settings.client_private_key_path,
+  }
+  const kms = await openKms({ ...access, log, clock, registry: site.metrics.registry })
+  const close = async () => {
+    await kms.close()
+    await local?.stop()
+  }
+  try {
+    await requireFittingKms(site.database!, kms)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  site.kms = kms
+  site.kmsAccess = access
+  return close
+}
+
+async function startOwnKms(site: Site) {
+  const { loaded, log } = site
+  const { dataDir } = loaded
+  const local = await startLocalKms({ dataDir, log, isShared: site.embedded !== true })
+  site.hasLocalKeys = true
+  log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
+  return local
+}
+
+export async function openBackend(site: Site): Promise<Undo> {
+  const { deployment, redis, memcached } = site.loaded.settings
+  const coordination = await openCoordination({
+    backend: deployment.coordination_backend,
+    redis,
+    memcached,
+    database: site.database!,
+    log: site.log,
+  })
+  site.coordination = coordination
+  return () => coordination.close()
+}

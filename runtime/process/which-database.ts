@@ -1,0 +1,53 @@
+/** Which database an operator's command or a start speaks to, and from which setting, in words. */
+import { databaseAddress, DatabaseUnreachable } from '../../storage/platform/unavailable.js'
+import type { Source } from '../kernel/config/outcome.js'
+import type { LoadedSettings } from '../configuration/load-settings.js'
+import { withReason } from './error-text.js'
+
+type Read = Pick<LoadedSettings, 'settings' | 'sources' | 'dataDir'>
+
+const URL_KEYS = [
+  'url',
+  'migration_url',
+  'identity_url',
+  'listener_url',
+  'auth_url',
+  'control_url',
+  'async_url',
+  'maintenance_url',
+] as const
+
+/** Where the URL of that database was given: `DATABASE_URL`, or a line of a file. */
+function givenBy({ settings, sources }: Read, error: DatabaseUnreachable): string | undefined {
+  const key = URL_KEYS.find((name) => error.isAt(settings.database[name]))
+  const source = key === undefined ? undefined : sources.get(`database.${key}`)
+  return source === undefined ? undefined : wordsOf(source)
+}
+
+function wordsOf(source: Source): string | undefined {
+  switch (source.kind) {
+    case 'environment':
+      return source.name
+    case 'file':
+      return `${source.path} line ${source.line}`
+    case 'fallback':
+      return source.from
+    case 'default':
+      return undefined
+  }
+}
+
+/** An error as an operator reads it; a database that cannot be reached comes with its setting. */
+export function explainedBy(read: Read | undefined, error: unknown): string {
+  if (!(error instanceof DatabaseUnreachable) || read === undefined) return withReason(error)
+  const from = givenBy(read, error)
+  const reason = withReason(error).slice(error.message.length)
+  return `${error.message}${from === undefined ? '' : `, from ${from}`}${reason}`
+}
+
+/** Names the deployment that a command works on, which its configuration and the defaults decide. */
+export function deploymentOf({ settings, dataDir }: Read): string {
+  const { url } = settings.database
+  const where = url === undefined ? `data directory ${dataDir}` : `database ${databaseAddress(url)}`
+  return `deployment ${settings.oidc.issuer_url}, ${where}`
+}

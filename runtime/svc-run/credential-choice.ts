@@ -1,0 +1,153 @@
+/**
+ * Which credential of the vault a host is called with: the one that was named for it, else the only
+ * one of the token's list that may be used toward it.
+ */
+import { normalizeHostname } from '../../actors/domain/hostnames.js'
+import { isUuid } from '../../actors/domain/ids.js'
+import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
+import type { HttpClient } from '../client/http.js'
+import type { TokenSource } from '../client/token-source.js'
+import type { Clock } from '../kernel/clock.js'
+
+/** A host that is not known is looked for again, but not more often than this. */
+const LOOK_AGAIN_MS = 10_000
+const PAGE_ROWS = 100
+const PAGES_MAX = 20
+const USED_BY_EGRESS = new Set(['api_key', 'custom', 'ssh_key'])
+
+export type ChosenCredential = {
+  readonly id: string
+  /** How the secret is put in: the child's own field or parameter of that name is taken out. */
+  readonly authScheme: string
+}
+
+export type Choice =
+  | { readonly tag: 'chosen'; readonly credential: ChosenCredential }
+  | { readonly tag: 'none' }
+  /** More than one; somebody has to say which. */
+  | { readonly tag: 'ambiguous'; readonly ids: readonly string[] }
+
+export interface CredentialChoice {
+  of(host: string): Promise<Choice>
+  /** Hosts that a credential is known for. */
+  hosts(): readonly string[]
+}
+
+type Listed = {
+  readonly id: string
+  readonly credential_type: string
+  readonly auth_scheme: string
+  readonly allowed_hosts: readonly string[]
+  readonly status: string
+  readonly created_at: string
+}
+
+export type Named = {
+  readonly host: string
+  readonly id: string
+  readonly authScheme: string | null
+}
+
+/** `api.example.com=<uuid>` or `api.example.com=<uuid>,header:x-api-key`. @throws for anything else */
+export function parseNamed(text: string): Named {
+  const found = /^([^=]+)=([^,]+)(?:,(.+))?$/.exec(text)
+  const host = found === null ? null : normalizeHostname(found[1]!)
+  const id = found?.[2]?.toLowerCase() ?? ''
+  const authScheme = found?.[3] ?? null
+  if (host === null || !isUuid(id)) {
+    throw new Error(`--credential is host=id or host=id,scheme, not ${JSON.stringify(text)}`)
+  }
+  if (authScheme !== null && injectionPoint(authScheme) === null) {
+    throw new Error(`a scheme is bearer, basic, header:<name> or query:<key>, not ${authScheme}`)
+  }
+  return { host, id, authScheme }
+}
+
+export type ChoiceNeeds = {
+  readonly client: HttpClient
+  readonly token: TokenSource
+  readonly named: readonly Named[]
+  readonly clock: Clock
+}
+
+/**
+ * Reads the list once. @throws when the token is refused, or may not read the list and nothing is
+ * named: no call could ever be made.
+ */
+export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialChoice> {
+  const { client, token, named, clock } = needs
+  let listed: readonly Listed[] = []
+  let readMs = -Infinity
+
+  async function read(): Promise<void> {
+    readMs = clock.monotonicMs()
+    const found = await listOf(client, await token())
+    if (typeof found !== 'string') listed = found
+    else if (named.length === 0) {
+      throw new Error(
+        `${found}\nThe list of credentials is for delegated tokens with vault:list. ` +
+          'With another token, name what is used: --credential api.example.com=<id>',
+      )
+    }
+  }
+  await read()
+
+  const usable = () =>
+    listed.filter(
+      ({ credential_type: type, status }) => status === 'active' && USED_BY_EGRESS.has(type),
+    )
+
+  function known(host: string): Choice {
+    const own = named.find((each) => each.host === host)
+    if (own !== undefined) {
+      const scheme = own.authScheme ?? listed.find(({ id }) => id === own.id)?.auth_scheme
+      return { tag: 'chosen', credential: { id: own.id, authScheme: scheme ?? 'bearer' } }
+    }
+    const fitting = usable().filter(({ allowed_hosts: hosts }) => hosts.includes(host))
+    if (fitting.length > 1) return { tag: 'ambiguous', ids: fitting.map(({ id }) => id) }
+    const [only] = fitting
+    if (only === undefined) return { tag: 'none' }
+    return { tag: 'chosen', credential: { id: only.id, authScheme: only.auth_scheme } }
+  }
+
+  return {
+    async of(host) {
+      const choice = known(host)
+      if (choice.tag !== 'none' || clock.monotonicMs() - readMs < LOOK_AGAIN_MS) return choice
+      // A service that is away for a moment does not take back what is known.
+      await read().catch(() => undefined)
+      return known(host)
+    },
+    hosts: () => [
+      ...new Set([
+        ...named.map(({ host }) => host),
+        ...usable().flatMap(({ allowed_hosts: hosts }) => hosts),
+      ]),
+    ],
+  }
+}
+
+/** The whole list; in words why there is none, where the token is good but not for it. */
+async function listOf(client: HttpClient, token: string): Promise<readonly Listed[] | string> {
+  const rows: Listed[] = []
+  let path: string | undefined = `/api/v1/vault/credentials?limit=${PAGE_ROWS}`
+  for (let page = 0; page < PAGES_MAX && path !== undefined; page += 1) {
+    const { status, body, headers } = await client.request({ method: 'GET', path, token })
+    if (status === 403) return `${client.baseUrl} refused the list: ${reasonOf(body)}`
+    if (status !== 200 || !Array.isArray(body)) {
+      throw new Error(`${client.baseUrl} answered ${status} to the list: ${reasonOf(body)}`)
+    }
+    rows.push(...(body as Listed[]))
+    // RFC 8288
+    const next = /<([^>]+)>;\s*rel="?next"?/.exec(headers['link'] ?? '')?.[1]
+    // Of the address only what is below ours: the token goes nowhere else.
+    const at = next === undefined ? undefined : new URL(next, client.baseUrl)
+    path = at && at.pathname + at.search
+  }
+  return rows
+}
+
+function reasonOf(body: unknown): string {
+  const { detail, title } = (body ?? {}) as Readonly<Record<string, unknown>>
+  return String(detail ?? title ?? 'no reason given')
+}

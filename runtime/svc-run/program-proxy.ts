@@ -1,0 +1,398 @@
+/**
+ * The proxy that a child's programs speak to, on loopback: it answers for every host with a certificate
+ * of the throw-away authority, and passes what it is asked on to the service, which puts the secret in.
+ * Whoever has not its password, another user of the machine for example, gets nothing from it.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  createServer,
+  type IncomingMessage,
+  request as plainRequest,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { type AddressInfo, connect, isIP, type Socket } from 'node:net'
+import { type Duplex, PassThrough, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { TLSSocket } from 'node:tls'
+import { normalizeHostname } from '../../actors/domain/hostnames.js'
+import { METHODS } from '../../actors/vault/egress/protocol.js'
+import { reasonOf } from '../client/reasons.js'
+import type { Random } from '../kernel/random.js'
+import type { ThrowawayAuthority } from './authority.js'
+import type { CredentialChoice } from './credential-choice.js'
+import { endAfter, Refusal, refuse } from './refusal.js'
+import type { HeaderPairs, ServiceCalls } from './service-calls.js'
+
+const USER = 'svc'
+const PASSWORD_BYTES = 24
+const HTTPS_PORT = 443
+/** A connection that a program keeps and does not use. */
+const KEEP_ALIVE_MS = 60_000
+/** Of the service. */
+const BODY_BYTES_MAX = 32 * 1024 * 1024
+/** Fields of the service's answer that are about its own connection or its own origin. */
+const NOT_RELAYED = new Set([
+  'alt-svc',
+  'connection',
+  'keep-alive',
+  'set-cookie',
+  'strict-transport-security',
+  'transfer-encoding',
+])
+
+export type ProxyNeeds = {
+  readonly authority: ThrowawayAuthority
+  readonly choice: CredentialChoice
+  readonly calls: ServiceCalls
+  /** Hosts that are let through as they are; `*` is every host without a credential. */
+  readonly passthrough: readonly string[]
+  readonly random: Random
+  /** What whoever runs the program should know. */
+  readonly tell: (line: string) => void
+  /** Every call, where somebody wants to see them. */
+  readonly trace: (line: string) => void
+}
+
+export interface ProgramProxy {
+  /** With user and password. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Where a request is meant to go. */
+type Authority = { readonly host: string; readonly port: number; readonly text: string }
+
+export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy> {
+  const password = needs.random.token(PASSWORD_BYTES)
+  const expected = Buffer.from(`Basic ${Buffer.from(`${USER}:${password}`).toString('base64')}`)
+  const sockets = new Set<Duplex>()
+  /** Connections whose TLS ends here, and what they were opened for. */
+  const opened = new WeakMap<object, Authority>()
+
+  const admitted = ({ headers }: IncomingMessage) => {
+    const given = Buffer.from(headers['proxy-authorization'] ?? '')
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  }
+
+  const inner = listenerOf(needs.tell, (request, response) => {
+    const authority = opened.get(request.socket)
+    const { url = '' } = request
+    if (authority === undefined || !url.startsWith('/')) {
+      return refuse(response, new Refusal(400, 'http_request_error', 'A path and query.'), request)
+    }
+    answer(needs, request, response, authority, `https://${authority.text}${url}`)
+  })
+
+  const outer = listenerOf(needs.tell, (request, response) => {
+    if (!admitted(request)) return challenge(request, response)
+    const target = absolute(request.url ?? '')
+    if (target === null) {
+      const detail = 'This is the proxy of svc run: it takes CONNECT and absolute addresses.'
+      return refuse(response, new Refusal(400, 'http_request_error', detail), request)
+    }
+    const authority = authorityOf(target.host, target.protocol === 'https:' ? HTTPS_PORT : 80)!
+    if (target.protocol === 'https:') answer(needs, request, response, authority, request.url!)
+    else void answerPlain(needs, request, response, authority, target)
+  })
+
+  outer.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    watch(socket)
+    if (!admitted(request)) {
+      const fields = 'Proxy-Authenticate: Basic realm="svc run"\r\nConnection: close'
+      socket.end(
+        `HTTP/1.1 407 Proxy Authentication Required\r\n${fields}\r\nContent-Length: 0\r\n\r\n`,
+      )
+      return
+    }
+    const authority = authorityOf(request.url ?? '', HTTPS_PORT)
+    if (authority === null) {
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+      return
+    }
+    open(socket, head, authority).catch((error: unknown) => {
+      needs.tell(`${authority.host}: ${reasonOf(error)}`)
+      socket.destroy()
+    })
+  })
+
+  async function open(socket: Duplex, head: Buffer, authority: Authority): Promise<void> {
+    const choice = await needs.choice.of(authority.host)
+    if (choice.tag === 'none' && isPassed(needs.passthrough, authority.host)) {
+      needs.trace(`${authority.text}: passed through`)
+      tunnel(socket, head, authority)
+      return
+    }
+    const secureContext = await needs.authority.contextOf(authority.host)
+    socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+    if (head.length > 0) socket.unshift(head)
+    const secured = new TLSSocket(socket as Socket, {
+      isServer: true,
+      secureContext,
+      ALPNProtocols: ['http/1.1'],
+    })
+    watch(secured)
+    let isSecured = false
+    secured.once('secure', () => {
+      isSecured = true
+    })
+    secured.once('error', (error) => {
+      if (!isSecured)
+        needs.tell(
+          `${authority.host}: the program ended the handshake (${error.message}); does it read its certificates from elsewhere?`,
+        )
+    })
+    opened.set(secured, authority)
+    inner.emit('connection', secured)
+  }
+
+  function tunnel(socket: Duplex, head: Buffer, { host, port, text }: Authority): void {
+    const upstream = connect({ host, port })
+    watch(upstream)
+    let isOpen = false
+    upstream.once('connect', () => {
+      isOpen = true
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      if (head.length > 0) upstream.write(head)
+      upstream.pipe(socket)
+      socket.pipe(upstream)
+    })
+    upstream.once('error', (error) => {
+      needs.tell(`${text}: ${reasonOf(error)}`)
+      // What is let through is spoken by the host alone: its end is passed on as the end that it was.
+      if (isOpen) (socket as Socket).resetAndDestroy()
+      else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+    })
+    upstream.once('close', () => socket.destroy())
+    socket.once('close', () => upstream.destroy())
+  }
+
+  function watch(socket: Duplex): void {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+  }
+
+  outer.on('connection', watch)
+  outer.listen(0, '127.0.0.1')
+  await once(outer, 'listening')
+  const { port } = outer.address() as AddressInfo
+  return {
+    url: `http://${USER}:${password}@127.0.0.1:${port}`,
+    async close() {
+      outer.close()
+      for (const each of sockets) each.destroy()
+    },
+  }
+}
+
+function listenerOf(
+  tell: (line: string) => void,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, handle)
+  // A body that is refused by its head is not asked for. Who leaves in the middle has said nothing wrong.
+  server.on('checkContinue', handle)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const isWrong = error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE'
+    if (!isWrong || !socket.writable) return void socket.destroy()
+    tell(`a request that is no HTTP (${error.message})`)
+    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  })
+  return server
+}
+
+/** Answers a call with what the service relays, or says in the same form why it cannot. */
+function answer(
+  needs: ProxyNeeds,
+  request: IncomingMessage,
+  response: ServerResponse,
+  authority: Authority,
+  url: string,
+): void {
+  const words = `${request.method} ${authority.text}`
+  call(needs, request, response, authority, url).then(
+    (status) => needs.trace(`${words} ${status}`),
+    (error: unknown) => {
+      if (response.destroyed) return
+      const refusal =
+        error instanceof Refusal
+          ? error
+          : new Refusal(502, 'proxy_internal_error', `svc run: ${reasonOf(error)}`)
+      needs.tell(`${words}: ${refusal.message}`)
+      // After its head an answer can only be broken off: it must not look complete.
+      if (response.headersSent) response.destroy()
+      else refuse(response, refusal, request)
+    },
+  )
+}
+
+async function call(
+  needs: ProxyNeeds,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { host }: Authority,
+  url: string,
+): Promise<number> {
+  const { method = '' } = request
+  if (!(METHODS as readonly string[]).includes(method)) {
+    throw new Refusal(501, 'http_request_error', `${method} is no method that egress relays.`)
+  }
+  const choice = await needs.choice.of(host)
+  if (choice.tag !== 'chosen') throw notChosen(host, choice)
+  const left = new AbortController()
+  response.once('close', () => left.abort())
+  const length = request.headers['content-length']
+  // Said here: nothing of such a body needs to be sent anywhere.
+  if (Number(length ?? 0) > BODY_BYTES_MAX) {
+    throw new Refusal(413, 'http_request_denied', 'Egress takes request bodies of up to 32 MiB.')
+  }
+  if (request.headers.expect !== undefined) response.writeContinue()
+  const hasBody = length !== undefined || request.headers['transfer-encoding'] !== undefined
+  const relayed = await needs.calls.send({
+    method,
+    url,
+    headers: pairsOf(request.rawHeaders),
+    body: hasBody && length !== '0' ? apart(request) : null,
+    bodyBytes: hasBody && length !== undefined ? Number(length) : null,
+    credential: choice.credential,
+    stream: true,
+    signal: left.signal,
+  })
+  const { statusCode, headers, body } = relayed
+  const said = String(headers['proxy-status'])
+  if (said.includes('error=')) needs.tell(`${method} ${host}: ${statusCode}, ${said}`)
+  for (const [name, value] of Object.entries(headers)) {
+    const isLengthOfNothing = name === 'content-length' && method === 'HEAD'
+    if (value !== undefined && !NOT_RELAYED.has(name) && !isLengthOfNothing) {
+      response.setHeader(name, value)
+    }
+  }
+  response.writeHead(statusCode)
+  response.flushHeaders()
+  await pipeline(body, response)
+  return statusCode
+}
+
+/**
+ * A body that may be given up while the program still sends: the service may answer before it has all
+ * of it, and to destroy a request is to break off the connection that the answer goes out on.
+ */
+function apart(request: IncomingMessage): Readable {
+  const body = new PassThrough()
+  request.once('close', () => {
+    if (!request.complete) body.destroy(new Error('the program left'))
+  })
+  body.on('error', () => {})
+  // In this order: a request that loses its last pipe stands still.
+  body.once('close', () => request.unpipe(body).resume())
+  return request.pipe(body)
+}
+
+function notChosen(
+  host: string,
+  choice: { readonly tag: 'none' } | { readonly tag: 'ambiguous'; readonly ids: readonly string[] },
+): Refusal {
+  const detail =
+    choice.tag === 'none'
+      ? `There is no credential for ${host}. Grant one, or let the host through: --passthrough ${host}`
+      : `There are ${choice.ids.length} credentials for ${host}. Say which: --credential ${host}=<id>, one of ${choice.ids.join(', ')}`
+  return new Refusal(403, 'http_request_denied', detail)
+}
+
+/** Plain http carries no credential; it is let through or refused. */
+async function answerPlain(
+  { choice, passthrough, tell, trace }: ProxyNeeds,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { host, text }: Authority,
+  target: URL,
+): Promise<void> {
+  try {
+    const known = await choice.of(host)
+    if (known.tag !== 'none') {
+      throw new Refusal(
+        403,
+        'http_request_denied',
+        `Only https is called with a credential: ${host}`,
+      )
+    }
+    if (!isPassed(passthrough, host)) throw notChosen(host, known)
+    if (request.headers.expect !== undefined) response.writeContinue()
+    const headers = pairsOf(request.rawHeaders).filter(([name]) => isPassedOn(name, request))
+    const upstream = plainRequest(target, {
+      method: request.method,
+      headers: headers.flat() as never,
+    })
+    response.once('close', () => upstream.destroy())
+    const answered = once(upstream, 'response') as Promise<[IncomingMessage]>
+    answered.catch(() => {})
+    await Promise.race([pipeline(apart(request), upstream), answered])
+    const [received] = await answered
+    response.writeHead(received.statusCode!, received.rawHeaders)
+    trace(`${request.method} ${text}: passed through`)
+    await pipeline(received, response)
+  } catch (error) {
+    if (response.destroyed) return
+    tell(`${request.method} ${text}: ${reasonOf(error)}`)
+    const refusal =
+      error instanceof Refusal
+        ? error
+        : new Refusal(502, 'destination_unavailable', reasonOf(error))
+    if (response.headersSent) response.destroy()
+    else refuse(response, refusal, request)
+  }
+}
+
+/** Of this connection alone are fields about it, and what it names itself (RFC 9110 section 7.6.1). */
+function isPassedOn(name: string, { headers: { connection = '' } }: IncomingMessage): boolean {
+  const lower = name.toLowerCase()
+  if (/^(proxy-.*|connection|expect|keep-alive|upgrade)$/.test(lower)) return false
+  const named = connection.toLowerCase().split(',')
+  return lower === 'transfer-encoding' || !named.some((one) => one.trim() === lower)
+}
+
+function challenge(request: IncomingMessage, response: ServerResponse): void {
+  if (!request.complete) response.setHeader('connection', 'close')
+  response.writeHead(407, { 'proxy-authenticate': 'Basic realm="svc run"', 'content-length': 0 })
+  endAfter(request, response, '')
+}
+
+function authorityOf(text: string, port: number): Authority | null {
+  let url: URL
+  try {
+    url = new URL(`http://${text}`)
+  } catch {
+    return null
+  }
+  const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = isIP(bare) === 0 ? normalizeHostname(bare) : bare
+  if (host === null || url.username !== '' || url.pathname !== '/') return null
+  // An explicit :80 is not kept by URL.
+  const explicit = /:(\d+)$/.exec(text)?.[1]
+  const own = explicit === undefined ? port : Number(explicit)
+  const name = isIP(host) === 6 ? `[${host}]` : host
+  return { host, port: own, text: own === HTTPS_PORT ? name : `${name}:${own}` }
+}
+
+function absolute(text: string): URL | null {
+  if (!/^https?:\/\//i.test(text)) return null
+  try {
+    const url = new URL(text)
+    return url.username === '' && authorityOf(url.host, 0) !== null ? url : null
+  } catch {
+    return null
+  }
+}
+
+function isPassed(passthrough: readonly string[], host: string): boolean {
+  return passthrough.includes('*') || passthrough.includes(host)
+}
+
+function pairsOf(raw: readonly string[]): HeaderPairs {
+  return Array.from(
+    { length: raw.length / 2 },
+    (_, at) => [raw[at * 2]!, raw[at * 2 + 1]!] as const,
+  )
+}

@@ -1,0 +1,53 @@
+/**
+ * Entry of the worker thread of the async plane. It has its own few connections and its own line to
+ * the key management: what it opens there is seen by no other thread.
+ */
+import { deliveriesActor } from '../../actors/webhooks/delivery/actor.js'
+import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
+import { createSender, type SenderSettings } from '../../actors/webhooks/delivery/sender.js'
+import type { WebhooksSettings } from '../../actors/webhooks/delivery/settings.js'
+import { createDeliveryWorker } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { openDatabase } from '../../storage/platform/database.js'
+import { createSealer } from '../../storage/platform/sealing/seal.js'
+import { furnish } from '../kernel/wiring.js'
+import { systemRandom } from '../kernel/random.js'
+import { serveThread } from '../kernel/threads/thread-serve.js'
+import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
+
+/** What the main thread gives it along. */
+export type ThreadData = ThreadAccess & {
+  readonly webhooks: WebhooksSettings
+  readonly sending: SenderSettings
+}
+
+serveThread({
+  seats: async ({ data, clock, log, metrics }) => {
+    const { database: settings, urls, kms: access, webhooks, sending } = data as ThreadData
+    const random = systemRandom(clock)
+    const plane = 'async' as const
+    const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
+    const kms = await kmsOf(access, clock, log)
+    const sender = createSender({ settings: sending, clock })
+    const worker = createDeliveryWorker({
+      database,
+      listener: database.listener,
+      sealer: createSealer({ database, kms, random, clock }),
+      sender,
+      clock,
+      random,
+      outcomes: deliveryOutcomes(metrics.registry),
+      schedule: webhooks.retry_schedule_secs,
+      lanesPerTenantMax: webhooks.lanes_per_tenant_max,
+      shares: metrics.shares,
+    })
+    return {
+      actors: [furnish(deliveriesActor, () => ({ worker }))],
+      async close() {
+        await worker.settled()
+        await sender.close()
+        await kms.close()
+        await database.close()
+      },
+    }
+  },
+})

@@ -1,0 +1,63 @@
+/**
+ * Entry of the thread that relays calls with credentials. It opens secrets, so it shares its memory
+ * with nothing else; it has its own few connections and its own line to the key management.
+ */
+import { egressActor } from '../../actors/vault/egress/actor.js'
+import { createLedger } from '../../actors/vault/egress/admission/admission.js'
+import { egressMetrics } from '../../actors/vault/egress/metrics.js'
+import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
+import { createManagedTokens } from '../../actors/vault/vault/managed-tokens.js'
+import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
+import type { VaultSettings } from '../../actors/vault/vault/settings.js'
+import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
+import { openDatabase } from '../../storage/platform/database.js'
+import { createSealer } from '../../storage/platform/sealing/seal.js'
+import { furnish } from '../kernel/wiring.js'
+import { systemRandom } from '../kernel/random.js'
+import { serveThread } from '../kernel/threads/thread-serve.js'
+import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
+
+/** What the main thread gives it along. */
+export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & EgressSettings }
+
+serveThread({
+  seats: async ({ data, clock, log, metrics }) => {
+    const { database: settings, urls, kms: access, vault } = data as EgressThreadData
+    const random = systemRandom(clock)
+    const plane = 'auth' as const
+    const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
+    const kms = await kmsOf(access, clock, log)
+    const ledger = createLedger({ database, clock, random, log })
+    const sealer = createSealer({ database, kms, random, clock })
+    const endpoint = createTokenEndpoint({ settings: vault, clock })
+    const managed = createManagedTokens({
+      database,
+      sealer,
+      endpoint,
+      clock,
+      random,
+      log,
+      metrics: vaultMetrics(metrics.registry),
+    })
+    const needs = {
+      database,
+      sealer,
+      ledger,
+      managed,
+      clock,
+      metrics: egressMetrics(metrics.registry),
+      counts: metrics.shares,
+      settings: vault,
+    }
+    return {
+      actors: [furnish(egressActor, () => needs)],
+      async close() {
+        await ledger.settled()
+        await managed.settled()
+        await endpoint.close()
+        await kms.close()
+        await database.close()
+      },
+    }
+  },
+})

@@ -1,0 +1,393 @@
+/** What each actor is given: the only wiring. Rows in the order of `planes.ts`. */
+import { availableParallelism } from 'node:os'
+import { accountActor } from '../../actors/identity/accounts/actor.js'
+import { agentsActor } from '../../actors/agents/agents/actor.js'
+import { powOutcomes } from '../../actors/agents/agents/metrics.js'
+import { agents } from '../../actors/agents/agents/protocol.js'
+import { applicationsActor } from '../../actors/oauth/clients/actor.js'
+import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
+import { authorization } from '../../actors/oauth/authorization/protocol.js'
+import { backchannelActor } from '../../actors/oauth/device-and-ciba/actor.js'
+import { browserSessionsActor } from '../../actors/identity/sessions/actor.js'
+import { browserSessions } from '../../actors/identity/sessions/protocol.js'
+import { delegationActor } from '../../actors/agents/delegation/actor.js'
+import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
+import { delegation } from '../../actors/agents/delegation/protocol.js'
+import { createSender } from '../../actors/webhooks/delivery/sender.js'
+import { auditActor } from '../../actors/operations/audit/actor.js'
+import { credentialsActor } from '../../actors/identity/password-recovery/actor.js'
+import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
+import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
+import { healthActor } from '../../actors/operations/health/actor.js'
+import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
+import { keys } from '../../actors/oauth/signing-keys/protocol.js'
+import { organizationsActor } from '../../actors/identity/organizations/actor.js'
+import { notifyActor } from '../../actors/operations/mail/actor.js'
+import { loginActor } from '../../actors/identity/sign-in/actor.js'
+import { login } from '../../actors/identity/sign-in/protocol.js'
+import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
+import { relyingParty } from '../../actors/identity/passkeys/settings.js'
+import {
+  checkPasswordEngine,
+  type PasswordCompute,
+  passwordPool,
+  passwordsActor,
+} from '../../actors/identity/passwords/actor.js'
+import { openBreaches } from '../../actors/identity/passwords/breaches.js'
+import { passwords } from '../../actors/identity/passwords/protocol.js'
+import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
+import { pow } from '../../actors/agents/proof-of-work/protocol.js'
+import { registrationActor } from '../../actors/oauth/client-registration/actor.js'
+import { rosterActor } from '../../actors/agents/management/actor.js'
+import { sshcaActor, sshcaPool } from '../../actors/vault/ssh-certificates/actor.js'
+import { sshcaMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
+import { sshca } from '../../actors/vault/ssh-certificates/protocol.js'
+import { sso } from '../../actors/identity/federated-login/protocol.js'
+import { tenantsActor } from '../../actors/identity/tenants/actor.js'
+import { tenants } from '../../actors/identity/tenants/protocol.js'
+import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
+import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
+import { tokensActor } from '../../actors/oauth/tokens/actor.js'
+import { tokens } from '../../actors/oauth/tokens/protocol.js'
+import { settleLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
+import { upkeepActor } from '../../actors/operations/retention/actor.js'
+import { usersActor } from '../../actors/identity/users/actor.js'
+import { users } from '../../actors/identity/users/protocol.js'
+import { eventTypesOf } from '../configuration/feature-details.js'
+import { webhooksActor } from '../../actors/webhooks/subscriptions/actor.js'
+import { vaultActor } from '../../actors/vault/vault/actor.js'
+import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
+import { reconciliationActor } from '../../actors/commerce/reconciliation/actor.js'
+import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
+import type { X402Module } from '../../actors/commerce/x402/needs.js'
+import { commerceFurnishings } from './commerce.js'
+import { type Furnishing, furnish, type Site } from '../kernel/wiring.js'
+import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
+import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
+import { captchaOf, mailRoomOf, mailWorkerOf } from './mail.js'
+import { resealOf, vaultExportsOf } from './vault.js'
+import { ssoFurnishings } from './federated-login.js'
+import type { House } from '../process/process-resources.js'
+import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
+
+export function furnishings(house: House): readonly Furnishing[] {
+  const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
+  const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
+  const issuer = settings.oidc.issuer_url
+  const alwaysTwo = settings.two_factor.enabled
+  const { registry } = metrics
+  const offers = signInOffers(settings)
+  const { captcha, gate } = captchaOf(house)
+  const mailRoom = mailRoomOf(house)
+  const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
+  /** What nearly every actor works with. */
+  const means = { database, clock, random }
+  const tenancy = {
+    baseDomain: server.base_domain,
+    issuerHost: new URL(issuer).hostname,
+    defaultTenantSlug: settings.tenant.default_tenant_slug,
+  }
+  const documentation = openapi.enabled ? issuer + openapi.docs_path : null
+
+  return [
+    furnish(healthActor, ({ ref, onStop }) => {
+      const watch = openChainWatch(settings)
+      if (watch !== null) onStop(() => watch.close())
+      const unfit = () => [...house.process.unfit(), ...(watch?.unfit() ?? [])]
+      return { database, keys: ref(keys), process: { ...house.process, unfit } }
+    }),
+    furnish(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
+    furnish(tenantsActor, () => ({
+      database,
+      clock,
+      random,
+      settings: tenancy,
+    })),
+    furnish(throttleActor, () => {
+      return { coordination, clock, log: house.log, policies: policiesWith(auth) }
+    }),
+    furnish(tokensActor, ({ ref, onStop }) => {
+      const vault = vaultExportsOf(house)
+      onStop(() => documents.close())
+      onStop(() => vault.close())
+      return {
+        keys: ref(keys),
+        database,
+        coordination,
+        sealer,
+        documents,
+        clock,
+        random,
+        registry,
+        issuer,
+        jwt,
+        dpop,
+        vault,
+      }
+    }),
+    furnish(discoveryActor, ({ ref }) => ({
+      keys: ref(keys),
+      tenants: ref(tenants),
+      database,
+      clock,
+      tenancy,
+      facts: {
+        issuer,
+        baseUrl: issuer,
+        dpopEnabled: dpop.enabled,
+        passkeys: settings.passkey.enabled,
+        registrationEnabled: settings.oidc.dynamic_registration_enabled,
+        documentation,
+      },
+    })),
+    furnish(powActor, (site) => ({ compute: pooled(site, house, powPool(processors(site))) })),
+    furnish(passwordsActor, async (site) => {
+      const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
+      await checkPasswordEngine(compute)
+      const breaches = challenge.hibp_enabled
+        ? openBreaches({ url: challenge.hibp_url, settings: egressSettingsOf(settings) })
+        : null
+      site.onStop(async () => breaches?.close())
+      return { settings: auth, compute, random, breaches }
+    }),
+    furnish(usersActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      passwords: ref(passwords),
+      mail: mailRoom,
+      invitations: settings.invitations,
+      issuer,
+    })),
+    furnish(agentsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      pow: ref(pow),
+      tokens: ref(tokens),
+      outcomes: powOutcomes(registry),
+      documents,
+      issuer,
+      settings: challenge,
+    })),
+    furnish(workspacesActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      agents: ref(agents),
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      users: ref(users),
+      issuer,
+    })),
+    furnish(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
+    ...ssoFurnishings(house),
+    furnish(loginActor, ({ ref, onStop }) => {
+      onStop(async () => captcha?.close())
+      return {
+        database,
+        coordination,
+        sealer,
+        clock,
+        random,
+        passwords: ref(passwords),
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        sso: ref(sso),
+        settings: auth,
+        cookies: settings.session_cookie,
+        alwaysTwo,
+        passkeys: settings.passkey.enabled,
+        registry,
+        mail: mailRoom,
+        email: settings.email,
+        emailOtp: settings.email_otp,
+        magicLink: settings.magic_link,
+        issuer,
+        offers,
+        gate,
+      }
+    }),
+    furnish(passkeysActor, ({ ref }) => ({
+      database,
+      coordination,
+      clock,
+      random,
+      login: ref(login),
+      browserSessions: ref(browserSessions),
+      sso: ref(sso),
+      settings: auth,
+      cookies: settings.session_cookie,
+      passkeys: settings.passkey.enabled,
+      relyingParty: relyingParty(settings.passkey, issuer),
+      registry,
+      offers,
+    })),
+    furnish(credentialsActor, ({ ref }) => ({
+      database,
+      coordination,
+      clock,
+      random,
+      passwords: ref(passwords),
+      tenants: ref(tenants),
+      settings: auth,
+      cookies: settings.session_cookie,
+      gate,
+      mail: mailRoom,
+      email: settings.email,
+      selfService: settings.user_self_service,
+      issuer,
+    })),
+    furnish(authorizationActor, ({ ref }) => ({
+      ...means,
+      keys: ref(keys),
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      issuer,
+      oidc: settings.oidc,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+      // Until the last refresh token of the last code would have ended.
+      sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
+    })),
+    furnish(backchannelActor, ({ ref }) => ({
+      ...means,
+      coordination,
+      registry,
+      issuer,
+      keys: ref(keys),
+      documents,
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      settings: settings.device_authorization,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+      guessing: auth,
+    })),
+    furnish(delegationActor, ({ ref }) => ({
+      ...means,
+      tokens: ref(tokens),
+      browserSessions: ref(browserSessions),
+      metrics: delegationMetrics(registry),
+      issuer,
+      settings: settings.device_authorization,
+    })),
+    furnish(accountActor, ({ ref }) => ({
+      ...means,
+      sealer,
+      browserSessions: ref(browserSessions),
+      authorization: ref(authorization),
+      delegation: ref(delegation),
+      selfService: settings.user_self_service.enabled,
+      passkeys: settings.passkey.enabled,
+      sso: ref(sso),
+    })),
+    furnish(applicationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+    })),
+    furnish(registrationActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      documents,
+      issuer,
+      tokenRequired: settings.oidc.registration_initial_access_token_required,
+    })),
+    furnish(auditActor, () => ({ database })),
+    furnish(rosterActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      pow: ref(pow),
+      tokens: ref(tokens),
+      issuer,
+    })),
+    furnish(organizationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+    })),
+    furnish(webhooksActor, ({ onStop }) => {
+      const sending = senderSettingsOf(settings)
+      const sender = createSender({ settings: sending, clock })
+      onStop(() => sender.close())
+      return {
+        database,
+        sealer,
+        sender,
+        clock,
+        random,
+        urlRules: {
+          nonStandardPorts: sending.nonStandardPorts,
+          privateNetworks: webhooks.allow_private_networks,
+        },
+        offered: eventTypesOf(settings),
+        subscriptionsMax: webhooks.max_subscriptions_per_tenant,
+        attempts: webhooks.retry_schedule_secs.length,
+        retentionDays: webhooks.delivery_retention_days,
+      }
+    }),
+    furnish(notifyActor, ({ onStop }) => {
+      const worker = mailWorkerOf(house)
+      onStop(() => worker.settled())
+      return { worker }
+    }),
+    furnish(sshcaActor, (site) => ({
+      database,
+      sealer,
+      compute: pooled(site, house, sshcaPool(processors(site))),
+      clock,
+      random,
+      metrics: sshcaMetrics(registry),
+      settings: settings.vault,
+    })),
+    furnish(vaultActor, ({ ref }) => ({
+      database,
+      sealer,
+      sshca: ref(sshca),
+      clock,
+      random,
+      settings: settings.vault,
+    })),
+    ...commerceFurnishings(house),
+    furnish(x402Actor, (site) => {
+      const compute = pooled<X402Module>(site, house, x402Pool(processors(site)))
+      return x402Needs(house, compute, site.onStop)
+    }),
+    furnish(reconciliationActor, ({ onStop }) => reconciliationNeeds(house, onStop)),
+    furnish(upkeepActor, ({ ref }) => ({
+      database,
+      keys: ref(keys),
+      clock,
+      registry,
+      reseal: resealOf(house),
+      settle: (signal) => settleLostCalls(house, signal),
+      retention: { ...webhooks, ...settings.commerce },
+      byTimer: settings.deployment.background_tasks_enabled,
+    })),
+  ]
+}
+
+/** A pool that ends with its actor. */
+function pooled<M>(site: Site, { metrics, log }: House, options: PoolOptions): Pool<M> {
+  const opened = openPool<M>({ ...options, metrics, log })
+  site.onStop(() => opened.close())
+  return opened
+}
+
+/** Never more threads than the table allows, nor than the machine has processors. */
+function processors({ place }: Site): number {
+  const most = place.tag === 'pool' ? place.threadsMax : 1
+  return Math.min(availableParallelism(), most)
+}

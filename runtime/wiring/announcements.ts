@@ -1,0 +1,26 @@
+/** What other processes tell of, handed to the actors that remember it. architecture: storage, 6. */
+import { keys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/protocol.js'
+import { TENANTS_CHANNEL, tenants } from '../../actors/identity/tenants/protocol.js'
+import { tokens } from '../../actors/oauth/tokens/protocol.js'
+import type { Listener } from '../../storage/platform/listen.js'
+import { STANDING_CHANNEL } from '../../storage/oauth/token-sessions.js'
+import type { System } from '../kernel/system.js'
+
+/** Subscribes; the answer ends the subscriptions. */
+export async function followChanges(
+  listener: Listener,
+  system: Pick<System, 'ref'>,
+): Promise<() => Promise<void>> {
+  const changed = () => system.ref(keys).tell('changed', null)
+  const standing = (id: string) => system.ref(tokens).tell('standingChanged', { ids: [id] })
+  const forget = (tenantId: string | null) => system.ref(tenants).tell('forget', { tenantId })
+  const ends = [
+    await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
+    await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),
+    // What was missed while the connection was away is forgotten by its own short age.
+    await listener.listen(STANDING_CHANNEL, { notified: standing }),
+  ]
+  return async () => {
+    for (const end of ends) end()
+  }
+}

@@ -1,0 +1,52 @@
+/** What the actors of commerce are given: rows of `furnish.ts`, in the order of `planes.ts`. */
+import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
+import { commerceActor } from '../../actors/commerce/payments/actor.js'
+import { settlementActor } from '../../actors/commerce/payouts/actor.js'
+import { billingActor } from '../../actors/commerce/renewals/actor.js'
+import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
+import { type Furnishing, furnish } from '../kernel/wiring.js'
+import type { House } from '../process/process-resources.js'
+import { x402Means } from './payment-chains.js'
+import { paymentRails } from './payment-providers.js'
+
+export function commerceFurnishings(house: House): readonly Furnishing[] {
+  const { settings, database, sealer, clock, random, metrics } = house
+  const { registry } = metrics
+
+  return [
+    furnish(checkoutActor, ({ onStop }) => ({
+      database,
+      sealer,
+      clock,
+      random,
+      rails: paymentRails(house, onStop),
+      paid: paymentOutcomes(registry),
+      heard: providerEvents(registry),
+      baseUrl: settings.oidc.issuer_url,
+      x402: x402Means(settings),
+      settings: settings.commerce,
+    })),
+    furnish(commerceActor, ({ onStop }) => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails(house, onStop),
+    })),
+    furnish(settlementActor, ({ onStop }) => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails(house, onStop),
+    })),
+    furnish(billingActor, ({ onStop }) => ({
+      database,
+      clock,
+      random,
+      rails: paymentRails(house, onStop),
+      paid: paymentOutcomes(registry),
+      x402: x402Means(settings),
+      baseUrl: settings.oidc.issuer_url,
+      byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
+    })),
+  ]
+}

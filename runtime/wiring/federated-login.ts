@@ -1,0 +1,68 @@
+/** What the actors of other providers' sign-ins are given: rows of `furnish.ts`. */
+import { browserSessions } from '../../actors/identity/sessions/protocol.js'
+import { createBoundedFetch } from '../../actors/platform/outbound-http/bounded-fetch.js'
+import { federationActor } from '../../actors/identity/identity-providers/actor.js'
+import { txtLookup } from '../../actors/identity/identity-providers/txt-records.js'
+import { ssoActor } from '../../actors/identity/federated-login/actor.js'
+import {
+  UPSTREAM_ANSWER_BYTES_MAX,
+  UPSTREAM_CALL_SECS,
+  upstreamClient,
+} from '../../actors/identity/federated-login/client.js'
+import { ssoMetrics } from '../../actors/identity/federated-login/metrics.js'
+import { callbackOf } from '../../actors/identity/federated-login/sign-in.js'
+import { tenants } from '../../actors/identity/tenants/protocol.js'
+import type { House } from '../process/process-resources.js'
+import { type Furnishing, furnish } from '../kernel/wiring.js'
+import { egressSettingsOf } from './egress-settings.js'
+
+export function ssoFurnishings(house: House): readonly Furnishing[] {
+  const { settings, database, sealer, clock, random, metrics } = house
+  const { vault, verified_domains: domains } = settings
+  const issuer = settings.oidc.issuer_url
+
+  return [
+    furnish(ssoActor, ({ ref, onStop }) => {
+      const outside = createBoundedFetch({
+        settings: egressSettingsOf(settings),
+        answerBytesMax: UPSTREAM_ANSWER_BYTES_MAX,
+        timeoutMs: UPSTREAM_CALL_SECS * 1000,
+      })
+      onStop(() => outside.close())
+      return {
+        database,
+        sealer,
+        clock,
+        random,
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        client: upstreamClient(outside.fetch, clock),
+        metrics: ssoMetrics(metrics.registry),
+        issuer,
+        settings: {
+          social: settings.social,
+          generic: settings.generic_oauth,
+          enterprise: settings.enterprise_sso,
+        },
+        verifiedDomains: domains.enabled,
+        linking: settings.social.account_linking.enabled,
+        cookies: settings.session_cookie,
+        alwaysTwo: settings.two_factor.enabled,
+      }
+    }),
+    furnish(federationActor, () => ({
+      database,
+      sealer,
+      clock,
+      random,
+      txt: txtLookup(domains.dns_servers),
+      settings: settings.enterprise_sso,
+      domains,
+      urlRules: {
+        nonStandardPorts: vault.egress_allow_non_standard_ports,
+        privateNetworks: vault.egress_allow_private_networks,
+      },
+      callbackOf: (provider) => callbackOf(issuer, provider),
+    })),
+  ]
+}

@@ -1,0 +1,65 @@
+/** Outward connections of signing in: the worker that sends mail, and the provider of CAPTCHAs. */
+import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
+import { type MailRoom, openMailRoom } from '../../actors/operations/mail/mail-queue.js'
+import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
+import { createMailWorker, type MailWorker } from '../../actors/operations/mail/worker.js'
+import { type Captcha, openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'
+import {
+  type CaptchaGate,
+  captchaGate,
+  NO_CAPTCHA,
+} from '../../actors/identity/abuse-protection/gate.js'
+import type { House } from '../process/process-resources.js'
+import { egressSettingsOf } from './egress-settings.js'
+
+export function mailWorkerOf(house: House): MailWorker {
+  const { database, sealer, random, metrics, log } = house
+  const { email } = house.settings
+  return createMailWorker({
+    database,
+    listener: database.listener,
+    sealer,
+    mailer: email.provider === 'smtp' ? smtpMailer(email) : logMailer(log),
+    random,
+    outcomes: mailOutcomes(metrics.registry),
+    schedule: email.retry_schedule_secs,
+    shares: metrics.shares,
+  })
+}
+
+export function mailRoomOf({
+  database,
+  sealer,
+  random,
+  clock,
+  metrics,
+  settings,
+}: House): MailRoom {
+  const { email } = settings
+  const caught = email.smtp_catcher ? 'caught' : 'delivered'
+  return openMailRoom({
+    database,
+    sealer,
+    random,
+    clock,
+    bounds: {
+      queuedMax: email.queue_max_per_tenant,
+      perTenantMax: email.per_tenant_per_day_max,
+      perSandboxMax: email.per_sandbox_per_day_max,
+      perAddressMax: email.per_address_per_day_max,
+      perAddressGapSecs: email.per_address_gap_secs,
+    },
+    destination: email.provider === 'smtp' ? caught : 'logged',
+    shares: metrics.shares,
+  })
+}
+
+export function captchaOf({ settings, coordination }: House): {
+  readonly captcha: Captcha | null
+  readonly gate: CaptchaGate
+} {
+  const { challenge } = settings
+  if (!challenge.captcha_enabled) return { captcha: null, gate: NO_CAPTCHA }
+  const captcha = openCaptcha({ challenge, settings: egressSettingsOf(settings) })
+  return { captcha, gate: captchaGate(captcha, coordination, challenge) }
+}

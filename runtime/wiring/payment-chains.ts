@@ -1,0 +1,145 @@
+/** What x402 is made of: its facilitator, its assets, and the chains that tell what was paid. */
+import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
+import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
+import { type Asset, knownAssets } from '../../actors/commerce/x402/assets.js'
+import { type Chain, createChain } from '../../actors/commerce/x402/chain.js'
+import { type ChainWatch, watchChains } from '../../actors/commerce/x402/chain-watch.js'
+import { createFacilitator, type Facilitator } from '../../actors/commerce/x402/facilitator.js'
+import type { Timing } from '../../actors/commerce/x402/payments.js'
+import type { ReconciliationNeeds } from '../../actors/commerce/reconciliation/actor.js'
+import type { X402Means } from '../../actors/commerce/checkout/needs.js'
+import type { X402Compute, X402Needs } from '../../actors/commerce/x402/needs.js'
+import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/x402/metrics.js'
+import type { House } from '../process/process-resources.js'
+import type { Settings } from '../configuration/settings.js'
+
+const VERIFY_MS_MAX = 8_000
+const SETTLE_MS_MAX = 20_000
+const CONFIRM_MS_MAX = 5_000
+const CONNECT_TIMEOUT_MS = 3_000
+
+interface Opened<T> {
+  readonly value: T
+  close(): Promise<void>
+}
+
+type OnStop = (close: () => Promise<void>) => void
+
+export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X402Needs {
+  const { settings, database, clock, random, metrics } = house
+  const { commerce, deployment, oidc } = settings
+  const { facilitator, chains } = opened(settings, onStop)
+  return {
+    database,
+    clock,
+    random,
+    compute,
+    facilitator,
+    chains: deployment.embedded_chain_monitor ? chains : new Map(),
+    nodes: chains,
+    assets: paymentAssets(settings),
+    metrics: x402Metrics(metrics.registry),
+    timing: paymentTiming(settings),
+    baseUrl: oidc.issuer_url,
+    maxTimeoutSecs: commerce.x402_max_timeout_secs,
+    v1: commerce.x402_v1_compat,
+  }
+}
+
+export function reconciliationNeeds(house: House, onStop: OnStop): ReconciliationNeeds {
+  const { settings, database, clock, random, metrics } = house
+  const reconciliation = reconciliationMetrics(metrics.registry)
+  const parts = opened(settings, onStop)
+  const watched = new Map(
+    paymentAssets(settings).flatMap(({ network, confirmations }) => {
+      const chain = watchedNetworks(settings).has(network) ? parts.chains.get(network) : undefined
+      return chain === undefined ? [] : [[network, { chain, confirmations }] as const]
+    }),
+  )
+  return { database, clock, random, ...parts, watched, metrics: reconciliation }
+}
+
+function opened(settings: Settings, onStop: OnStop) {
+  const facilitator = openFacilitator(settings)
+  const chains = openChains(settings)
+  onStop(async () => {
+    await facilitator?.close()
+    await chains.close()
+  })
+  return { facilitator, chains: chains.value }
+}
+
+/** How long each step of a payment may take, within what a request may take altogether. */
+function paymentTiming({ server }: Settings): Timing {
+  const requestMs = server.request_timeout_secs * 1000 || Number.POSITIVE_INFINITY
+  return {
+    verifyMs: Math.min(VERIFY_MS_MAX, requestMs * 0.25),
+    settleMs: Math.min(SETTLE_MS_MAX, requestMs * 0.4),
+    confirmMs: Math.min(CONFIRM_MS_MAX, requestMs * 0.15),
+  }
+}
+
+/** Null where x402 is off. */
+function openFacilitator(settings: Settings): Facilitator | null {
+  const { commerce, security } = settings
+  if (!commerce.x402_enabled) return null
+  const { verifyMs, settleMs } = paymentTiming(settings)
+  return createFacilitator({
+    url: commerce.x402_facilitator_url!,
+    verifyTimeoutMs: verifyMs,
+    settleTimeoutMs: settleMs,
+    privateNetworks: !security.production,
+  })
+}
+
+function paymentAssets({ chains }: Settings): readonly Asset[] {
+  return knownAssets(chains)
+}
+
+/** What tenants can offer to be paid with; null where x402 is off. */
+export function x402Means(settings: Settings): X402Means | null {
+  const { x402_enabled: enabled, x402_max_timeout_secs: maxTimeoutSecs } = settings.commerce
+  if (!enabled) return null
+  const assets = paymentAssets(settings)
+  return { assets, maxTimeoutSecs, watched: watchedNetworks(settings) }
+}
+
+/** The networks whose transfers are looked at. */
+function watchedNetworks(settings: Settings): ReadonlySet<string> {
+  const isOn = settings.deployment.embedded_chain_monitor && settings.commerce.x402_enabled
+  const nodes = isOn ? paymentAssets(settings).filter(({ rpcUrl }) => rpcUrl !== null) : []
+  return new Set(nodes.map(({ network }) => network))
+}
+
+/** The chains whose node is known, by network. Nothing is connected before the first question. */
+function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
+  // The nodes are the operator's own choice, and often in its own network.
+  const upstreams = createUpstreams(
+    createDialer({
+      privateNetworks: true,
+      dnsOverrides: {},
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    }),
+  )
+  const nodes = settings.commerce.x402_enabled ? paymentAssets(settings) : []
+  const value = new Map(
+    nodes.flatMap(({ network, rpcUrl }) =>
+      rpcUrl === null ? [] : [[network, createChain(upstreams, rpcUrl)] as const],
+    ),
+  )
+  return { value, close: () => upstreams.destroy() }
+}
+
+/** Null unless `deployment.embedded_chain_monitor`. */
+export function openChainWatch(settings: Settings): ChainWatch | null {
+  if (!settings.deployment.embedded_chain_monitor || !settings.commerce.x402_enabled) return null
+  const chains = openChains(settings)
+  const watch = watchChains(chains.value)
+  return {
+    unfit: () => watch.unfit(),
+    async close() {
+      await watch.close()
+      await chains.close()
+    },
+  }
+}

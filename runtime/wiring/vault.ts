@@ -1,0 +1,25 @@
+/** What the vault is given to hand credentials out, and what keeps its seals young. */
+import { createVaultExports, type VaultExports } from '../../actors/vault/vault/exports.js'
+import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
+import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
+import { resealAll } from '../../storage/platform/sealing/reseal.js'
+import type { House } from '../process/process-resources.js'
+import { egressSettingsOf } from './egress-settings.js'
+
+export function vaultExportsOf(house: House): VaultExports {
+  const { settings, database, sealer, clock, random, log, metrics } = house
+  return createVaultExports({
+    database,
+    sealer,
+    endpoint: createTokenEndpoint({ settings: egressSettingsOf(settings), clock }),
+    clock,
+    random,
+    log,
+    metrics: vaultMetrics(metrics.registry),
+  })
+}
+
+/** What upkeep does for sealed values: of the vault and of everybody else. */
+export function resealOf(house: House): (signal: AbortSignal) => Promise<number> {
+  return (signal) => resealAll(house, signal)
+}

@@ -1,0 +1,238 @@
+/**
+ * The agents of a tenant as those who look after them see and change them. An agent is at home in one
+ * tenant and may be a member of another one's organization, so all of it crosses tenants: which
+ * agents a tenant may see is said in each statement.
+ */
+import type { KeyAlgorithm } from './agents.js'
+import type { Transaction } from '../platform/sql.js'
+
+/** What an agent is to a tenant that may see it. */
+export type AgentPlace = {
+  readonly id: string
+  readonly homeTenantId: string
+  readonly createdAt: Date
+  /** Suspended by the tenant, at home elsewhere. */
+  readonly suspendedHere: boolean
+  /** Stored with it. */
+  readonly scopes: readonly string[]
+  /** It owns an organization, and with it all that can be held in the tenants of that. */
+  readonly owner: boolean
+  /** The tenant that asks is the control plane, where a token of an organization is a bound one. */
+  readonly seenFromControlPlane: boolean
+}
+
+const PLACE = `a.id, a.tenant_id as "homeTenantId", a.created_at as "createdAt",
+  exists (select from agent_suspensions x where x.tenant_id = $1 and x.agent_id = a.id)
+    as "suspendedHere", a.scopes, exists (select from organization_members o
+    where o.member_type = 'agent' and o.member_id = a.id and o.role = 'owner') as owner,
+  exists (select from tenants p where p.id = $1 and p.organization_id is null)
+    as "seenFromControlPlane"`
+
+/** At home in the tenant, or a member of its organization. */
+const SEEN = `(a.tenant_id = $1 or a.id in (
+  select m.member_id from organization_members m
+    join tenants t on t.organization_id = m.organization_id
+  where t.id = $1 and m.member_type = 'agent'))`
+
+/** A page of the agents that a tenant sees, newest first. */
+export async function listAgentPlaces(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<AgentPlace[]> {
+  const { rows } = await tx.query<AgentPlace>({
+    name: 'agent.places',
+    text: `select ${PLACE} from agents a
+           where ${SEEN} and ($3::timestamptz is null or (a.created_at, a.id) < ($3, $4::uuid))
+           order by a.created_at desc, a.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** What an agent is to a tenant; undefined when the tenant does not see it. */
+export async function findAgentPlace(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+): Promise<AgentPlace | undefined> {
+  const { rows } = await tx.query<AgentPlace>({
+    name: 'agent.place',
+    text: `select ${PLACE} from agents a where a.id = $2 and ${SEEN}`,
+    values: [tenantId, agentId],
+  })
+  return rows[0]
+}
+
+/** Changes the status at home; false when it was that already. */
+export async function setAgentStatus(
+  tx: Transaction,
+  agentId: string,
+  status: 'active' | 'suspended',
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent.set_status',
+    text: `update agents set status = $2, updated_at = $3 where id = $1 and status <> $2`,
+    values: [agentId, status, now],
+  })
+  return rowCount === 1
+}
+
+/** Suspends a member agent in one tenant; false when it was. */
+export async function insertAgentSuspension(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_suspension.insert',
+    text: `insert into agent_suspensions (tenant_id, agent_id, created_at) values ($1, $2, $3)
+           on conflict do nothing`,
+    values: [tenantId, agentId, now],
+  })
+  return rowCount === 1
+}
+
+/** Lifts it; false when there was none. */
+export async function deleteAgentSuspension(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_suspension.delete',
+    text: 'delete from agent_suspensions where tenant_id = $1 and agent_id = $2',
+    values: [tenantId, agentId],
+  })
+  return rowCount === 1
+}
+
+/** Replaces the stored scopes; answers with what they were, undefined when the agent is gone. */
+export async function setAgentScopes(
+  tx: Transaction,
+  agentId: string,
+  scopes: readonly string[],
+  now: Date,
+): Promise<string[] | undefined> {
+  const { rows } = await tx.query<{ before: string[] }>({
+    name: 'agent.set_scopes',
+    text: `with before as (select id, scopes from agents where id = $1 for update)
+           update agents a set scopes = $2, updated_at = $3 from before
+           where a.id = before.id returning before.scopes as before`,
+    values: [agentId, scopes, now],
+  })
+  return rows[0]?.before
+}
+
+/** Removes an agent with its keys, anchors, challenges and memberships; false when it was gone. */
+export async function deleteAgent(tx: Transaction, agentId: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent.delete',
+    text: `with left_organizations as (
+             delete from organization_members where member_type = 'agent' and member_id = $1)
+           delete from agents where id = $1`,
+    values: [agentId],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Holds the agent to the end of the transaction, so that changes of its keys follow one another.
+ * False when it is gone.
+ */
+export async function holdAgent(tx: Transaction, agentId: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent.hold',
+    text: 'select from agents where id = $1 for update',
+    values: [agentId],
+  })
+  return rowCount === 1
+}
+
+export type NewAgentKey = {
+  readonly tenantId: string
+  readonly agentId: string
+  readonly fingerprint: string
+  readonly algorithm: KeyAlgorithm
+  readonly publicKey: Uint8Array
+  readonly did: string
+  readonly createdAt: Date
+}
+
+/** Adds a key and its did:key anchor; false when the fingerprint is known in the tenant. */
+export async function insertAgentKey(tx: Transaction, key: NewAgentKey): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_key.insert',
+    text: `with key as (
+             insert into agent_keys (tenant_id, fingerprint, agent_id, algorithm, public_key,
+               created_at)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (tenant_id, fingerprint) do nothing
+             returning tenant_id, agent_id)
+           insert into agent_anchors (tenant_id, agent_id, type, value, fingerprint, verified_at)
+           select tenant_id, agent_id, 'did_key', $7, $2, $6 from key`,
+    values: [
+      key.tenantId,
+      key.fingerprint,
+      key.agentId,
+      key.algorithm,
+      Buffer.from(key.publicKey),
+      key.createdAt,
+      key.did,
+    ],
+  })
+  return rowCount === 1
+}
+
+export type KeyStatus = 'active' | 'deprecated' | 'revoked'
+
+/** The states of an agent's keys. */
+export async function findKeyStatuses(
+  tx: Transaction,
+  agentId: string,
+): Promise<{ fingerprint: string; status: KeyStatus }[]> {
+  const { rows } = await tx.query<{ fingerprint: string; status: KeyStatus }>({
+    name: 'agent_key.statuses',
+    text: `select k.fingerprint, k.status from agents a
+             join agent_keys k on k.tenant_id = a.tenant_id and k.agent_id = a.id
+           where a.id = $1`,
+    values: [agentId],
+  })
+  return rows
+}
+
+/** active -> deprecated. */
+export async function deprecateAgentKey(
+  tx: Transaction,
+  agentId: string,
+  fingerprint: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'agent_key.deprecate',
+    text: `update agent_keys set status = 'deprecated', deprecated_at = $3
+           where agent_id = $1 and fingerprint = $2 and status = 'active'`,
+    values: [agentId, fingerprint, now],
+  })
+}
+
+/** active or deprecated -> revoked, and its anchors with it. */
+export async function revokeAgentKey(
+  tx: Transaction,
+  agentId: string,
+  fingerprint: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'agent_key.revoke',
+    text: `with anchors as (
+             update agent_anchors set status = 'revoked', revoked_at = $3
+             where agent_id = $1 and fingerprint = $2 and status = 'active')
+           update agent_keys set status = 'revoked', revoked_at = $3
+           where agent_id = $1 and fingerprint = $2 and status <> 'revoked'`,
+    values: [agentId, fingerprint, now],
+  })
+}

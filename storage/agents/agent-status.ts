@@ -1,0 +1,56 @@
+/** What an agent's sessions rest on, and their end wherever they are. All of it crosses tenants. */
+import type { Transaction } from '../platform/sql.js'
+
+/** The key that a session's login was signed with; undefined for a session that is gone. */
+export async function findSessionKey(
+  tx: Transaction,
+  tenantId: string,
+  sessionId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ fingerprint: string | null }>({
+    name: 'session.key',
+    text: `select key_fingerprint as fingerprint from sessions
+           where tenant_id = $1 and id = $2 and ended_at is null`,
+    values: [tenantId, sessionId],
+  })
+  return rows[0]?.fingerprint ?? undefined
+}
+
+/** The scopes stored with an agent. */
+export async function findGrantedScopes(tx: Transaction, agentId: string): Promise<string[]> {
+  const { rows } = await tx.query<{ scopes: string[] }>({
+    name: 'agent.granted',
+    text: 'select scopes from agents where id = $1',
+    values: [agentId],
+  })
+  return rows[0]?.scopes ?? []
+}
+
+export type SessionsToEnd = {
+  readonly agentId: string
+  /** Null: of every tenant. */
+  readonly tenantId: string | null
+  /** Null: whichever key they began with. */
+  readonly fingerprint: string | null
+}
+
+/**
+ * Ends an agent's own sessions; every process hears of each at the commit. Those in which it acts for
+ * people end with their delegations. @returns how many.
+ */
+export async function endAgentSessions(
+  tx: Transaction,
+  { agentId, tenantId, fingerprint }: SessionsToEnd,
+  reason: string,
+  now: Date,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'session.end_of_agent',
+    text: `update sessions set ended_at = $5, ended_reason = $4
+           where agent_id = $1 and subject_type = 'agent' and ended_at is null
+             and ($2::uuid is null or tenant_id = $2)
+             and ($3::text is null or key_fingerprint = $3)`,
+    values: [agentId, tenantId, fingerprint, reason, now],
+  })
+  return rowCount
+}

@@ -1,0 +1,241 @@
+/** Agents with their keys and anchors. An agent's home is the tenant it registered in. */
+import { UNHURRIED } from '../platform/durability.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type KeyAlgorithm = 'ed25519' | 'es256'
+
+/** What names an agent: its key itself, or a document on the web that lists the key. */
+export type AnchorType = 'did_key' | 'did_web'
+
+export type AgentRow = {
+  id: string
+  tenantId: string
+  name: string
+  status: 'active' | 'suspended'
+  scopes: string[]
+  metadata: Record<string, unknown>
+  createdAt: Date
+  updatedAt: Date
+  lastAuthenticatedAt: Date | null
+}
+
+export type AgentKeyRow = {
+  fingerprint: string
+  algorithm: KeyAlgorithm
+  publicKey: Uint8Array
+  status: 'active' | 'deprecated' | 'revoked'
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+export type AgentAnchorRow = {
+  type: AnchorType
+  value: string
+  status: 'active' | 'revoked'
+  verifiedAt: Date
+}
+
+export type NewAgent = Pick<AgentRow, 'id' | 'tenantId' | 'name' | 'scopes' | 'createdAt'> &
+  Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & {
+    anchorType: AnchorType
+    /** The DID that the anchor is, of the method that its type says. */
+    did: string
+  }
+
+/** What became of a registration; only `registered` wrote anything. */
+export type Registered = 'registered' | 'fingerprint_known' | 'anchor_known'
+
+/**
+ * Inserts identity, key and anchor in one statement, unless the key or the anchor is known in the
+ * tenant, in whatever state.
+ */
+export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<Registered> {
+  // A did:key is as unique as its key. A did:web may list many keys: one agent of a tenant has it.
+  if (agent.anchorType === 'did_web' && (await anchorTaken(tx, agent))) return 'anchor_known'
+  // The key goes first because its primary key is the verdict; the agent follows only if it went
+  // in. Foreign keys are checked when the statement ends.
+  const { rowCount } = await tx.query({
+    name: 'agent.register',
+    text: `with key as (
+             insert into agent_keys (tenant_id, fingerprint, agent_id, algorithm, public_key,
+               created_at)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (tenant_id, fingerprint) do nothing
+             returning tenant_id, agent_id),
+           anchor as (
+             insert into agent_anchors (tenant_id, agent_id, type, value, fingerprint, verified_at)
+             select tenant_id, agent_id, $10, $7, $2, $6 from key)
+           insert into agents (tenant_id, id, name, scopes, created_at, updated_at)
+           select tenant_id, agent_id, $8, $9, $6, $6 from key`,
+    values: [
+      agent.tenantId,
+      agent.fingerprint,
+      agent.id,
+      agent.algorithm,
+      Buffer.from(agent.publicKey),
+      agent.createdAt,
+      agent.did,
+      agent.name,
+      agent.scopes,
+      agent.anchorType,
+    ],
+  })
+  return rowCount === 1 ? 'registered' : 'fingerprint_known'
+}
+
+/** Whether an anchor is known. Whoever asks for the same one waits for the end of the transaction. */
+async function anchorTaken(
+  tx: Transaction,
+  { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
+): Promise<boolean> {
+  await tx.query({
+    name: 'agent_anchor.lock',
+    text: `select pg_advisory_xact_lock(hashtextextended('anchor:' || $1::text || ' ' || $2, 0))`,
+    values: [tenantId, did],
+  })
+  return anchorKnown(tx, tenantId, anchorType, did)
+}
+
+/** Whether an anchor is registered in a tenant, in whatever state. */
+export async function anchorKnown(
+  tx: Transaction,
+  tenantId: string,
+  type: AnchorType,
+  value: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_anchor.known',
+    text: `select from agent_anchors where tenant_id = $1 and type = $2 and value = $3`,
+    values: [tenantId, type, value],
+  })
+  return rowCount === 1
+}
+
+/** active -> revoked. It stays, so that nobody else takes the name. */
+export async function revokeAgentAnchor(
+  tx: Transaction,
+  { tenantId, type, value }: { tenantId: string; type: AnchorType; value: string },
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'agent_anchor.revoke',
+    text: `update agent_anchors set status = 'revoked', revoked_at = $4
+           where tenant_id = $1 and type = $2 and value = $3 and status = 'active'`,
+    values: [tenantId, type, value, now],
+  })
+}
+
+/** Whether a key is registered in a tenant, in whatever state. */
+export async function fingerprintKnown(
+  tx: Transaction,
+  tenantId: string,
+  fingerprint: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'agent_key.known',
+    text: `select from agent_keys where tenant_id = $1 and fingerprint = $2`,
+    values: [tenantId, fingerprint],
+  })
+  return rowCount === 1
+}
+
+export type AgentWithKeys = AgentRow & {
+  /** The agent's home is the control plane. */
+  controlPlane: boolean
+  /** Its highest role in the organization of its home; in the control plane, in any. */
+  role: OrganizationRole | null
+  keys: AgentKeyRow[]
+  anchors: AgentAnchorRow[]
+}
+export type OrganizationRole = 'owner' | 'admin' | 'member'
+
+/** An agent with its keys and anchors, oldest first, from `agents a join tenants h`. */
+const AGENT = `select a.id, a.tenant_id as "tenantId", a.name, a.status, a.scopes, a.metadata,
+    a.created_at as "createdAt", a.updated_at as "updatedAt",
+    a.last_authenticated_at as "lastAuthenticatedAt",
+    h.control_plane as "controlPlane",
+    ${roleIn('h')} as role,
+    (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
+       'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'),
+       'status', k.status, 'createdAt', k.created_at, 'revokedAt', k.revoked_at)
+       order by k.created_at, k.fingerprint), '[]')
+     from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id) as keys,
+    (select coalesce(json_agg(json_build_object('type', n.type, 'value', n.value,
+       'status', n.status, 'verifiedAt', n.verified_at) order by n.verified_at, n.value), '[]')
+     from agent_anchors n where n.tenant_id = a.tenant_id and n.agent_id = a.id) as anchors
+  from agents a join tenants h on h.id = a.tenant_id`
+
+type AgentJson = AgentWithKeys & { keys: KeyJson[]; anchors: AnchorJson[] }
+
+/** Reads one agent with its keys and anchors. Crosses tenants: the id decides. */
+export async function findAgent(
+  tx: Transaction,
+  agentId: string,
+): Promise<AgentWithKeys | undefined> {
+  const { rows } = await tx.query<AgentJson>({
+    name: 'agent.find',
+    text: `${AGENT} where a.id = $1`,
+    values: [agentId],
+  })
+  return rows.map(agentOf)[0]
+}
+
+/** Reads agents, newest first. Crosses tenants: the ids decide. */
+export async function findAgents(
+  tx: Transaction,
+  agentIds: readonly string[],
+): Promise<AgentWithKeys[]> {
+  const { rows } = await tx.query<AgentJson>({
+    name: 'agent.find_some',
+    text: `${AGENT} where a.id = any($1::uuid[]) order by a.created_at desc, a.id desc`,
+    values: [agentIds],
+  })
+  return rows.map(agentOf)
+}
+
+/** Stamps a login. */
+export async function touchAgent(tx: Transaction, agentId: string, now: Date): Promise<void> {
+  await tx.query({
+    name: 'agent.touch',
+    text: `update agents set last_authenticated_at = $2
+           from (select ${UNHURRIED}) hurry
+           where id = $1 and (last_authenticated_at is null or last_authenticated_at < $2)`,
+    values: [agentId, now],
+  })
+}
+
+/**
+ * The role of agent `a` that counts in the tenant named by an alias: in the control plane its
+ * highest in any active organization, elsewhere that in the organization of the tenant.
+ */
+export function roleIn(tenantAlias: string): string {
+  return `(select m.role from organization_members m
+      join organizations o on o.id = m.organization_id and o.status = 'active'
+    where m.member_type = 'agent' and m.member_id = a.id
+      and (${tenantAlias}.control_plane or m.organization_id = ${tenantAlias}.organization_id)
+    order by array_position(array['owner', 'admin', 'member'], m.role) limit 1)`
+}
+
+type KeyJson = Omit<AgentKeyRow, 'publicKey' | 'createdAt' | 'revokedAt'> & {
+  publicKey: string
+  createdAt: string
+  revokedAt: string | null
+}
+type AnchorJson = Omit<AgentAnchorRow, 'verifiedAt'> & { verifiedAt: string }
+
+function agentOf(row: AgentJson): AgentWithKeys {
+  return { ...row, keys: row.keys.map(keyOf), anchors: row.anchors.map(anchorOf) }
+}
+
+function keyOf(key: KeyJson): AgentKeyRow {
+  return {
+    ...key,
+    publicKey: new Uint8Array(Buffer.from(key.publicKey, 'hex')),
+    createdAt: new Date(key.createdAt),
+    revokedAt: key.revokedAt === null ? null : new Date(key.revokedAt),
+  }
+}
+
+function anchorOf(anchor: AnchorJson): AgentAnchorRow {
+  return { ...anchor, verifiedAt: new Date(anchor.verifiedAt) }
+}

@@ -1,0 +1,194 @@
+/** What agents ask of people, from the question to its answer. Codes that poll are kept as hashes. */
+import { agentInForce } from '../platform/in-force.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type NewDelegationRequest = {
+  readonly tenantId: string
+  readonly id: string
+  readonly agentId: string
+  readonly keyFingerprint: string | null
+  readonly deviceCodeSha256: Uint8Array
+  readonly userCode: string
+  readonly scopes: readonly string[]
+  readonly audience: string
+  readonly address: string
+  /** Seconds. */
+  readonly interval: number
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** False when the user code is taken: another one has to be tried. */
+export async function insertDelegationRequest(
+  tx: Transaction,
+  r: NewDelegationRequest,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'delegation_request.insert',
+    text: `insert into delegation_requests (tenant_id, id, agent_id, key_fingerprint,
+             device_code_sha256, user_code, scopes, audience, address, interval_secs, created_at,
+             expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+           on conflict (user_code) do nothing`,
+    values: [
+      r.tenantId,
+      r.id,
+      r.agentId,
+      r.keyFingerprint,
+      Buffer.from(r.deviceCodeSha256),
+      r.userCode,
+      r.scopes,
+      r.audience,
+      r.address,
+      r.interval,
+      r.createdAt,
+      r.expiresAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+export type DelegationRequestStatus = 'pending' | 'approved' | 'denied' | 'consumed'
+
+/** A request as a poll found it. */
+export type PolledRequest = {
+  readonly id: string
+  readonly status: DelegationRequestStatus
+  readonly expiresAt: Date
+  /** The poll came before the interval was over, while the request was pending. */
+  readonly tooFast: boolean
+  /** In force from now on, seconds. */
+  readonly interval: number
+  /** It was approved, and the delegation ended before anybody fetched its token. */
+  readonly revoked: boolean
+}
+
+export type Poll = {
+  readonly tenantId: string
+  readonly agentId: string
+  readonly deviceCodeSha256: Uint8Array
+  readonly now: Date
+  /** Added to the interval of a request that is polled too fast (RFC 8628 section 3.5), seconds. */
+  readonly penalty: number
+}
+
+/**
+ * Stamps a poll and answers with what it found; polls of one request follow one another. The stamp
+ * of a poll that waited for its turn may be older than the one before: it never goes back.
+ */
+export async function pollDelegationRequest(
+  tx: Transaction,
+  { tenantId, agentId, deviceCodeSha256, now, penalty }: Poll,
+): Promise<PolledRequest | undefined> {
+  const { rows } = await tx.query<PolledRequest>({
+    name: 'delegation_request.poll',
+    text: `with seen as (
+             select id, status, expires_at, interval_secs, polled_at,
+               status = 'pending' and expires_at > $4 and polled_at is not null
+                 and $4 < polled_at + make_interval(secs => interval_secs) as too_fast
+             from delegation_requests
+             where tenant_id = $1 and agent_id = $2 and device_code_sha256 = $3
+             for update)
+           update delegation_requests r
+           set polled_at = greatest(seen.polled_at, $4),
+             interval_secs = seen.interval_secs + case when seen.too_fast then $5::integer else 0 end
+           from seen where r.tenant_id = $1 and r.id = seen.id
+           returning r.id, seen.status, seen.expires_at as "expiresAt", seen.too_fast as "tooFast",
+             r.interval_secs as interval,
+             exists (select from delegations d where d.tenant_id = $1 and d.id = seen.id
+               and d.revoked_at is not null) as revoked`,
+    values: [tenantId, agentId, Buffer.from(deviceCodeSha256), now, penalty],
+  })
+  return rows[0]
+}
+
+/** A request as the person who decides sees it. */
+export type ShownRequest = {
+  readonly tenantId: string
+  readonly id: string
+  readonly agentId: string
+  readonly agentName: string
+  /** When the agent registered; null for one that is gone. */
+  readonly agentSince: Date | null
+  readonly keyFingerprint: string | null
+  readonly userCode: string
+  readonly scopes: readonly string[]
+  readonly audience: string
+  /** The name of the application whose audience it is; null for the service itself. */
+  readonly audienceName: string | null
+  readonly address: string
+  readonly status: DelegationRequestStatus
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly decidedBy: string | null
+  /** The agent and the tenant are active. */
+  readonly standing: boolean
+  readonly tenantName: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Finds a request by its user code. Its tenant is not known before, and its agent may be at home in
+ * another one: the transaction crosses tenants.
+ */
+export async function findDelegationRequest(
+  tx: Transaction,
+  userCode: string,
+): Promise<ShownRequest | undefined> {
+  const { rows } = await tx.query<ShownRequest>({
+    name: 'delegation_request.find',
+    text: `select r.tenant_id as "tenantId", r.id, r.agent_id as "agentId",
+             coalesce(a.name, '') as "agentName", a.created_at as "agentSince", r.key_fingerprint as "keyFingerprint",
+             r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
+             r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
+             r.decided_by as "decidedBy",
+             t.status = 'active' and ${agentInForce('r.agent_id')}
+               and not exists (select from agent_suspensions x
+                 where x.tenant_id = r.tenant_id and x.agent_id = r.agent_id) as standing,
+             t.name as "tenantName", t.settings as "tenantSettings"
+           from delegation_requests r
+             join tenants t on t.id = r.tenant_id
+             left join agents a on a.id = r.agent_id
+             left join applications p on p.tenant_id = r.tenant_id and p.audience = r.audience
+           where r.user_code = $1`,
+    values: [userCode],
+  })
+  return rows[0]
+}
+
+/**
+ * pending -> approved or denied, while it lasts; true for the one decision that counts. However late it
+ * comes, the poll after it is in time to learn it.
+ */
+export async function decideDelegationRequest(
+  tx: Transaction,
+  { tenantId, id }: Pick<ShownRequest, 'tenantId' | 'id'>,
+  decision: 'approved' | 'denied',
+  sub: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'delegation_request.decide',
+    text: `update delegation_requests set status = $3, decided_by = $4, decided_at = $5,
+             expires_at = greatest(expires_at, $5::timestamptz + interval '5 minutes')
+           where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $5`,
+    values: [tenantId, id, decision, sub, now],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` requests that ended by time before `before`. */
+export async function removeEndedDelegationRequests(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'delegation_request.remove_ended',
+    text: `delete from delegation_requests where (tenant_id, id) in (
+             select tenant_id, id from delegation_requests where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

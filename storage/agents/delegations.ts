@@ -1,0 +1,291 @@
+/** What people allowed agents to do in their name. */
+import type { Transaction } from '../platform/sql.js'
+
+export type DelegationRow = {
+  readonly tenantId: string
+  readonly id: string
+  readonly agentId: string
+  /** As the person saw it. */
+  readonly agentName: string
+  /** The person, by their subject in the tenant. */
+  readonly subject: string
+  readonly organizationId: string | null
+  readonly scopes: readonly string[]
+  readonly audience: string
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly revokedAt: Date | null
+  readonly revokedReason: string | null
+}
+
+const COLUMNS = `tenant_id as "tenantId", id, agent_id as "agentId", agent_name as "agentName",
+  subject, organization_id as "organizationId", scopes, audience, level, amr,
+  auth_time as "authTime", created_at as "createdAt", expires_at as "expiresAt",
+  revoked_at as "revokedAt", revoked_reason as "revokedReason"`
+
+export async function insertDelegation(
+  tx: Transaction,
+  d: Omit<DelegationRow, 'revokedAt' | 'revokedReason'>,
+): Promise<void> {
+  await tx.query({
+    name: 'delegation.insert',
+    text: `insert into delegations (tenant_id, id, agent_id, agent_name, subject, organization_id,
+             scopes, audience, level, amr, auth_time, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+    values: [
+      d.tenantId,
+      d.id,
+      d.agentId,
+      d.agentName,
+      d.subject,
+      d.organizationId,
+      d.scopes,
+      d.audience,
+      d.level,
+      d.amr,
+      d.authTime,
+      d.createdAt,
+      d.expiresAt,
+    ],
+  })
+}
+
+/** Whose delegations are meant; a null stands for everybody's. */
+export type DelegationsOf = { readonly agentId: string | null; readonly subject: string | null }
+
+/** A delegation, if it is one of these. */
+export async function findDelegation(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  { agentId, subject }: DelegationsOf = { agentId: null, subject: null },
+): Promise<DelegationRow | undefined> {
+  const { rows } = await tx.query<DelegationRow>({
+    name: 'delegation.find',
+    text: `select ${COLUMNS} from delegations
+           where tenant_id = $1 and id = $2
+             and ($3::uuid is null or agent_id = $3) and ($4::text is null or subject = $4)`,
+    values: [tenantId, id, agentId, subject],
+  })
+  return rows[0]
+}
+
+/** A page of a tenant's delegations, newest first, the ended ones included. */
+export async function listDelegations(
+  tx: Transaction,
+  tenantId: string,
+  { agentId, subject }: DelegationsOf,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<DelegationRow[]> {
+  const { rows } = await tx.query<DelegationRow>({
+    name: 'delegation.list',
+    text: `select ${COLUMNS} from delegations
+           where tenant_id = $1
+             and ($2::uuid is null or agent_id = $2) and ($3::text is null or subject = $3)
+             and ($5::timestamptz is null or (created_at, id) < ($5, $6::uuid))
+           order by created_at desc, id desc limit $4`,
+    values: [tenantId, agentId, subject, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** The delegations of a person that are in force, newest first. */
+export async function activeDelegations(
+  tx: Transaction,
+  tenantId: string,
+  subject: string,
+  now: Date,
+): Promise<DelegationRow[]> {
+  const { rows } = await tx.query<DelegationRow>({
+    name: 'delegation.active',
+    text: `select ${COLUMNS} from delegations
+           where tenant_id = $1 and subject = $2 and revoked_at is null and expires_at > $3
+           order by created_at desc, id desc limit 200`,
+    values: [tenantId, subject, now],
+  })
+  return rows
+}
+
+/** Whether a delegation of the tenant is in force. */
+export async function isDelegationActive(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ active: boolean }>({
+    name: 'delegation.is_active',
+    text: `select exists (select from delegations where tenant_id = $1 and id = $2
+             and revoked_at is null and expires_at > $3) as active`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]!.active
+}
+
+/** Whether a delegation of the tenant ran out; one that was revoked before did not. */
+export async function isDelegationExpired(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ expired: boolean }>({
+    name: 'delegation.is_expired',
+    text: `select exists (select from delegations where tenant_id = $1 and id = $2
+             and revoked_at is null and expires_at <= $3) as expired`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]!.expired
+}
+
+export type Redemption = {
+  readonly tenantId: string
+  readonly id: string
+  /** Of the login that fetches the token. */
+  readonly keyFingerprint: string | null
+  readonly jkt: string | null
+  /** Of its tokens. */
+  readonly audience: readonly string[]
+  readonly familyId: string
+  readonly refreshTokenSha256: Uint8Array
+  readonly now: Date
+  /** Of the delegation. */
+  readonly expiresAt: Date
+  /** Of its refresh tokens. */
+  readonly refreshExpiresAt: Date
+}
+
+/**
+ * approved -> consumed, once across all processes: opens the delegation's session and the family of
+ * its refresh tokens. False for a request that was redeemed, ran out, or whose delegation was
+ * revoked.
+ */
+export async function redeemDelegation(tx: Transaction, redemption: Redemption): Promise<boolean> {
+  const r = redemption
+  const { rowCount } = await tx.query({
+    name: 'delegation.redeem',
+    text: `with consumed as (
+             update delegation_requests set status = 'consumed'
+             where tenant_id = $1 and id = $2 and status = 'approved' and expires_at > $7
+             returning id),
+           delegation as (
+             update delegations d set expires_at = $8, key_fingerprint = $3
+             from consumed c where d.tenant_id = $1 and d.id = c.id and d.revoked_at is null
+             returning d.*),
+           session as (
+             insert into sessions (tenant_id, id, subject, subject_type, agent_id, client_id,
+               organization_id, key_fingerprint, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, subject, 'human', agent_id, agent_id, organization_id, $3, amr,
+               auth_time, $7, $8 from delegation),
+           family as (
+             insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
+               jkt, created_at, expires_at, subject, level, amr, auth_time)
+             select tenant_id, $5, id, agent_id, scopes, $10, $4, $7, $9, subject,
+               level, amr, auth_time from delegation)
+           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+           select tenant_id, $5, 0, $6, $7 from delegation`,
+    values: [
+      r.tenantId,
+      r.id,
+      r.keyFingerprint,
+      r.jkt,
+      r.familyId,
+      Buffer.from(r.refreshTokenSha256),
+      r.now,
+      r.expiresAt,
+      r.refreshExpiresAt,
+      r.audience,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Ends a delegation with its session; undefined unless this call did. */
+export async function revokeDelegation(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  reason: string,
+  now: Date,
+): Promise<DelegationRow | undefined> {
+  const { rows } = await tx.query<DelegationRow>({
+    name: 'delegation.revoke',
+    text: `update delegations set revoked_at = $4, revoked_reason = $3
+           where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
+    values: [tenantId, id, reason, now],
+  })
+  return rows[0]
+}
+
+/** Nulls stand for: of every tenant, agent, person, whichever login its token was fetched in. */
+export type DelegationsToEnd = {
+  readonly tenantId: string | null
+  readonly agentId?: string | undefined
+  readonly subject?: string | undefined
+  readonly fingerprint?: string | undefined
+  /** Of the person, whatever their subject in each tenant. */
+  readonly accountId?: string | undefined
+}
+
+/** Ends delegations with their sessions. @returns those that ended now. */
+export async function endDelegations(
+  tx: Transaction,
+  { tenantId, agentId, subject, fingerprint, accountId }: DelegationsToEnd,
+  reason: string,
+  now: Date,
+): Promise<DelegationRow[]> {
+  const { rows } = await tx.query<DelegationRow>({
+    name: 'delegation.end',
+    text: `update delegations set revoked_at = $6, revoked_reason = $5
+           where revoked_at is null and expires_at > $6
+             and ($1::uuid is null or tenant_id = $1) and ($2::uuid is null or agent_id = $2)
+             and ($3::text is null or subject = $3) and ($4::text is null or key_fingerprint = $4)
+             and ($7::uuid is null or (tenant_id, subject) in (
+               select u.tenant_id, u.sub from tenant_users u where u.account_id = $7))
+           returning ${COLUMNS}`,
+    values: [
+      tenantId,
+      agentId ?? null,
+      subject ?? null,
+      fingerprint ?? null,
+      reason,
+      now,
+      accountId ?? null,
+    ],
+  })
+  return rows
+}
+
+/** Removes up to `limit` delegations that ran out before `before`. */
+export async function removeEndedDelegations(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'delegation.remove_ended',
+    text: `delete from delegations where (tenant_id, id) in (
+             select tenant_id, id from delegations where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+/** When a person last let an agent act for them; null where no delegation of theirs to it is kept. */
+export async function lastDelegated(
+  tx: Transaction,
+  of: { readonly tenantId: string; readonly agentId: string; readonly subject: string },
+): Promise<Date | null> {
+  const { rows } = await tx.query<{ at: Date | null }>({
+    name: 'delegation.last_of_agent',
+    text: `select max(created_at) as at from delegations
+           where tenant_id = $1 and subject = $2 and agent_id = $3`,
+    values: [of.tenantId, of.subject, of.agentId],
+  })
+  return rows[0]?.at ?? null
+}

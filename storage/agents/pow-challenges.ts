@@ -1,0 +1,179 @@
+/**
+ * Proof-of-work challenges: issued -> consumed, or issued -> expired (by time or by too many wrong
+ * proofs). Ages and expiry are by the clock of the database, which every process shares.
+ *
+ * A challenge is found by its id before its tenant is known: these run where tenants may be crossed.
+ */
+import { invariant } from '../../runtime/kernel/assert.js'
+import {
+  type AnchorType,
+  type KeyAlgorithm,
+  type NewAgent,
+  type Registered,
+  registerAgent,
+} from './agents.js'
+import { UNHURRIED } from '../platform/durability.js'
+import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+
+export type PowChallengeRow = {
+  id: string
+  tenantId: string
+  kind: 'agent' | 'workspace'
+  status: 'issued' | 'consumed' | 'expired'
+  challengeToken: string
+  difficultyBits: number
+  minDurationSecs: number
+  name: string
+  anchorType: AnchorType
+  /** Of the method that the anchor type says. */
+  did: string
+  keyAlgorithm: KeyAlgorithm
+  publicKey: Uint8Array
+  fingerprint: string
+  /** Milliseconds since it was issued, by the clock of the database. */
+  ageMs: number
+  /** Its time is over, whatever its status says. */
+  outlived: boolean
+}
+
+export type NewPowChallenge = Omit<PowChallengeRow, 'status' | 'ageMs' | 'outlived'> & {
+  ttlSecs: number
+}
+
+/**
+ * Issues challenges of whatever tenants in one statement; what is not in the answer was not issued,
+ * because the key, or the did:web, is registered in its tenant. (A did:key is known with its key.)
+ * @returns the end of each, by its id.
+ */
+export async function insertPowChallenges(
+  tx: Transaction,
+  challenges: readonly NewPowChallenge[],
+): Promise<ReadonlyMap<string, Date>> {
+  const column = <Value>(of: (challenge: NewPowChallenge) => Value) => challenges.map(of)
+  const { rows } = await tx.query<{ id: string; expiresAt: Date }>({
+    name: 'pow_challenge.insert',
+    text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
+             min_duration_secs, name, did, key_algorithm, public_key, fingerprint, created_at,
+             expires_at, anchor_type)
+           select c.tenant_id, c.id, c.kind, c.challenge_token, c.difficulty_bits,
+             c.min_duration_secs, c.name, c.did, c.key_algorithm, c.public_key, c.fingerprint,
+             clock.now, clock.now + make_interval(secs => c.ttl_secs), c.anchor_type
+           from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[],
+             $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[], $12::int[], $13::text[])
+               with ordinality
+               as c (tenant_id, id, kind, challenge_token, difficulty_bits, min_duration_secs, name,
+                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type, place),
+             (select clock_timestamp() as now, ${UNHURRIED}) clock
+           where ${LOOKED_UP}
+             and not exists (select from agent_keys k
+                 where k.tenant_id = c.tenant_id and k.fingerprint = c.fingerprint)
+             and (c.anchor_type = 'did_key' or not exists (select from agent_anchors a
+                 where a.tenant_id = c.tenant_id and a.type = c.anchor_type and a.value = c.did))
+           returning id, expires_at as "expiresAt"`,
+    values: [
+      column((c) => c.tenantId),
+      column((c) => c.id),
+      column((c) => c.kind),
+      column((c) => c.challengeToken),
+      column((c) => c.difficultyBits),
+      column((c) => c.minDurationSecs),
+      column((c) => c.name),
+      column((c) => c.did),
+      column((c) => c.keyAlgorithm),
+      column((c) => Buffer.from(c.publicKey)),
+      column((c) => c.fingerprint),
+      column((c) => c.ttlSecs),
+      column((c) => c.anchorType),
+    ],
+  })
+  return new Map(rows.map(({ id, expiresAt }) => [id, expiresAt]))
+}
+
+export async function findPowChallenge(
+  tx: Transaction,
+  id: string,
+): Promise<PowChallengeRow | undefined> {
+  const { rows } = await tx.query<PowChallengeRow>({
+    name: 'pow_challenge.find',
+    text: `select id, tenant_id as "tenantId", kind, status, challenge_token as "challengeToken",
+             difficulty_bits as "difficultyBits", min_duration_secs as "minDurationSecs", name, did,
+             anchor_type as "anchorType",
+             key_algorithm as "keyAlgorithm", public_key as "publicKey", fingerprint,
+             floor(extract(epoch from clock.now - created_at) * 1000)::float8 as "ageMs",
+             expires_at <= clock.now as outlived
+           from pow_challenges, (select clock_timestamp() as now) clock
+           where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** Counts a wrong proof; the one that reaches the limit ends the challenge. */
+export async function countInvalidProof(tx: Transaction, id: string, max: number): Promise<void> {
+  await tx.query({
+    name: 'pow_challenge.count_invalid',
+    text: `update pow_challenges set invalid_proofs = invalid_proofs + 1,
+             status = case when invalid_proofs + 1 >= $2 then 'expired' else status end
+           where id = $1 and status = 'issued'`,
+    values: [id, max],
+  })
+}
+
+/** `closed`: somebody else consumed it, or its time ended. Only `registered` changes anything. */
+export type Redemption = Registered | 'closed'
+
+/**
+ * Spends a challenge on its agent. The row is held first, so that to everybody else registering and
+ * consuming are one step: of any number of racers one registers, the others find it closed.
+ */
+export async function redeemPowChallenge(
+  tx: Transaction,
+  id: string,
+  agent: NewAgent,
+): Promise<Redemption> {
+  if (!(await holdPowChallenge(tx, id))) return 'closed'
+  const registered = await registerAgent(tx, agent)
+  if (registered !== 'registered') return registered
+  const consumed = await consumePowChallenge(tx, id)
+  invariant(consumed, 'a challenge that is held is consumed by its holder')
+  return 'registered'
+}
+
+/** Takes an open challenge for the rest of the transaction; false when it is no longer open. */
+async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.hold',
+    text: `select from pow_challenges
+           where id = $1 and status = 'issued' and expires_at > clock_timestamp() for update`,
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** issued -> consumed, once across all processes; true for the one caller that won. */
+async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.consume',
+    text: `update pow_challenges set status = 'consumed', consumed_at = clock_timestamp()
+           where id = $1 and status = 'issued'`,
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` challenges that ended more than `retentionSecs` ago; how many there were. */
+export async function deleteEndedPowChallenges(
+  tx: Transaction,
+  retentionSecs: number,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'pow_challenge.delete_ended',
+    text: `delete from pow_challenges where id in (
+             select id from pow_challenges
+             where expires_at < clock_timestamp() - make_interval(secs => $1)
+             limit $2 for update skip locked)`,
+    values: [retentionSecs, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,257 @@
+/**
+ * Payments of the card rail as its provider names them, and the webhooks it sent. A payment moves no
+ * money before its row has the provider's id, so that no crash makes us forget one.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type CardPaymentRow = {
+  tenantId: string
+  chargeId: string
+  /** Calls that the provider answered with a server error. */
+  failedCalls: number
+  checkoutId: string | null
+  paymentId: string | null
+  /** Refused for good before the provider named a payment. */
+  abandoned: boolean
+  lookUps: number
+}
+
+const COLUMNS = `p.tenant_id as "tenantId", p.charge_id as "chargeId",
+  p.failed_calls as "failedCalls", p.checkout_id as "checkoutId", p.payment_id as "paymentId",
+  p.abandoned, p.look_ups as "lookUps"`
+
+/** The payment of a charge; written when there is none. */
+export async function beginCardPayment(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<CardPaymentRow> {
+  const { rows } = await tx.query<CardPaymentRow>({
+    name: 'card_payment.begin',
+    text: `insert into card_payments as p (tenant_id, charge_id, created_at) values ($1, $2, $3)
+           on conflict (tenant_id, charge_id) do update set created_at = p.created_at
+           returning ${COLUMNS}`,
+    values: [tenantId, chargeId, now],
+  })
+  return rows[0]!
+}
+
+export async function findCardPayment(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<CardPaymentRow | undefined> {
+  const { rows } = await tx.query<CardPaymentRow>({
+    name: 'card_payment.find',
+    text: `select ${COLUMNS} from card_payments p where tenant_id = $1 and charge_id = $2`,
+    values: [tenantId, chargeId],
+  })
+  return rows[0]
+}
+
+/** By the provider's id of a payment. Crosses tenants: the provider names none. */
+export async function cardPaymentOf(
+  tx: Transaction,
+  paymentId: string,
+): Promise<CardPaymentRow | undefined> {
+  const { rows } = await tx.query<CardPaymentRow>({
+    name: 'card_payment.by_payment',
+    text: `select ${COLUMNS} from card_payments p where payment_id = $1`,
+    values: [paymentId],
+  })
+  return rows[0]
+}
+
+/**
+ * Writes the first id that the provider gave; of several creations side by side one is kept.
+ * @returns undefined when another one was kept, or the payment was abandoned.
+ */
+export async function nameCardPayment(
+  tx: Transaction,
+  named: {
+    readonly tenantId: string
+    readonly chargeId: string
+    readonly checkoutId: string | null
+    readonly paymentId: string | null
+  },
+): Promise<CardPaymentRow | undefined> {
+  const { rows } = await tx.query<CardPaymentRow>({
+    name: 'card_payment.name',
+    text: `update card_payments p set checkout_id = $3, payment_id = $4
+           where tenant_id = $1 and charge_id = $2 and checkout_id is null and payment_id is null
+             and not abandoned returning ${COLUMNS}`,
+    values: [named.tenantId, named.chargeId, named.checkoutId, named.paymentId],
+  })
+  return rows[0]
+}
+
+/** The payment that was made at the provider's page. */
+export async function noteCheckoutPayment(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  paymentId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'card_payment.paid',
+    text: `update card_payments set payment_id = $3
+           where tenant_id = $1 and charge_id = $2 and payment_id is null and not abandoned`,
+    values: [tenantId, chargeId, paymentId],
+  })
+}
+
+/**
+ * Refuses a payment for good that the provider has not named.
+ * @returns undefined when it has named one.
+ */
+export async function abandonCardPayment(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<CardPaymentRow | undefined> {
+  const { rows } = await tx.query<CardPaymentRow>({
+    name: 'card_payment.abandon',
+    text: `insert into card_payments as p (tenant_id, charge_id, abandoned, created_at)
+           values ($1, $2, true, $3)
+           on conflict (tenant_id, charge_id) do update set abandoned = true
+             where p.checkout_id is null and p.payment_id is null
+           returning ${COLUMNS}`,
+    values: [tenantId, chargeId, now],
+  })
+  return rows[0]
+}
+
+/** The provider answered with a server error: the next call gets another idempotency key. */
+export async function noteFailedCall(
+  tx: Transaction,
+  { tenantId, chargeId, failedCalls }: CardPaymentRow,
+): Promise<void> {
+  await tx.query({
+    name: 'card_payment.failed_call',
+    text: `update card_payments set failed_calls = failed_calls + 1
+           where tenant_id = $1 and charge_id = $2 and failed_calls = $3`,
+    values: [tenantId, chargeId, failedCalls],
+  })
+}
+
+/** Counts a look-up without an outcome. */
+export async function noteLookUp(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'card_payment.looked_up',
+    text: `update card_payments set look_ups = look_ups + 1
+           where tenant_id = $1 and charge_id = $2`,
+    values: [tenantId, chargeId],
+  })
+}
+
+/** Of many who wait for one payment, one looks it up. @returns whether this caller does. */
+export async function claimLookUp(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+  notSince: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'card_payment.claim_look_up',
+    text: `update card_payments set looked_up_at = $3
+           where tenant_id = $1 and charge_id = $2 and checkout_id is not null
+             and (looked_up_at is null or looked_up_at < $4)`,
+    values: [tenantId, chargeId, now, notSince],
+  })
+  return rowCount === 1
+}
+
+export type CardEventRow = {
+  id: string
+  type: string
+  about: 'payment' | 'dispute' | 'refund'
+  objectId: string
+  paymentId: string | null
+  receivedAt: Date
+}
+
+/**
+ * Takes a webhook in, once by its id, and has a worker look at what it is about at once: the payment of a
+ * pending charge, pending refunds of ours, a refund or dispute of the provider. Crosses tenants: the provider names none.
+ * @returns whether it is new.
+ */
+export async function receiveCardEvent(
+  tx: Transaction,
+  { id, type, about, objectId, paymentId, receivedAt }: CardEventRow,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ fresh: boolean }>({
+    name: 'card_event.receive',
+    text: `with fresh as (
+             insert into card_events (id, type, about, object_id, payment_id, received_at, due_at)
+             values ($1, $2, $3::text, $4, $5, $6::timestamptz,
+               case when $3::text <> 'payment' then $6::timestamptz end)
+             on conflict do nothing returning id),
+           payment as (
+             select p.tenant_id, p.charge_id from fresh, card_payments p
+             where ($3::text = 'payment' and (p.checkout_id = $4 or p.payment_id = $4))
+                or ($3::text = 'refund' and p.payment_id = $5)),
+           charge as (
+             update charges c set due_at = $6::timestamptz from payment
+             where c.tenant_id = payment.tenant_id and c.id = payment.charge_id
+               and $3::text = 'payment' and c.status = 'pending' returning 1),
+           refund as (
+             update refunds r set due_at = $6::timestamptz from payment
+             where r.tenant_id = payment.tenant_id and r.charge_id = payment.charge_id
+               and $3::text = 'refund' and r.status = 'pending' returning 1)
+           select exists (select from fresh) as fresh`,
+    values: [id, type, about, objectId, paymentId, receivedAt],
+  })
+  return rows[0]!.fresh
+}
+
+/** Webhooks that a worker has to act on, until `leasedUntil`; other workers take others. */
+export async function claimCardEvents(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<CardEventRow[]> {
+  const { rows } = await tx.query<CardEventRow>({
+    name: 'card_event.claim',
+    text: `update card_events e set due_at = $2
+           from (select id from card_events where due_at <= $1
+                 order by due_at limit $3 for update skip locked) due
+           where e.id = due.id
+           returning e.id, e.type, e.about, e.object_id as "objectId",
+             e.payment_id as "paymentId", e.received_at as "receivedAt"`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}
+
+export async function finishCardEvent(tx: Transaction, id: string): Promise<void> {
+  await tx.query({
+    name: 'card_event.finish',
+    text: 'update card_events set due_at = null where id = $1',
+    values: [id],
+  })
+}
+
+/** Removes webhooks that were received before and are done with, some at a time. @returns how many. */
+export async function sweepCardEvents(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'card_event.sweep',
+    text: `delete from card_events e
+           using (select id from card_events where received_at < $1 and due_at is null
+                  order by received_at limit $2 for update skip locked) old
+           where e.id = old.id`,
+    values: [before, limit],
+  })
+  return rowCount
+}

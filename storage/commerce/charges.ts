@@ -1,0 +1,327 @@
+/**
+ * Charges: what a buyer owes or paid. pending -> succeeded or failed; succeeded -> refunded, also in
+ * part (decisions.md 10). Each transition is one conditional statement; whoever loses gets undefined.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
+
+export type ChargeRow = {
+  id: string
+  tenantId: string
+  status: ChargeStatus
+  /** Null until somebody has begun to pay: `sandbox`, `x402`, ... */
+  rail: string | null
+  /** How the rail names the payment; unique per tenant and rail. */
+  railReference: string | null
+  amountMinor: number
+  currency: string
+  refundedAmountMinor: number
+  /** Refunds that the rail was asked for and has not answered. */
+  refundingAmountMinor: number
+  /** Taken back by a dispute that was lost. */
+  reversedAmountMinor: number
+  failureCode: string | null
+  metadata: Record<string, unknown>
+  /** What a buyer said at a payment link, whole; null for a charge without a link. */
+  buyerMetadata: Record<string, unknown> | null
+  productId: string | null
+  priceId: string | null
+  quantity: number
+  buyerId: string | null
+  customerEmail: string | null
+  buyerCountry: string | null
+  buyerRegion: string | null
+  checkoutSessionId: string | null
+  paymentLinkId: string | null
+  subscriptionId: string | null
+  subscriptionPeriod: number | null
+  paidAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** A charge with the state of its dispute: null where it was never disputed. */
+export type ChargeView = ChargeRow & { disputeStatus: 'opened' | 'closed' | null }
+
+export type NewCharge = Pick<
+  ChargeRow,
+  | 'id'
+  | 'tenantId'
+  | 'rail'
+  | 'amountMinor'
+  | 'currency'
+  | 'metadata'
+  | 'productId'
+  | 'priceId'
+  | 'quantity'
+  | 'createdAt'
+> & {
+  readonly [K in
+    | 'railReference'
+    | 'buyerMetadata'
+    | 'buyerId'
+    | 'customerEmail'
+    | 'buyerCountry'
+    | 'buyerRegion'
+    | 'checkoutSessionId'
+    | 'paymentLinkId'
+    | 'subscriptionId'
+    | 'subscriptionPeriod']?: ChargeRow[K]
+} & {
+  /** When a worker shall ask the rail what became of it; null for rails that see to it themselves. */
+  readonly dueAt: Date | null
+}
+
+const COLUMNS = `c.id, c.tenant_id as "tenantId", c.status, c.rail,
+  c.rail_reference as "railReference", c.amount_minor as "amountMinor", c.currency,
+  c.refunded_amount_minor as "refundedAmountMinor",
+  c.refunding_amount_minor as "refundingAmountMinor",
+  c.reversed_amount_minor as "reversedAmountMinor", c.failure_code as "failureCode", c.metadata,
+  c.buyer_metadata as "buyerMetadata",
+  c.product_id as "productId", c.price_id as "priceId", c.quantity, c.buyer_id as "buyerId",
+  c.customer_email as "customerEmail", c.buyer_country as "buyerCountry",
+  c.buyer_region as "buyerRegion", c.checkout_session_id as "checkoutSessionId",
+  c.payment_link_id as "paymentLinkId", c.subscription_id as "subscriptionId",
+  c.subscription_period as "subscriptionPeriod", c.paid_at as "paidAt",
+  c.created_at as "createdAt", c.updated_at as "updatedAt"`
+
+const VIEW = `${COLUMNS}, d.status as "disputeStatus"`
+const VIEWED = `charges c
+  left join disputes d on d.tenant_id = c.tenant_id and d.charge_id = c.id`
+
+/**
+ * Inserts a pending charge.
+ * @returns undefined where the period of its subscription, or the reference of its rail, has one.
+ */
+export async function insertCharge(
+  tx: Transaction,
+  charge: NewCharge,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.insert',
+    text: `insert into charges as c (tenant_id, id, rail, rail_reference, amount_minor, currency,
+             metadata, product_id, price_id, quantity, buyer_id, customer_email, buyer_country,
+             buyer_region, checkout_session_id, payment_link_id, subscription_id,
+             subscription_period, due_at, created_at, updated_at, buyer_metadata)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20, $20, $21)
+           on conflict do nothing returning ${COLUMNS}`,
+    values: [
+      charge.tenantId,
+      charge.id,
+      charge.rail,
+      charge.railReference ?? null,
+      charge.amountMinor,
+      charge.currency,
+      JSON.stringify(charge.metadata),
+      charge.productId,
+      charge.priceId,
+      charge.quantity,
+      charge.buyerId ?? null,
+      charge.customerEmail ?? null,
+      charge.buyerCountry ?? null,
+      charge.buyerRegion ?? null,
+      charge.checkoutSessionId ?? null,
+      charge.paymentLinkId ?? null,
+      charge.subscriptionId ?? null,
+      charge.subscriptionPeriod ?? null,
+      charge.dueAt,
+      charge.createdAt,
+      charge.buyerMetadata == null ? null : JSON.stringify(charge.buyerMetadata),
+    ],
+  })
+  return rows[0]
+}
+
+export async function findCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<ChargeView | undefined> {
+  const { rows } = await tx.query<ChargeView>({
+    name: 'charge.find',
+    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** A page of the tenant's charges, newest first. */
+export async function listCharges(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<ChargeView[]> {
+  const { rows } = await tx.query<ChargeView>({
+    name: 'charge.list',
+    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1
+             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
+           order by c.created_at desc, c.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** pending -> succeeded. @returns undefined when it is not pending. */
+export async function succeedCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  paid: {
+    readonly rail: string
+    readonly railReference: string | null
+    readonly buyerId?: string | undefined
+    readonly now: Date
+  },
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.succeed',
+    text: `update charges c set status = 'succeeded', rail = $3,
+             rail_reference = coalesce($4, c.rail_reference), buyer_id = coalesce($5, c.buyer_id),
+             paid_at = $6, updated_at = $6, due_at = null
+           where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
+    values: [tenantId, id, paid.rail, paid.railReference, paid.buyerId ?? null, paid.now],
+  })
+  return rows[0]
+}
+
+/** pending -> failed. @returns undefined when it is not pending. */
+export async function failCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  failureCode: string,
+  now: Date,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.fail',
+    text: `update charges c set status = 'failed', failure_code = $3, updated_at = $4, due_at = null
+           where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
+    values: [tenantId, id, failureCode, now],
+  })
+  return rows[0]
+}
+
+/** Charges whose rail has to be asked, until `leasedUntil`; other workers take others. Crosses tenants. */
+export async function claimCharges(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<ChargeRow[]> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.claim',
+    text: `update charges c set due_at = $2
+           from (select tenant_id, id from charges where due_at <= $1
+                 order by due_at limit $3 for update skip locked) due
+           where c.tenant_id = due.tenant_id and c.id = due.id
+           returning ${COLUMNS}`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}
+
+/**
+ * Sets when the rail of a pending charge is asked again, or (null) that it is not. A time that has come
+ * already stays: a webhook has asked for a look-up since.
+ */
+export async function remindOfCharge(
+  tx: Transaction,
+  reminder: {
+    readonly tenantId: string
+    readonly chargeId: string
+    readonly dueAt: Date | null
+    readonly now: Date
+  },
+): Promise<void> {
+  await tx.query({
+    name: 'charge.remind',
+    text: `update charges set due_at = $3
+           where tenant_id = $1 and id = $2 and status = 'pending'
+             and (due_at is null or due_at > $4)`,
+    values: [reminder.tenantId, reminder.chargeId, reminder.dueAt, reminder.now],
+  })
+}
+
+/** Whether the page of a pending charge has expired, or its subscription has ended. */
+export async function isAbandoned(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ abandoned: boolean }>({
+    name: 'charge.is_abandoned',
+    text: `select coalesce(s.expires_at <= $3, false) or coalesce(u.status = 'canceled', false)
+             as abandoned
+           from charges c
+           left join checkout_sessions s on s.tenant_id = c.tenant_id and s.charge_id = c.id
+           left join subscriptions u on u.tenant_id = c.tenant_id and u.id = c.subscription_id
+           where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, chargeId, now],
+  })
+  return rows[0]?.abandoned ?? false
+}
+
+/**
+ * Has a worker ask the rails what became of the payments of a subscription that they were asked for and
+ * have not answered. Payments by x402 have a worker of their own.
+ */
+export async function concludeChargesOf(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'charge.conclude_of_subscription',
+    text: `update charges set due_at = $3, updated_at = $3
+           where tenant_id = $1 and subscription_id = $2 and status = 'pending'
+             and rail is not null and rail <> 'x402'`,
+    values: [tenantId, subscriptionId, now],
+  })
+}
+
+/** The charge of a period of a subscription that is under way or paid. */
+export async function findPeriodCharge(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+  period: number,
+): Promise<ChargeRow | undefined> {
+  const { rows } = await tx.query<ChargeRow>({
+    name: 'charge.of_period',
+    text: `select ${COLUMNS} from charges c
+           where c.tenant_id = $1 and c.subscription_id = $2 and c.subscription_period = $3
+             and c.status <> 'failed'`,
+    values: [tenantId, subscriptionId, period],
+  })
+  return rows[0]
+}
+
+/** Books on the charge what a lost dispute took back. */
+export async function reverseCharge(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  byMinor: number,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'charge.reverse',
+    text: `update charges set reversed_amount_minor = reversed_amount_minor + $3, updated_at = $4
+           where tenant_id = $1 and id = $2`,
+    values: [tenantId, id, byMinor, now],
+  })
+}
+
+/** Locks a charge to the end of the transaction. */
+export async function lockCharge(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'charge.lock',
+    text: 'select 1 from charges where tenant_id = $1 and id = $2 for no key update',
+    values: [tenantId, id],
+  })
+}

@@ -1,0 +1,254 @@
+/**
+ * Checkout sessions: one page to pay one charge. open -> paying -> completed, or open -> expired.
+ * The token of the page is stored hashed.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
+
+export type CheckoutSessionRow = {
+  id: string
+  tenantId: string
+  chargeId: string
+  status: CheckoutStatus
+  successUrl: string | null
+  cancelUrl: string | null
+  expiresAt: Date
+  createdAt: Date
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId", status,
+  success_url as "successUrl", cancel_url as "cancelUrl", expires_at as "expiresAt",
+  created_at as "createdAt"`
+
+export async function insertCheckoutSession(
+  tx: Transaction,
+  row: Omit<CheckoutSessionRow, 'status'> & { readonly tokenSha256: Uint8Array },
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.insert',
+    text: `insert into checkout_sessions (tenant_id, id, token_sha256, charge_id, success_url,
+             cancel_url, expires_at, created_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    values: [
+      row.tenantId,
+      row.id,
+      Buffer.from(row.tokenSha256),
+      row.chargeId,
+      row.successUrl,
+      row.cancelUrl,
+      row.expiresAt,
+      row.createdAt,
+    ],
+  })
+}
+
+/** By the hash of its token. Crosses tenants for buyers, who name none. */
+export async function findCheckoutSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<CheckoutSessionRow | undefined> {
+  const { rows } = await tx.query<CheckoutSessionRow>({
+    name: 'checkout_session.by_token',
+    text: `select ${COLUMNS} from checkout_sessions where token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+/** By its id, which buyers know. Crosses tenants: they name none. */
+export async function findCheckoutSessionById(
+  tx: Transaction,
+  id: string,
+): Promise<CheckoutSessionRow | undefined> {
+  const { rows } = await tx.query<CheckoutSessionRow>({
+    name: 'checkout_session.by_id',
+    text: `select ${COLUMNS} from checkout_sessions where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** Locks a session to the end of the transaction. */
+export async function lockCheckout(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.lock',
+    text: `select 1 from checkout_sessions where tenant_id = $1 and id = $2 for no key update`,
+    values: [tenantId, id],
+  })
+}
+
+/** Locks a session that can be paid to the end of the transaction. @returns false when it cannot. */
+export async function lockOpenCheckout(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'checkout_session.lock_open',
+    text: `select 1 from checkout_sessions
+           where tenant_id = $1 and id = $2 and status = 'open' and expires_at > $3
+           for no key update`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** paying -> open: nothing was taken, and the charge may be paid in another way. */
+export async function reopenCheckout(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.reopen',
+    text: `with reopened as (
+             update checkout_sessions set status = 'open'
+             where tenant_id = $1 and charge_id = $2 and status = 'paying'
+             returning tenant_id, charge_id)
+           -- The invoice of a renewal keeps the rail of its subscription.
+           update charges c set updated_at = $3,
+             rail = case when c.subscription_period > 1 then c.rail end
+           from reopened r where c.tenant_id = r.tenant_id and c.id = r.charge_id
+             and c.status = 'pending'`,
+    values: [tenantId, chargeId, now],
+  })
+}
+
+/**
+ * open -> paying, with the rail that is asked from here on: of many that pay at once, one does.
+ * @param dueAt when a worker shall ask the rail what became of it, should we not come back. Null
+ * where the rail sees to it itself.
+ * @returns whether this call did.
+ */
+export async function beginPaying(
+  tx: Transaction,
+  payment: {
+    readonly tenantId: string
+    readonly id: string
+    readonly rail: string
+    readonly customerEmail: string | null
+    readonly now: Date
+    readonly dueAt: Date | null
+  },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'checkout_session.begin_paying',
+    text: `with taken as (
+             update checkout_sessions set status = 'paying'
+             where tenant_id = $1 and id = $2 and status = 'open' and expires_at > $5
+             returning tenant_id, charge_id)
+           update charges c set rail = $3, customer_email = coalesce($4, c.customer_email),
+             due_at = $6, updated_at = $5
+           from taken where c.tenant_id = taken.tenant_id and c.id = taken.charge_id
+             and c.status = 'pending'`,
+    values: [
+      payment.tenantId,
+      payment.id,
+      payment.rail,
+      payment.customerEmail,
+      payment.now,
+      payment.dueAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** paying -> completed, together with the end of its charge. */
+export async function completeCheckout(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'checkout_session.complete',
+    text: `update checkout_sessions set status = 'completed'
+           where tenant_id = $1 and charge_id = $2 and status in ('open', 'paying')`,
+    values: [tenantId, chargeId],
+  })
+}
+
+/**
+ * open -> expired: nobody shall begin to pay for this subscription any more.
+ * @returns the charges of the pages that were closed.
+ */
+export async function closeCheckoutsOf(
+  tx: Transaction,
+  tenantId: string,
+  subscriptionId: string,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ chargeId: string }>({
+    name: 'checkout_session.close_of_subscription',
+    text: `update checkout_sessions s set status = 'expired' from charges c
+           where c.tenant_id = $1 and c.subscription_id = $2 and c.status = 'pending'
+             and s.tenant_id = c.tenant_id and s.charge_id = c.id and s.status = 'open'
+           returning s.charge_id as "chargeId"`,
+    values: [tenantId, subscriptionId],
+  })
+  return rows.map(({ chargeId }) => chargeId)
+}
+
+/** Sessions that ran out unpaid, marked expired; other workers take others. Crosses tenants. */
+export async function expireCheckouts(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+): Promise<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>[]> {
+  const { rows } = await tx.query<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>>({
+    name: 'checkout_session.expire',
+    text: `update checkout_sessions s set status = 'expired'
+           from (select tenant_id, id from checkout_sessions
+                 where status = 'open' and expires_at <= $1
+                   -- A transfer that arrived in time is booked first.
+                   and not exists (select from checkout_transfers t
+                     where t.tenant_id = checkout_sessions.tenant_id
+                       and t.checkout_session_id = checkout_sessions.id and t.state = 'arrived')
+                 order by expires_at limit $2 for update skip locked) due
+           where s.tenant_id = due.tenant_id and s.id = due.id
+           returning s.tenant_id as "tenantId", s.charge_id as "chargeId"`,
+    values: [now, limit],
+  })
+  return rows
+}
+
+/**
+ * Removes checkouts that ran out before `before` without anybody having begun to pay, some at a
+ * time: page, charge, and the subscription that would have begun. Crosses tenants.
+ * @returns how many.
+ */
+export async function sweepCheckouts(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rows } = await tx.query<{ tenantId: string; subscriptionId: string | null }>({
+    name: 'checkout_session.sweep',
+    text: `delete from charges c
+           using (select s.tenant_id, s.charge_id from checkout_sessions s
+                  join charges u on u.tenant_id = s.tenant_id and u.id = s.charge_id
+                  where s.status = 'expired' and s.expires_at < $1
+                    and u.status = 'failed' and u.rail is null
+                  order by s.expires_at limit $2 for update of s skip locked) old
+           where c.tenant_id = old.tenant_id and c.id = old.charge_id
+           returning c.tenant_id as "tenantId", c.subscription_id as "subscriptionId"`,
+    values: [before, limit],
+  })
+  const begun = rows.filter(({ subscriptionId }) => subscriptionId !== null)
+  if (begun.length > 0) {
+    await tx.query({
+      name: 'checkout_session.sweep_subscriptions',
+      text: `delete from subscriptions s using unnest($1::uuid[], $2::uuid[]) as g (tenant_id, id)
+             where s.tenant_id = g.tenant_id and s.id = g.id and s.period = 0
+               and s.status in ('incomplete', 'canceled')
+               and not exists (select from charges c
+                 where c.tenant_id = s.tenant_id and c.subscription_id = s.id)`,
+      values: [
+        begun.map(({ tenantId }) => tenantId),
+        begun.map(({ subscriptionId }) => subscriptionId),
+      ],
+    })
+  }
+  return rows.length
+}

@@ -1,0 +1,103 @@
+/** Disputes: a buyer's bank took the merchant to task. opened -> closed. */
+import type { Transaction } from '../platform/sql.js'
+
+export type DisputeRow = {
+  id: string
+  tenantId: string
+  chargeId: string
+  /** What was left of the charge when it was opened. */
+  amountMinor: number
+  currency: string
+  reason: string
+  status: 'opened' | 'closed'
+  outcome: 'won' | 'lost' | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId",
+  amount_minor as "amountMinor", currency, reason, status, outcome, created_at as "createdAt",
+  updated_at as "updatedAt"`
+
+/** @returns undefined when the charge was disputed before. */
+export async function insertDispute(
+  tx: Transaction,
+  row: Omit<DisputeRow, 'status' | 'outcome' | 'updatedAt'>,
+): Promise<DisputeRow | undefined> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.insert',
+    text: `insert into disputes (tenant_id, id, charge_id, amount_minor, currency, reason,
+             created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $7) on conflict do nothing returning ${COLUMNS}`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.chargeId,
+      row.amountMinor,
+      row.currency,
+      row.reason,
+      row.createdAt,
+    ],
+  })
+  return rows[0]
+}
+
+/** opened -> closed. @returns undefined when it is not open. */
+export async function closeDispute(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  outcome: 'won' | 'lost',
+  now: Date,
+): Promise<DisputeRow | undefined> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.close',
+    text: `update disputes set status = 'closed', outcome = $3, updated_at = $4
+           where tenant_id = $1 and id = $2 and status = 'opened' returning ${COLUMNS}`,
+    values: [tenantId, id, outcome, now],
+  })
+  return rows[0]
+}
+
+export async function findDispute(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<DisputeRow | undefined> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.find',
+    text: `select ${COLUMNS} from disputes where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function listDisputes(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<DisputeRow[]> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.list',
+    text: `select ${COLUMNS} from disputes where tenant_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** A charge is disputed once. */
+export async function findDisputeOf(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<DisputeRow | undefined> {
+  const { rows } = await tx.query<DisputeRow>({
+    name: 'dispute.of_charge',
+    text: `select ${COLUMNS} from disputes where tenant_id = $1 and charge_id = $2`,
+    values: [tenantId, chargeId],
+  })
+  return rows[0]
+}

@@ -1,0 +1,154 @@
+/**
+ * The ledger, by double entry: debits are positive, credits negative, and the lines of an entry add
+ * up to nothing, which the database judges at the commit. Entries are numbered per tenant and
+ * currency in the order of the commits, without gaps.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+/**
+ * `clearing` is what a rail owes; the others are whose it is: `pending` (on its way), `held`,
+ * `available` (to be paid out) and `in_transit` (being paid out) belong to the merchant.
+ */
+export type LedgerAccount = 'clearing' | 'pending' | 'held' | 'available' | 'in_transit'
+
+export type LedgerLine = {
+  readonly account: LedgerAccount
+  readonly rail: string
+  readonly amountMinor: number
+}
+
+export type NewLedgerEntry = {
+  readonly tenantId: string
+  readonly id: string
+  readonly currency: string
+  /** One of a subject and kind is booked once, but for `settlement.*`. */
+  readonly kind: LedgerKind
+  /** The charge, refund, settlement, dispute or payout. */
+  readonly subjectId: string
+  readonly lines: readonly LedgerLine[]
+  readonly createdAt: Date
+}
+
+export type LedgerKind =
+  | 'charge'
+  | 'charge.direct'
+  | 'refund'
+  | 'refund.reverted'
+  | 'refund.direct'
+  | 'settlement.held'
+  | 'settlement.released'
+  | 'dispute.lost'
+  | 'payout'
+  | 'payout.paid'
+  | 'payout.failed'
+
+/**
+ * Books an entry. From here to the end of the transaction other entries of the tenant and currency
+ * wait. Lines of nothing are left out; an entry of nothing is not booked.
+ */
+export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise<void> {
+  const lines = entry.lines.filter(({ amountMinor }) => amountMinor !== 0)
+  if (lines.length === 0) return
+  await tx.query({
+    name: 'ledger.post',
+    text: `with book as (
+             insert into ledger_books as b (tenant_id, currency, last_sequence) values ($1, $3, 1)
+             on conflict (tenant_id, currency) do update set last_sequence = b.last_sequence + 1
+             returning last_sequence),
+           entry as (
+             insert into ledger_entries (tenant_id, currency, sequence, id, kind, subject_id,
+               created_at)
+             select $1, $3, last_sequence, $2, $4, $5, $6 from book returning id)
+           insert into ledger_lines (tenant_id, entry_id, number, currency, rail, account,
+             amount_minor)
+           select $1, entry.id, l.number, $3, l.rail, l.account, l.amount
+           from entry, unnest($7::text[], $8::text[], $9::bigint[])
+             with ordinality as l (rail, account, amount, number)`,
+    values: [
+      entry.tenantId,
+      entry.id,
+      entry.currency,
+      entry.kind,
+      entry.subjectId,
+      entry.createdAt,
+      lines.map(({ rail }) => rail),
+      lines.map(({ account }) => account),
+      lines.map(({ amountMinor }) => amountMinor),
+    ],
+  })
+}
+
+/**
+ * Accounts hold what every program can count exactly (0012_commerce): up to 2^53 - 1. Nothing more
+ * is taken above this, so that a thousand of the greatest charges that are under way by then, their
+ * refunds and disputes still find room.
+ */
+export const BOOK_MINOR_MAX = 8_000_000_000_000_000
+
+/** Whether so much more fits into the accounts of a rail. */
+export async function roomInBooks(
+  tx: Transaction,
+  tenantId: string,
+  currency: string,
+  rail: string,
+  amountMinor: number,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ room: boolean }>({
+    name: 'ledger.room',
+    text: `select coalesce(max(abs(balance_minor)), 0) + $4::bigint <= $5::bigint as room
+           from ledger_accounts where tenant_id = $1 and currency = $2 and rail = $3`,
+    values: [tenantId, currency, rail, amountMinor, BOOK_MINOR_MAX],
+  })
+  return rows[0]!.room
+}
+
+export type LedgerBalance = {
+  currency: string
+  rail: string
+  account: LedgerAccount
+  /** Debits less credits: what is the merchant's is negative. */
+  balanceMinor: number
+}
+
+export async function listBalances(tx: Transaction, tenantId: string): Promise<LedgerBalance[]> {
+  const { rows } = await tx.query<LedgerBalance>({
+    name: 'ledger.balances',
+    text: `select currency, rail, account, balance_minor as "balanceMinor" from ledger_accounts
+           where tenant_id = $1 order by currency, rail, account`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/** Locks the book of a currency to the end of the transaction: others that book wait. */
+export async function lockBook(tx: Transaction, tenantId: string, currency: string): Promise<void> {
+  await tx.query({
+    name: 'ledger.lock_book',
+    text: `select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update`,
+    values: [tenantId, currency],
+  })
+}
+
+/**
+ * What could be paid out of a rail, after everything booked so far and less the refunds that the rail
+ * was asked for; others that book wait.
+ */
+export async function lockAvailable(
+  tx: Transaction,
+  tenantId: string,
+  currency: string,
+  rail: string,
+): Promise<number> {
+  await lockBook(tx, tenantId, currency)
+  const { rows } = await tx.query<{ available: number }>({
+    name: 'ledger.available',
+    text: `select -a.balance_minor - (
+             select coalesce(sum(c.refunding_amount_minor), 0)::bigint from charges c
+             where c.tenant_id = $1 and c.currency = $2 and c.rail = $3
+               and c.refunding_amount_minor > 0) as available
+           from ledger_accounts a
+           where a.tenant_id = $1 and a.currency = $2 and a.rail = $3 and a.account = 'available'`,
+    values: [tenantId, currency, rail],
+  })
+  return rows[0]?.available ?? 0
+}

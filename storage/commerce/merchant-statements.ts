@@ -1,0 +1,124 @@
+/** Statements: each tells of every ledger entry since the one before it, and of no other. */
+import type { Transaction } from '../platform/sql.js'
+
+export type StatementRow = {
+  id: string
+  tenantId: string
+  currency: string
+  firstSequence: number
+  lastSequence: number
+  /** What was the merchant's, on its way to them or held: positive when we owe it. */
+  openingBalanceMinor: number
+  closingBalanceMinor: number
+  /** By kind of entry: what it added to the balance. */
+  totals: Record<string, { count: number; amount_minor: number }>
+  periodStart: Date
+  periodEnd: Date
+  createdAt: Date
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", currency, first_sequence as "firstSequence",
+  last_sequence as "lastSequence", opening_balance_minor as "openingBalanceMinor",
+  closing_balance_minor as "closingBalanceMinor", totals, period_start as "periodStart",
+  period_end as "periodEnd", created_at as "createdAt"`
+
+/**
+ * Closes the book of a currency up to now. The lock of the book keeps others from booking meanwhile,
+ * so that no entry is told twice or left out.
+ * @returns undefined when nothing was booked since the last statement.
+ */
+export async function insertStatement(
+  tx: Transaction,
+  tenantId: string,
+  currency: string,
+  id: string,
+  now: Date,
+): Promise<StatementRow | undefined> {
+  await tx.query({
+    name: 'statement.lock_book',
+    text: 'select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update',
+    values: [tenantId, currency],
+  })
+  const { rows } = await tx.query<StatementRow>({
+    name: 'statement.insert',
+    text: `with before as (
+             select coalesce(max(last_sequence), 0) as last_sequence,
+               (array_agg(closing_balance_minor order by last_sequence desc))[1] as balance,
+               max(period_end) as period_end
+             from statements where tenant_id = $1 and currency = $2),
+           told as (
+             select e.sequence, e.kind, e.created_at,
+               -coalesce(sum(l.amount_minor) filter (where l.account <> 'clearing'), 0) as amount
+             from ledger_entries e join ledger_lines l on l.tenant_id = e.tenant_id
+               and l.entry_id = e.id
+             where e.tenant_id = $1 and e.currency = $2
+               and e.sequence > (select last_sequence from before)
+             group by e.sequence, e.kind, e.created_at),
+           kinds as (
+             select jsonb_object_agg(kind, jsonb_build_object('count', count, 'amount_minor', amount))
+               as totals
+             from (select kind, count(*) as count, sum(amount)::bigint as amount
+                   from told group by kind) k)
+           insert into statements (tenant_id, id, currency, first_sequence, last_sequence,
+             opening_balance_minor, closing_balance_minor, totals, period_start, period_end,
+             created_at)
+           select $1, $3, $2, min(told.sequence), max(told.sequence),
+             coalesce((select balance from before), 0),
+             coalesce((select balance from before), 0) + sum(told.amount)::bigint,
+             (select totals from kinds),
+             coalesce((select period_end from before), min(told.created_at)), $4, $4
+           from told having count(*) > 0
+           returning ${COLUMNS}`,
+    values: [tenantId, currency, id, now],
+  })
+  return rows[0]
+}
+
+export async function findStatement(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<StatementRow | undefined> {
+  const { rows } = await tx.query<StatementRow>({
+    name: 'statement.find',
+    text: `select ${COLUMNS} from statements where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function listStatements(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<StatementRow[]> {
+  const { rows } = await tx.query<StatementRow>({
+    name: 'statement.list',
+    text: `select ${COLUMNS} from statements where tenant_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Books that were last closed before a month began, with something booked since. Crosses tenants. */
+export async function booksToClose(
+  tx: Transaction,
+  monthStart: Date,
+  limit: number,
+): Promise<{ tenantId: string; currency: string }[]> {
+  const { rows } = await tx.query<{ tenantId: string; currency: string }>({
+    name: 'statement.books_to_close',
+    text: `select b.tenant_id as "tenantId", b.currency from ledger_books b
+           where not exists (select from statements s where s.tenant_id = b.tenant_id
+                   and s.currency = b.currency and (s.period_end >= $1
+                     or s.last_sequence = b.last_sequence))
+             and exists (select from ledger_entries e where e.tenant_id = b.tenant_id
+                   and e.currency = b.currency and e.sequence = 1 and e.created_at < $1)
+           limit $2`,
+    values: [monthStart, limit],
+  })
+  return rows
+}

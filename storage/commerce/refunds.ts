@@ -1,0 +1,270 @@
+/** Refunds: parts of a charge on their way back. What is asked of a rail is reserved on the charge. */
+import { lockCharge } from './charges.js'
+import { lockBook } from './ledger.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type RefundRow = {
+  id: string
+  tenantId: string
+  chargeId: string
+  amountMinor: number
+  reason: string | null
+  /** `recorded`: the merchant sent it back without us. */
+  status: 'pending' | 'succeeded' | 'failed' | 'recorded'
+  failureCode: string | null
+  /** How the merchant finds the payment back, where it names one. */
+  externalReference: string | null
+  createdAt: Date
+}
+
+const COLUMNS = `r.id, r.tenant_id as "tenantId", r.charge_id as "chargeId",
+  r.amount_minor as "amountMinor", r.reason, r.status, r.failure_code as "failureCode",
+  r.external_reference as "externalReference",
+  r.created_at as "createdAt"`
+
+/** What is left of a charge. */
+const REST = `(c.amount_minor - c.refunded_amount_minor - c.refunding_amount_minor
+  - c.reversed_amount_minor)`
+
+/**
+ * What a rail still has of a merchant's money: `available` to be paid out, and in reserve what is on
+ * its way there. Money in dispute, and refunds that the rail was asked for, do not count. Needs the
+ * lock of the book. $1 is the tenant, `c` the charge.
+ */
+const FUNDS = `((select coalesce(sum(-a.balance_minor), 0) from ledger_accounts a
+   where a.tenant_id = $1 and a.currency = c.currency and a.rail = c.rail
+     and a.account = 'available')
+  + (select coalesce(sum(s.amount_minor), 0) from settlements s
+     where s.tenant_id = $1 and s.currency = c.currency and s.rail = c.rail
+       and (s.status = 'created' or s.hold_reason = 'clearing'))
+  - (select coalesce(sum(o.refunding_amount_minor), 0) from charges o
+     where o.tenant_id = $1 and o.currency = c.currency and o.rail = c.rail
+       and o.refunding_amount_minor > 0))`
+
+/**
+ * Reserves a part of what is left of a paid charge that is not in dispute. Never more than the rail has
+ * of the merchant's money: the platform lends nothing.
+ * @param amountMinor null: all that is left.
+ * @returns how much was reserved; `left` when that much is not left of the charge, `funds` when the
+ * merchant's money does not cover it.
+ */
+export async function reserveRefund(
+  tx: Transaction,
+  charge: { readonly tenantId: string; readonly id: string; readonly currency: string },
+  amountMinor: number | null,
+  now: Date,
+): Promise<number | 'left' | 'funds'> {
+  const { tenantId, id, currency } = charge
+  // The charge before the book: the order of everybody who needs both.
+  await lockCharge(tx, tenantId, id)
+  await lockBook(tx, tenantId, currency)
+  const { rows } = await tx.query<{ reserved: number }>({
+    name: 'refund.reserve',
+    text: `with asked as (
+             select c.id, coalesce($3, ${REST}) as amount
+             from charges c where c.tenant_id = $1 and c.id = $2
+               and c.status in ('succeeded', 'refunded')
+               and ${REST} > 0 and ${REST} >= coalesce($3, ${REST})
+               and ${FUNDS} >= coalesce($3, ${REST}))
+           update charges c set updated_at = $4,
+             refunding_amount_minor = c.refunding_amount_minor + asked.amount
+           from asked where c.tenant_id = $1 and c.id = asked.id
+           returning asked.amount as reserved`,
+    values: [tenantId, id, amountMinor, now],
+  })
+  const [row] = rows
+  if (row !== undefined) return row.reserved
+  const left = await tx.query<{ enough: boolean }>({
+    name: 'refund.left',
+    text: `select ${REST} > 0 and ${REST} >= coalesce($3, ${REST}) as enough
+           from charges c where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, id, amountMinor],
+  })
+  return left.rows[0]?.enough === true ? 'funds' : 'left'
+}
+
+/**
+ * Books on a charge what its merchant gave back without us. @returns how much; undefined when that
+ * much is not left of it.
+ */
+export async function recordRefunded(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  amountMinor: number | null,
+  now: Date,
+): Promise<number | undefined> {
+  await lockCharge(tx, tenantId, chargeId)
+  const { rows } = await tx.query<{ recorded: number }>({
+    name: 'refund.record',
+    text: `with asked as (
+             select c.id, coalesce($3, ${REST}) as amount
+             from charges c where c.tenant_id = $1 and c.id = $2
+               and c.status in ('succeeded', 'refunded')
+               and ${REST} > 0 and ${REST} >= coalesce($3, ${REST}))
+           update charges c set updated_at = $4, status = 'refunded',
+             refunded_amount_minor = c.refunded_amount_minor + asked.amount
+           from asked where c.tenant_id = $1 and c.id = asked.id
+           returning asked.amount as recorded`,
+    values: [tenantId, chargeId, amountMinor, now],
+  })
+  return rows[0]?.recorded
+}
+
+/** Refunds of a charge, oldest first. */
+export async function refundsOf(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<RefundRow[]> {
+  const { rows } = await tx.query<RefundRow>({
+    name: 'refund.of_charge',
+    text: `select ${COLUMNS} from refunds r where tenant_id = $1 and charge_id = $2
+           order by created_at, id`,
+    values: [tenantId, chargeId],
+  })
+  return rows
+}
+
+export async function insertRefund(
+  tx: Transaction,
+  row: Pick<
+    RefundRow,
+    | 'id'
+    | 'tenantId'
+    | 'chargeId'
+    | 'amountMinor'
+    | 'reason'
+    | 'status'
+    | 'externalReference'
+    | 'createdAt'
+  > & {
+    /** Null unless it is pending. */
+    readonly dueAt: Date | null
+  },
+): Promise<void> {
+  await tx.query({
+    name: 'refund.insert',
+    text: `insert into refunds (tenant_id, id, charge_id, amount_minor, reason, due_at, created_at,
+             updated_at, status, external_reference)
+           values ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.chargeId,
+      row.amountMinor,
+      row.reason,
+      row.dueAt,
+      row.createdAt,
+      row.status,
+      row.externalReference,
+    ],
+  })
+}
+
+export async function findRefund(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<RefundRow | undefined> {
+  const { rows } = await tx.query<RefundRow>({
+    name: 'refund.find',
+    text: `select ${COLUMNS} from refunds r where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** pending -> succeeded or failed; the reservation becomes a refund, or is given up. */
+export async function finishRefund(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  failureCode: string | null,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'refund.finish',
+    text: `with ended as (
+             update refunds set status = case when $3::text is null then 'succeeded' else 'failed' end,
+               failure_code = $3, due_at = null, updated_at = $4
+             where tenant_id = $1 and id = $2 and status = 'pending'
+             returning tenant_id, charge_id, amount_minor, status)
+           update charges c set updated_at = $4,
+             refunding_amount_minor = c.refunding_amount_minor - ended.amount_minor,
+             refunded_amount_minor = c.refunded_amount_minor
+               + case when ended.status = 'succeeded' then ended.amount_minor else 0 end,
+             status = case when ended.status = 'succeeded' then 'refunded' else c.status end
+           from ended where c.tenant_id = ended.tenant_id and c.id = ended.charge_id`,
+    values: [tenantId, id, failureCode, now],
+  })
+  return rowCount === 1
+}
+
+/** Refunds whose rail has to be asked, until `leasedUntil`; other workers take others. Crosses tenants. */
+export async function claimRefunds(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<RefundRow[]> {
+  const { rows } = await tx.query<RefundRow>({
+    name: 'refund.claim',
+    text: `update refunds r set due_at = $2
+           from (select tenant_id, id from refunds where due_at <= $1
+                 order by due_at limit $3 for update skip locked) due
+           where r.tenant_id = due.tenant_id and r.id = due.id
+           returning ${COLUMNS}`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}
+
+/**
+ * Reserves a refund that was made at the provider, so that it is booked like one that was asked for here.
+ * @returns false where that much is not left of the charge.
+ */
+export async function reserveForeignRefund(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+  amountMinor: number,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'refund.reserve_foreign',
+    text: `update charges c set updated_at = $4,
+             refunding_amount_minor = c.refunding_amount_minor + $3
+           where c.tenant_id = $1 and c.id = $2 and c.status in ('succeeded', 'refunded')
+             and ${REST} >= $3`,
+    values: [tenantId, chargeId, amountMinor, now],
+  })
+  return rowCount === 1
+}
+
+/**
+ * succeeded -> failed: the provider could not carry a refund out after all. What it gave back counts as
+ * left of the charge again.
+ */
+export async function revertRefund(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  failureCode: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'refund.revert',
+    text: `with reverted as (
+             update refunds set status = 'failed', failure_code = $3, updated_at = $4
+             where tenant_id = $1 and id = $2 and status = 'succeeded'
+             returning tenant_id, charge_id, amount_minor)
+           update charges c set updated_at = $4,
+             refunded_amount_minor = c.refunded_amount_minor - reverted.amount_minor,
+             status = case when c.refunded_amount_minor > reverted.amount_minor
+                        then 'refunded' else 'succeeded' end
+           from reverted where c.tenant_id = reverted.tenant_id and c.id = reverted.charge_id`,
+    values: [tenantId, id, failureCode, now],
+  })
+  return rowCount === 1
+}

@@ -1,0 +1,78 @@
+/**
+ * The books of the sandbox rail: what a card processor would keep on its side. The first answer to
+ * a question is the answer for good.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type SandboxQuestion = {
+  readonly tenantId: string
+  /** Of the charge, refund or payout. */
+  readonly id: string
+  readonly kind: 'charge' | 'refund' | 'payout'
+  readonly amountMinor: number
+  readonly currency: string
+  /** What is answered unless it was answered before. */
+  readonly outcome: string
+  readonly now: Date
+}
+
+/** @returns what was answered the first time. */
+export async function answerOnce(tx: Transaction, question: SandboxQuestion): Promise<string> {
+  const { tenantId, id, kind, amountMinor, currency, outcome, now } = question
+  await tx.query({
+    name: 'sandbox.answer',
+    text: `insert into sandbox_payments (tenant_id, id, kind, amount_minor, currency, outcome,
+             created_at)
+           values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
+    values: [tenantId, id, kind, amountMinor, currency, outcome, now],
+  })
+  const { rows } = await tx.query<{ outcome: string }>({
+    name: 'sandbox.answered',
+    text: 'select outcome from sandbox_payments where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+  return rows[0]!.outcome
+}
+
+export type SandboxConsent = 'succeed' | 'decline'
+
+export async function insertMandate(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'sandbox.mandate_insert',
+    text: `insert into sandbox_mandates (tenant_id, id, outcome, created_at)
+           values ($1, $2, 'succeed', $3) on conflict do nothing`,
+    values: [tenantId, id, now],
+  })
+}
+
+export async function mandateOutcome(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SandboxConsent | undefined> {
+  const { rows } = await tx.query<{ outcome: SandboxConsent }>({
+    name: 'sandbox.mandate',
+    text: 'select outcome from sandbox_mandates where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+  return rows[0]?.outcome
+}
+
+/** What becomes of the next payments under a mandate. */
+export async function changeMandate(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  outcome: SandboxConsent,
+): Promise<void> {
+  await tx.query({
+    name: 'sandbox.mandate_change',
+    text: 'update sandbox_mandates set outcome = $3 where tenant_id = $1 and id = $2',
+    values: [tenantId, id, outcome],
+  })
+}

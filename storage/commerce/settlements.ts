@@ -1,0 +1,136 @@
+/** The way of a charge's money to its merchant: created -> held <-> released (decisions.md 10). */
+import type { Transaction } from '../platform/sql.js'
+
+export type SettlementStatus = 'created' | 'held' | 'released'
+
+export type SettlementRow = {
+  id: string
+  tenantId: string
+  chargeId: string
+  rail: string
+  /** What is left of it after refunds and disputes. */
+  amountMinor: number
+  currency: string
+  status: SettlementStatus
+  holdReason: 'clearing' | 'dispute' | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const COLUMNS = `s.id, s.tenant_id as "tenantId", s.charge_id as "chargeId", s.rail,
+  s.amount_minor as "amountMinor", s.currency, s.status, s.hold_reason as "holdReason",
+  s.created_at as "createdAt", s.updated_at as "updatedAt"`
+
+export async function insertSettlement(
+  tx: Transaction,
+  row: Omit<SettlementRow, 'status' | 'holdReason' | 'updatedAt'> & { readonly dueAt: Date },
+): Promise<SettlementRow> {
+  const { rows } = await tx.query<SettlementRow>({
+    name: 'settlement.insert',
+    text: `insert into settlements as s (tenant_id, id, charge_id, rail, amount_minor, currency,
+             due_at, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $8) returning ${COLUMNS}`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.chargeId,
+      row.rail,
+      row.amountMinor,
+      row.currency,
+      row.dueAt,
+      row.createdAt,
+    ],
+  })
+  return rows[0]!
+}
+
+/** The settlement of a charge, locked to the end of the transaction; undefined on direct rails. */
+export async function lockSettlement(
+  tx: Transaction,
+  tenantId: string,
+  chargeId: string,
+): Promise<SettlementRow | undefined> {
+  const { rows } = await tx.query<SettlementRow>({
+    name: 'settlement.lock',
+    text: `select ${COLUMNS} from settlements s where tenant_id = $1 and charge_id = $2
+           for no key update`,
+    values: [tenantId, chargeId],
+  })
+  return rows[0]
+}
+
+export type SettlementStep = {
+  readonly tenantId: string
+  readonly id: string
+  readonly from: SettlementStatus
+  readonly to: 'held' | 'released'
+  readonly holdReason: 'clearing' | 'dispute' | null
+  /** When a worker moves it on; null where nothing but a dispute can. */
+  readonly dueAt: Date | null
+  readonly now: Date
+}
+
+/** One step of the way. @returns undefined when it stands elsewhere by now. */
+export async function moveSettlement(
+  tx: Transaction,
+  step: SettlementStep,
+): Promise<SettlementRow | undefined> {
+  const { rows } = await tx.query<SettlementRow>({
+    name: 'settlement.move',
+    text: `update settlements s set status = $4, hold_reason = $5, due_at = $6, updated_at = $7
+           where s.tenant_id = $1 and s.id = $2 and s.status = $3 returning ${COLUMNS}`,
+    values: [step.tenantId, step.id, step.from, step.to, step.holdReason, step.dueAt, step.now],
+  })
+  return rows[0]
+}
+
+/** Takes from what is left of it: a refund, or a lost dispute. Lock it first. */
+export async function reduceSettlement(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  byMinor: number,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'settlement.reduce',
+    text: `update settlements set amount_minor = amount_minor - $3, updated_at = $4
+           where tenant_id = $1 and id = $2`,
+    values: [tenantId, id, byMinor, now],
+  })
+}
+
+/** Takes what is due until `leasedUntil`; other workers take others. Crosses tenants. */
+export async function claimSettlements(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<SettlementRow[]> {
+  const { rows } = await tx.query<SettlementRow>({
+    name: 'settlement.claim',
+    text: `update settlements s set due_at = $2
+           from (select tenant_id, id from settlements where due_at <= $1
+                 order by due_at limit $3 for update skip locked) due
+           where s.tenant_id = due.tenant_id and s.id = due.id
+           returning ${COLUMNS}`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}
+
+export async function listSettlements(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<SettlementRow[]> {
+  const { rows } = await tx.query<SettlementRow>({
+    name: 'settlement.list',
+    text: `select ${COLUMNS} from settlements s where tenant_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}

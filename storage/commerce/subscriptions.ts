@@ -1,0 +1,275 @@
+/** Subscriptions: incomplete -> active <-> past_due -> canceled. */
+import { tenantInForce } from '../platform/in-force.js'
+import type { Interval } from './products.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
+
+export type SubscriptionRow = {
+  id: string
+  tenantId: string
+  productId: string
+  priceId: string
+  amountMinor: number
+  currency: string
+  interval: Interval
+  intervalCount: number
+  customerEmail: string
+  buyerCountry: string | null
+  buyerRegion: string | null
+  metadata: Record<string, unknown>
+  status: SubscriptionStatus
+  rail: string | null
+  /** How the rail names the buyer's consent to be charged again. */
+  mandate: string | null
+  /** The last period that was paid for; the first is 1. */
+  period: number
+  anchorAt: Date | null
+  currentPeriodStart: Date | null
+  currentPeriodEnd: Date | null
+  /** Attempts to be paid for the next period. */
+  attempts: number
+  cancelAtPeriodEnd: boolean
+  canceledAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const COLUMNS = `s.id, s.tenant_id as "tenantId", s.product_id as "productId",
+  s.price_id as "priceId", s.amount_minor as "amountMinor", s.currency,
+  s.recurring_interval as "interval", s.recurring_interval_count as "intervalCount",
+  s.customer_email as "customerEmail", s.buyer_country as "buyerCountry",
+  s.buyer_region as "buyerRegion", s.metadata, s.status, s.rail, s.mandate, s.period,
+  s.anchor_at as "anchorAt", s.current_period_start as "currentPeriodStart",
+  s.current_period_end as "currentPeriodEnd", s.attempts,
+  s.cancel_at_period_end as "cancelAtPeriodEnd", s.canceled_at as "canceledAt",
+  s.created_at as "createdAt", s.updated_at as "updatedAt"`
+
+export async function insertSubscription(
+  tx: Transaction,
+  row: Pick<
+    SubscriptionRow,
+    | 'id'
+    | 'tenantId'
+    | 'productId'
+    | 'priceId'
+    | 'amountMinor'
+    | 'currency'
+    | 'interval'
+    | 'intervalCount'
+    | 'customerEmail'
+    | 'buyerCountry'
+    | 'buyerRegion'
+    | 'metadata'
+    | 'createdAt'
+  >,
+): Promise<void> {
+  await tx.query({
+    name: 'subscription.insert',
+    text: `insert into subscriptions (tenant_id, id, product_id, price_id, amount_minor, currency,
+             recurring_interval, recurring_interval_count, customer_email, buyer_country,
+             buyer_region, metadata, status, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'incomplete', $13, $13)`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.productId,
+      row.priceId,
+      row.amountMinor,
+      row.currency,
+      row.interval,
+      row.intervalCount,
+      row.customerEmail,
+      row.buyerCountry,
+      row.buyerRegion,
+      JSON.stringify(row.metadata),
+      row.createdAt,
+    ],
+  })
+}
+
+export async function findSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.find',
+    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Locks a subscription to the end of the transaction. */
+export async function lockSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.lock',
+    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2
+           for no key update`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function listSubscriptions(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<SubscriptionRow[]> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.list',
+    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** The next period is paid for; the subscription is active. Only from the period before. */
+export async function beginPeriod(
+  tx: Transaction,
+  paid: {
+    readonly tenantId: string
+    readonly id: string
+    readonly period: number
+    readonly rail: string
+    readonly mandate: string | null
+    readonly anchorAt: Date
+    readonly start: Date
+    readonly end: Date
+    readonly now: Date
+  },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'subscription.begin_period',
+    text: `update subscriptions set status = 'active', period = $3, rail = $4,
+             mandate = coalesce($5, mandate), anchor_at = $6, current_period_start = $7,
+             current_period_end = $8, attempts = 0, due_at = $8, updated_at = $9
+           where tenant_id = $1 and id = $2 and period = $3 - 1 and status <> 'canceled'`,
+    values: [
+      paid.tenantId,
+      paid.id,
+      paid.period,
+      paid.rail,
+      paid.mandate,
+      paid.anchorAt,
+      paid.start,
+      paid.end,
+      paid.now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** A renewal was refused: tried again then. */
+export async function fallBehind(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  period: number,
+  dueAt: Date,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'subscription.fall_behind',
+    text: `update subscriptions set status = 'past_due', attempts = attempts + 1, due_at = $4,
+             updated_at = $5
+           where tenant_id = $1 and id = $2 and period = $3 - 1
+             and status in ('active', 'past_due')`,
+    values: [tenantId, id, period, dueAt, now],
+  })
+  return rowCount === 1
+}
+
+/** Ends it for good. @returns undefined when it has ended before. */
+export async function cancelSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.cancel',
+    text: `update subscriptions s set status = 'canceled', canceled_at = $3, due_at = null,
+             updated_at = $3
+           where tenant_id = $1 and id = $2 and status <> 'canceled' returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+/** Lets it run out, or (false) go on after all. */
+export async function cancelAtPeriodEnd(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.cancel_at_end',
+    text: `update subscriptions s set cancel_at_period_end = true, updated_at = $3
+           where tenant_id = $1 and id = $2 and status in ('active', 'past_due')
+           returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+/** Leaves a subscription alone until then: something else makes it due. */
+export async function parkSubscription(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  dueAt: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'subscription.park',
+    text: `update subscriptions set due_at = $3
+           where tenant_id = $1 and id = $2 and status in ('active', 'past_due')`,
+    values: [tenantId, id, dueAt],
+  })
+}
+
+/** Brings the next renewal forward to now. For sandboxes. */
+export async function renewNow(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<SubscriptionRow | undefined> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.renew_now',
+    text: `update subscriptions s set due_at = $3, updated_at = $3
+           where tenant_id = $1 and id = $2 and status in ('active', 'past_due')
+           returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+/** Takes what is due until `leasedUntil`; other workers take others. Crosses tenants. */
+export async function claimSubscriptions(
+  tx: Transaction,
+  now: Date,
+  leasedUntil: Date,
+  limit: number,
+): Promise<SubscriptionRow[]> {
+  const { rows } = await tx.query<SubscriptionRow>({
+    name: 'subscription.claim',
+    text: `update subscriptions s set due_at = $2
+           from (select d.tenant_id, d.id from subscriptions d where due_at <= $1
+                   and ${tenantInForce('d.tenant_id')}
+                 order by due_at limit $3 for update skip locked) due
+           where s.tenant_id = due.tenant_id and s.id = due.id
+           returning ${COLUMNS}`,
+    values: [now, leasedUntil, limit],
+  })
+  return rows
+}

@@ -1,0 +1,374 @@
+/**
+ * Payments by x402. Each transition is one conditional statement: of any number of processes that
+ * have the same payment in hand, one wins, and only the holder of the lease goes on.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
+
+export type X402PaymentRow = {
+  tenantId: string
+  id: string
+  /** One of both: what is paid. */
+  paymentLinkId: string | null
+  checkoutSessionId: string | null
+  chargeId: string
+  version: 1 | 2
+  network: string
+  asset: string
+  payer: string
+  nonce: string
+  payTo: string
+  /** Atomic units, decimal. */
+  amount: string
+  /** Unix seconds, decimal. */
+  validBefore: string
+  proofSha256: Buffer
+  payloadSha256: Buffer
+  paymentIdentifier: string | null
+  /** What the facilitator is asked. */
+  request: Record<string, unknown>
+  state: X402State
+  /** Whether somebody has it in hand. */
+  held: boolean
+  checks: number
+  transaction: string | null
+  errorReason: string | null
+  createdAt: Date
+}
+
+export type NewX402Payment = Omit<
+  X402PaymentRow,
+  'state' | 'held' | 'checks' | 'transaction' | 'errorReason'
+>
+
+const COLUMNS = `p.tenant_id as "tenantId", p.id, p.payment_link_id as "paymentLinkId",
+  p.checkout_session_id as "checkoutSessionId",
+  p.charge_id as "chargeId", p.version, p.network, p.asset, p.payer, p.nonce, p.pay_to as "payTo",
+  p.amount::text as amount, p.valid_before::text as "validBefore",
+  p.proof_sha256 as "proofSha256", p.payload_sha256 as "payloadSha256",
+  p.payment_identifier as "paymentIdentifier", p.request, p.state,
+  coalesce(p.leased_until > statement_timestamp(), false) as held, p.checks, p.transaction,
+  p.error_reason as "errorReason", p.created_at as "createdAt"`
+
+/**
+ * Takes an authorization for a payment, as `verifying`, held by `lease`.
+ * @returns false when the authorization, or the client's identifier, is taken: by whom, this
+ * tenant's rows tell, or none of them.
+ */
+export async function claimX402Payment(
+  tx: Transaction,
+  payment: NewX402Payment,
+  lease: string,
+  leaseSecs: number,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'x402.claim',
+    text: `insert into x402_payments (tenant_id, id, payment_link_id, charge_id, version, network,
+             asset, payer, nonce, pay_to, amount, valid_before, proof_sha256, payload_sha256,
+             payment_identifier, request, state, lease, leased_until, created_at, updated_at,
+             checkout_session_id)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+             'verifying', $17, statement_timestamp() + make_interval(secs => $18), $19, $19, $20)
+           on conflict do nothing`,
+    values: [
+      payment.tenantId,
+      payment.id,
+      payment.paymentLinkId,
+      payment.chargeId,
+      payment.version,
+      payment.network,
+      payment.asset,
+      payment.payer,
+      payment.nonce,
+      payment.payTo,
+      payment.amount,
+      payment.validBefore,
+      payment.proofSha256,
+      payment.payloadSha256,
+      payment.paymentIdentifier,
+      JSON.stringify(payment.request),
+      lease,
+      leaseSecs,
+      payment.createdAt,
+      payment.checkoutSessionId,
+    ],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Takes over a payment whose holder died before it asked anybody to settle.
+ * @returns false when somebody holds it, or it has gone on.
+ */
+export async function takeOverX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  leaseSecs: number,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'x402.take_over',
+    text: `update x402_payments set lease = $3,
+             leased_until = statement_timestamp() + make_interval(secs => $4)
+           where tenant_id = $1 and id = $2 and state = 'verifying'
+             and leased_until <= statement_timestamp()`,
+    values: [tenantId, id, lease, leaseSecs],
+  })
+  return rowCount === 1
+}
+
+/** By what makes the authorization. */
+export async function findX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  key: Pick<X402PaymentRow, 'network' | 'asset' | 'payer' | 'nonce'>,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.find',
+    text: `select ${COLUMNS} from x402_payments p
+           where tenant_id = $1 and network = $2 and asset = $3 and payer = $4 and nonce = $5`,
+    values: [tenantId, key.network, key.asset, key.payer, key.nonce],
+  })
+  return rows[0]
+}
+
+/** By the proof, as it was first shown. */
+export async function findX402PaymentByProof(
+  tx: Transaction,
+  tenantId: string,
+  proofSha256: Uint8Array,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.find_by_proof',
+    text: `select ${COLUMNS} from x402_payments p
+           where tenant_id = $1 and proof_sha256 = $2`,
+    values: [tenantId, proofSha256],
+  })
+  return rows[0]
+}
+
+/** By the client's identifier. */
+export async function findX402PaymentByIdentifier(
+  tx: Transaction,
+  tenantId: string,
+  identifier: string,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.find_by_identifier',
+    text: `select ${COLUMNS} from x402_payments p
+           where tenant_id = $1 and payment_identifier = $2`,
+    values: [tenantId, identifier],
+  })
+  return rows[0]
+}
+
+/** Forgets a payment whose verification came to nothing. Nothing was charged. */
+export async function dropX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+): Promise<void> {
+  await tx.query({
+    name: 'x402.drop',
+    text: `delete from x402_payments
+           where tenant_id = $1 and id = $2 and lease = $3 and state = 'verifying'`,
+    values: [tenantId, id, lease],
+  })
+}
+
+/**
+ * verifying -> settling: from here on the outcome has to be found out, whoever dies.
+ * @param leaseSecs how long the holder may take before a worker looks into it.
+ * @returns false when the lease was lost.
+ */
+export async function beginX402Settlement(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  leaseSecs: number,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'x402.begin',
+    text: `update x402_payments set state = 'settling',
+             leased_until = statement_timestamp() + make_interval(secs => $4),
+             due_at = statement_timestamp() + make_interval(secs => $4),
+             updated_at = statement_timestamp()
+           where tenant_id = $1 and id = $2 and lease = $3 and state = 'verifying'`,
+    values: [tenantId, id, lease, leaseSecs],
+  })
+  return rowCount === 1
+}
+
+export type X402End =
+  | { readonly state: 'settled'; readonly transaction: string }
+  | { readonly state: 'failed'; readonly errorReason: string }
+
+/** -> settled or failed, by whoever holds the lease. @returns false when it was lost. */
+export async function endX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  end: X402End,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'x402.end',
+    text: `update x402_payments set state = $4, transaction = coalesce($5, transaction),
+             error_reason = $6, lease = null, leased_until = null, due_at = null,
+             updated_at = statement_timestamp()
+           where tenant_id = $1 and id = $2 and lease = $3 and state in ('settling', 'unknown')`,
+    values: [
+      tenantId,
+      id,
+      lease,
+      end.state,
+      end.state === 'settled' ? end.transaction : null,
+      end.state === 'failed' ? end.errorReason : null,
+    ],
+  })
+  return rowCount === 1
+}
+
+/**
+ * -> unknown: gives the lease back; a worker looks again after a while.
+ * @param transaction a hash that the facilitator named, to look at.
+ */
+export async function postponeX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  againSecs: number,
+  transaction: string | null,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'x402.postpone',
+    text: `update x402_payments set state = 'unknown', lease = null, leased_until = null,
+             due_at = statement_timestamp() + make_interval(secs => $4),
+             transaction = coalesce($5, transaction), updated_at = statement_timestamp()
+           where tenant_id = $1 and id = $2 and lease = $3 and state in ('settling', 'unknown')`,
+    values: [tenantId, id, lease, againSecs, transaction],
+  })
+  return rowCount === 1
+}
+
+/** Leases payments whose outcome nobody is finding out. Crosses tenants: one worker for all. */
+export async function claimDueX402Payments(
+  tx: Transaction,
+  lease: string,
+  limit: number,
+  leaseSecs: number,
+): Promise<X402PaymentRow[]> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.claim_due',
+    text: `with due as (
+             select tenant_id, id from x402_payments
+             where due_at <= statement_timestamp()
+               and (leased_until is null or leased_until <= statement_timestamp())
+             order by due_at limit $2
+             for update skip locked)
+           update x402_payments p set lease = $1, checks = p.checks + 1,
+             leased_until = statement_timestamp() + make_interval(secs => $3)
+           from due where p.tenant_id = due.tenant_id and p.id = due.id
+           returning ${COLUMNS}`,
+    values: [lease, limit, leaseSecs],
+  })
+  return rows
+}
+
+/** Milliseconds until a payment is due, at most `withinMs`. */
+export async function nextX402PaymentMs(tx: Transaction, withinMs: number): Promise<number> {
+  const { rows } = await tx.query<{ ms: number | null }>({
+    name: 'x402.next',
+    text: `select (extract(epoch from min(greatest(due_at, leased_until)) - clock_timestamp())
+             * 1000)::float8 as ms
+           from x402_payments where due_at is not null`,
+  })
+  return Math.min(withinMs, Math.max(0, rows[0]?.ms ?? withinMs))
+}
+
+export async function readX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.read',
+    text: `select ${COLUMNS} from x402_payments p where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Newest first, after the row that `after` names. @param state null for every state. */
+export async function listX402Payments(
+  tx: Transaction,
+  tenantId: string,
+  state: X402State | null,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<X402PaymentRow[]> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.list',
+    text: `select ${COLUMNS} from x402_payments p
+           where tenant_id = $1 and ($2::text is null or state = $2)
+             and ($4::timestamptz is null or (created_at, id) < ($4, $5::uuid))
+           order by created_at desc, id desc limit $3`,
+    values: [tenantId, state, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Leases one payment of unknown outcome; undefined while another holds it, or when it has ended. */
+export async function takeX402Payment(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  lease: string,
+  leaseSecs: number,
+): Promise<X402PaymentRow | undefined> {
+  const { rows } = await tx.query<X402PaymentRow>({
+    name: 'x402.take',
+    text: `update x402_payments p set lease = $3,
+             leased_until = statement_timestamp() + make_interval(secs => $4)
+           where tenant_id = $1 and id = $2 and state in ('settling', 'unknown')
+             and (leased_until is null or leased_until <= statement_timestamp())
+           returning ${COLUMNS}`,
+    values: [tenantId, id, lease, leaseSecs],
+  })
+  return rows[0]
+}
+
+/** Payments whose outcome is not known, and the age of the oldest: for metrics. */
+export async function unknownX402Payments(
+  tx: Transaction,
+): Promise<{ count: number; oldestSecs: number }> {
+  const { rows } = await tx.query<{ count: number; oldestSecs: number }>({
+    name: 'x402.unknown',
+    text: `select count(*)::int as count,
+             coalesce(extract(epoch from statement_timestamp() - min(created_at)), 0)::float8
+               as "oldestSecs"
+           from x402_payments where state = 'unknown'`,
+  })
+  return rows[0]!
+}
+
+/** Removes what was never more than looked at, some at a time. Needs a crossing transaction. */
+export async function sweepX402Verifications(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'x402.sweep',
+    text: `delete from x402_payments where (tenant_id, id) in (
+             select tenant_id, id from x402_payments
+             where state = 'verifying' and leased_until < $1 limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,215 @@
+/** Accounts: one per human, global. Seen only where tenants may be crossed. */
+import { lookedUp } from './email-keys.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type NewAccount = {
+  id: string
+  email: string
+  emailVerified: boolean
+  displayName: string
+  /** PHC string; null: no password. */
+  passwordHash: string | null
+  createdAt: Date
+}
+
+/** Inserts an account; false when the mailbox already has one, with nothing written. */
+export async function insertAccount(tx: Transaction, account: NewAccount): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'account.insert',
+    text: `insert into accounts (id, email, email_key, email_verified, display_name, password_hash,
+             password_changed_at, created_at, updated_at)
+           values ($1, $2, lower($2), $3, $4, $5, case when $5::text is null then null else $6::timestamptz end,
+             $6, $6)
+           on conflict (email_key) do nothing`,
+    values: [
+      account.id,
+      account.email,
+      account.emailVerified,
+      account.displayName,
+      account.passwordHash,
+      account.createdAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** The account of a mailbox. */
+export async function findAccountByEmail(
+  tx: Transaction,
+  email: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'account.by_email',
+    text: 'select id from accounts where email_key = lower($1)',
+    values: [lookedUp(email)],
+  })
+  return rows[0]?.id
+}
+
+export async function findAccountEmail(
+  tx: Transaction,
+  accountId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ email: string }>({
+    name: 'account.email',
+    text: 'select email from accounts where id = $1',
+    values: [accountId],
+  })
+  return rows[0]?.email
+}
+
+/** An account whose mailbox is being proved, locked until the transaction ends. */
+export type HeldMailbox = {
+  readonly isProved: boolean
+  /** The account has a password, a factor, a passkey or a linked identity. */
+  readonly hasWayIn: boolean
+}
+
+/**
+ * Locks an account before its mailbox is proved. Everything that adds a way to sign in takes the same lock
+ * (`holdOpenSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
+ */
+export async function holdMailbox(
+  tx: Transaction,
+  accountId: string,
+): Promise<HeldMailbox | undefined> {
+  await lockAccount(tx, accountId)
+  const { rows } = await tx.query<HeldMailbox>({
+    name: 'account.held_mailbox',
+    text: `select a.email_verified as "isProved",
+             a.password_hash is not null
+               or exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from totp_factors f
+                 where f.account_id = a.id and f.confirmed_at is not null)
+               or exists (select from upstream_identities i where i.account_id = a.id)
+               as "hasWayIn"
+           from accounts a where a.id = $1`,
+    values: [accountId],
+  })
+  return rows[0]
+}
+
+/** Deletes every way to sign in of an account whose address is not proved, except the identity `but`. */
+export async function emptyUnproved(
+  tx: Transaction,
+  accountId: string,
+  but: IdentityOf | undefined,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.empty_unproved',
+    text: `with unproved as (
+             update accounts set password_hash = null, updated_at = $2,
+               password_changed_at = case when password_hash is null
+                 then password_changed_at else $2 end
+             where id = $1 and not email_verified returning id),
+           passkeys_gone as (
+             delete from passkeys where account_id in (select id from unproved)),
+           apps_gone as (
+             delete from totp_factors where account_id in (select id from unproved)),
+           codes_gone as (
+             delete from recovery_codes where account_id in (select id from unproved)),
+           identities_gone as (
+             delete from upstream_identities
+             where account_id in (select id from unproved)
+               and not coalesce(provider = $3 and issuer = $4 and subject = $5, false))
+           select from unproved`,
+    values: [accountId, now, but?.provider ?? null, but?.issuer ?? null, but?.subject ?? null],
+  })
+}
+
+type IdentityOf = { readonly provider: string; readonly issuer: string; readonly subject: string }
+
+/**
+ * Marks the address of an account as proved. Only `proveMailbox` of actors/identity/accounts/mailbox-proof.ts may call this:
+ * it first drops what a stranger may have set.
+ */
+export async function markMailboxProved(
+  tx: Transaction,
+  accountId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.mark_mailbox_proved',
+    text: `update accounts set email_verified = true, updated_at = $2
+           where id = $1 and not email_verified`,
+    values: [accountId, now],
+  })
+}
+
+/**
+ * Locks an account and checks that a session of it is still open. Call this first in a transaction that adds a
+ * way to sign in: a session that another transaction is ending must not leave a key behind.
+ */
+export async function holdOpenSession(
+  tx: Transaction,
+  {
+    tenantId,
+    id,
+    accountId,
+  }: { readonly tenantId: string; readonly id: string; readonly accountId: string },
+): Promise<boolean> {
+  await lockAccount(tx, accountId)
+  // A statement of its own: its snapshot is younger than the lock.
+  const { rows } = await tx.query({
+    name: 'browser_session.is_open',
+    text: `select from browser_sessions
+           where tenant_id = $1 and id = $2 and account_id = $3 and ended_at is null`,
+    values: [tenantId, id, accountId],
+  })
+  return rows.length === 1
+}
+
+async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
+  await tx.query({
+    name: 'account.lock',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+}
+
+/** Replaces the password of an account. */
+export async function setAccountPassword(
+  tx: Transaction,
+  accountId: string,
+  passwordHash: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.set_password',
+    text: `update accounts set password_hash = $2, password_changed_at = $3, updated_at = $3
+           where id = $1`,
+    values: [accountId, passwordHash, now],
+  })
+}
+
+/** The first password of an account that has none; false when it has one by now. */
+export async function setFirstPassword(
+  tx: Transaction,
+  accountId: string,
+  passwordHash: string,
+  displayName: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'account.set_first_password',
+    text: `update accounts set password_hash = $2, password_changed_at = $4, updated_at = $4,
+             display_name = case when $3 = '' then display_name else $3 end
+           where id = $1 and password_hash is null`,
+    values: [accountId, passwordHash, displayName, now],
+  })
+  return rowCount === 1
+}
+
+/** PHC string; null: no password, or no such account. */
+export async function findAccountPassword(
+  tx: Transaction,
+  accountId: string,
+): Promise<string | null> {
+  const { rows } = await tx.query<{ hash: string | null }>({
+    name: 'account.password',
+    text: 'select password_hash as hash from accounts where id = $1',
+    values: [accountId],
+  })
+  return rows[0]?.hash ?? null
+}

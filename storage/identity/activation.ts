@@ -1,0 +1,109 @@
+/** What a sandbox was handed out with, and its end when the sandbox becomes production. */
+import type { Transaction } from '../platform/sql.js'
+
+export type FixtureRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly accountId: string
+  readonly sub: string
+}
+
+/** The fixture users of a tenant that were not removed, suspended ones too; held. */
+export async function holdFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
+  const { rows } = await tx.query<FixtureRow>({
+    name: 'activation.fixtures',
+    text: `select id, tenant_id as "tenantId", account_id as "accountId", sub from tenant_users
+           where tenant_id = $1 and fixture and status <> 'removed'
+           order by created_at, id for update`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/** Takes the password and the organization from fixture accounts. Accounts belong to no tenant. */
+export async function emptyFixtureAccounts(
+  tx: Transaction,
+  accountIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'activation.empty_accounts',
+    text: `with members as (
+             delete from organization_members
+             where member_type = 'account' and member_id = any($1::uuid[]))
+           update accounts set password_hash = null, updated_at = $2 where id = any($1::uuid[])`,
+    values: [accountIds, now],
+  })
+}
+
+/**
+ * The applications with a secret that came with the workspace, held. They are as old as their tenant to
+ * the microsecond: one transaction made both with one time, and nothing else ever does.
+ */
+export async function holdBootstrapApplications(
+  tx: Transaction,
+  tenantId: string,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'activation.applications',
+    text: `select a.id from applications a join tenants t on t.id = a.tenant_id
+           where a.tenant_id = $1 and a.created_at = t.created_at
+             and exists (select from application_secrets s
+               where s.tenant_id = a.tenant_id and s.application_id = a.id)
+           order by a.id for update of a`,
+    values: [tenantId],
+  })
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Revokes what applications were issued in their own name and still lasts. Such tokens have no
+ * session; each is known by the event that was committed before it was handed out.
+ */
+export async function revokeServiceTokens(
+  tx: Transaction,
+  tenantId: string,
+  applicationIds: readonly string[],
+  now: Date,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'activation.revoke_tokens',
+    text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
+           select tenant_id, (data #>> '{resource,id}')::uuid, $3,
+             (data ->> 'expires_at')::timestamptz
+           from events
+           where tenant_id = $1 and type = 'auth.token.issued'
+             and data ->> 'subject_type' = 'service' and data ->> 'client_id' = any($2::text[])
+             and (data ->> 'expires_at')::timestamptz > $3
+           on conflict do nothing`,
+    values: [tenantId, applicationIds, now],
+  })
+  return rowCount
+}
+
+/** Ends the sessions that agents have in a tenant in their own name. They log in again. */
+export async function endAgentSessionsIn(
+  tx: Transaction,
+  tenantId: string,
+  reason: string,
+  now: Date,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'activation.end_agent_sessions',
+    text: `update sessions set ended_at = $3, ended_reason = $2
+           where tenant_id = $1 and subject_type = 'agent' and ended_at is null`,
+    values: [tenantId, reason, now],
+  })
+  return rowCount
+}
+
+/** Ends the invites of a tenant that nobody has used. */
+export async function endInvites(tx: Transaction, tenantId: string, now: Date): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'activation.end_invites',
+    text: `update operator_invites set expires_at = $2
+           where tenant_id = $1 and used_at is null and expires_at > $2`,
+    values: [tenantId, now],
+  })
+  return rowCount
+}

@@ -1,0 +1,365 @@
+/** Sessions of people's browsers. Only the hash of a cookie is kept. */
+import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type NewBrowserSession = {
+  tenantId: string
+  id: string
+  accountId: string
+  tokenSha256: Uint8Array
+  level: 1 | 2 | 3
+  pending: boolean
+  /** Changes nothing of the account that counts in other tenants. */
+  confined: boolean
+  /** The provider that vouched for the person; null: none. */
+  provider: string | null
+  amr: readonly string[]
+  /** When the person proved who they are; another provider may have seen it earlier. */
+  authTime: Date
+  createdAt: Date
+  idleSecs: number
+  userAgent: string
+  address: string
+  expiresAt: Date
+}
+
+/** Opens a session, right after a sign-in. */
+export async function insertBrowserSession(
+  tx: Transaction,
+  session: NewBrowserSession,
+): Promise<void> {
+  const s = session
+  await tx.query({
+    name: 'browser_session.insert',
+    text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
+             confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+             last_seen_at, expires_at, provider)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $10, $10,
+             $14, $15)`,
+    values: [
+      s.tenantId,
+      s.id,
+      s.accountId,
+      Buffer.from(s.tokenSha256),
+      s.level,
+      s.pending,
+      s.confined,
+      s.amr,
+      s.authTime,
+      s.createdAt,
+      s.idleSecs,
+      s.userAgent,
+      s.address,
+      s.expiresAt,
+      s.provider,
+    ],
+  })
+}
+
+/** An open session with the person as their tenant knows them. */
+export type BrowserSessionRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly organizationId: string | null
+  readonly accountId: string
+  readonly tenantUserId: string
+  readonly sub: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly roles: readonly string[]
+  readonly level: 1 | 2 | 3
+  readonly pending: boolean
+  readonly confined: boolean
+  readonly amr: readonly string[]
+  readonly authTime: Date
+  readonly passwordAt: Date
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+  readonly idleSecs: number
+  readonly expiresAt: Date
+}
+
+/**
+ * The open session of a cookie: not ended, not idle for too long, of a person and a tenant that are
+ * both active, and of the password that the account has now. The tenant is not known yet, so the
+ * transaction crosses tenants.
+ */
+export async function findBrowserSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<BrowserSessionRow | undefined> {
+  const { rows } = await tx.query<BrowserSessionRow>({
+    name: 'browser_session.find',
+    text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
+             s.account_id as "accountId", u.id as "tenantUserId", u.sub, a.email,
+             a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
+             s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
+             s.password_at as "passwordAt", s.created_at as "createdAt",
+             s.last_seen_at as "lastSeenAt", s.idle_secs as "idleSecs", s.expires_at as "expiresAt"
+           from (select * from browser_sessions where token_sha256 = $1 offset 0) s
+             join accounts a on a.id = s.account_id and a.status = 'active'
+             join tenants t on t.id = s.tenant_id and t.status = 'active'
+             join tenant_users u on u.tenant_id = s.tenant_id and u.account_id = s.account_id
+               and u.status = 'active'
+           where s.ended_at is null and s.expires_at > $2
+             and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
+             and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** Where a cookie was somebody's, however its session ended; undefined when nobody knows any more. */
+export async function findSessionTenant(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ tenantId: string }>({
+    name: 'browser_session.find_tenant',
+    text: `select s.tenant_id as "tenantId"
+           from browser_sessions s join tenants t on t.id = s.tenant_id and t.status = 'active'
+           where s.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]?.tenantId
+}
+
+/**
+ * Notes that a session is in use, where nothing was noted since `before`: of many requests at once
+ * one writes.
+ */
+export async function touchBrowserSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+  before: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'browser_session.touch',
+    text: `update browser_sessions set last_seen_at = $3
+           where tenant_id = $1 and id = $2 and last_seen_at < $4`,
+    values: [tenantId, id, now, before],
+  })
+}
+
+export type Raise = {
+  readonly tenantId: string
+  readonly id: string
+  /** The cookie it has, which dies with this. */
+  readonly tokenSha256: Uint8Array
+  readonly newTokenSha256: Uint8Array
+  readonly level: 2 | 3
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+/** Raises a session under a new cookie; false when it ended or was raised meanwhile. */
+export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.raise',
+    text: `update browser_sessions
+           set level = greatest(level, $7), pending = false, token_sha256 = $4, amr = $5, auth_time = $6
+           where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null`,
+    values: [
+      raise.tenantId,
+      raise.id,
+      Buffer.from(raise.tokenSha256),
+      Buffer.from(raise.newTokenSha256),
+      raise.amr,
+      raise.authTime,
+      raise.level,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Ends a session once: whose it was, for the call that ended it. */
+export async function endBrowserSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  reason: string,
+  now: Date,
+): Promise<{ readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ readonly sub: string }>({
+    name: 'browser_session.end',
+    text: `update browser_sessions set ended_at = $4, ended_reason = $3
+           where tenant_id = $1 and id = $2 and ended_at is null
+           returning (select u.sub from tenant_users u where u.tenant_id = $1
+             and u.account_id = browser_sessions.account_id) as sub`,
+    values: [tenantId, id, reason, now],
+  })
+  return rows[0]
+}
+
+/**
+ * Ends what a person has open in a tenant but for one session: whose each was. Idle ones and those that
+ * owe a second factor are among them, with the tokens of each.
+ */
+export async function endOtherBrowserSessions(
+  tx: Transaction,
+  person: { readonly tenantId: string; readonly accountId: string; readonly exceptId: string },
+  reason: string,
+  now: Date,
+): Promise<readonly { readonly id: string; readonly sub: string }[]> {
+  const { rows } = await tx.query<{ readonly id: string; readonly sub: string }>({
+    name: 'browser_session.end_others',
+    text: `update browser_sessions b set ended_at = $5, ended_reason = $4 from tenant_users u
+           where b.tenant_id = $1 and b.account_id = $2 and b.id <> $3 and b.ended_at is null
+             and u.tenant_id = $1 and u.account_id = $2
+           returning b.id, u.sub`,
+    values: [person.tenantId, person.accountId, person.exceptId, reason, now],
+  })
+  return rows
+}
+
+/**
+ * Ends whatever session a cookie opened, of whichever tenant unless `leavesOtherTenants`, for the one that takes
+ * its place. That of the same person is linked to it: its tokens live on, and end with the new one.
+ */
+export async function replaceBrowserSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  by: {
+    readonly tenantId: string
+    readonly id: string
+    readonly accountId: string
+    readonly leavesOtherTenants: boolean
+  },
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'browser_session.replace',
+    text: `update browser_sessions set ended_at = $2, ended_reason = 'replaced',
+             replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
+           where token_sha256 = $1 and ended_at is null and (tenant_id = $3 or not $6)`,
+    values: [
+      Buffer.from(tokenSha256),
+      now,
+      by.tenantId,
+      by.id,
+      by.accountId,
+      by.leavesOtherTenants,
+    ],
+  })
+}
+
+export type BrowserSessionSeen = Pick<
+  BrowserSessionRow,
+  'id' | 'level' | 'createdAt' | 'lastSeenAt'
+> & { readonly userAgent: string; readonly address: string }
+
+const LISTED_MAX = 100
+
+/**
+ * The open sessions of a person in a tenant, the latest seen first, at most a hundred. Looks at the
+ * account, which only a transaction that crosses tenants sees.
+ */
+export async function listBrowserSessions(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  now: Date,
+): Promise<BrowserSessionSeen[]> {
+  const { rows } = await tx.query<BrowserSessionSeen>({
+    name: 'browser_session.list',
+    text: `select s.id, s.level, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
+             s.user_agent as "userAgent", s.address
+           from browser_sessions s join accounts a on a.id = s.account_id
+           where s.tenant_id = $1 and s.account_id = $2 and s.ended_at is null and not s.pending
+             and s.expires_at > $3 and s.last_seen_at + make_interval(secs => s.idle_secs) > $3
+             and (a.password_changed_at is null or a.password_changed_at <= s.password_at)
+           order by s.last_seen_at desc, s.id desc limit ${LISTED_MAX}`,
+    values: [tenantId, accountId, now],
+  })
+  return rows
+}
+
+/** Removes up to `limit` sessions that ended by time before `before`. */
+export async function removeExpiredBrowserSessions(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.remove_expired',
+    text: `delete from browser_sessions where (tenant_id, id) in (
+             select tenant_id, id from browser_sessions where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
+  /** Id of the session that takes its place. */
+  readonly newId: string
+}
+
+/**
+ * Opens the session that goes on in a browser after a new password, with a new cookie and the level as
+ * it was; false when the old one ended in between. It has a new id, because everything that the old one
+ * gave out has ended with the password: applications hang their tokens on the new one.
+ */
+export async function renewBrowserSession(
+  tx: Transaction,
+  renewal: Renewal,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'browser_session.renew',
+    text: `with old as (
+             update browser_sessions set ended_at = $5, ended_reason = 'password_changed'
+             where tenant_id = $1 and id = $2 and token_sha256 = $3 and ended_at is null
+             returning *)
+           insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
+             confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+             last_seen_at, expires_at, provider)
+           select tenant_id, $6, account_id, $4, level, pending, confined, amr, auth_time, $5,
+             idle_secs, user_agent, address, created_at, last_seen_at, expires_at, provider
+           from old`,
+    values: [
+      renewal.tenantId,
+      renewal.id,
+      Buffer.from(renewal.tokenSha256),
+      Buffer.from(renewal.newTokenSha256),
+      now,
+      renewal.newId,
+    ],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Ends whatever an account has open in any tenant, browsers, tokens and what it allowed devices and by
+ * CIBA that nobody has fetched, but for the browser session that is named.
+ */
+export async function endAccountSessions(
+  tx: Transaction,
+  accountId: string,
+  exceptId: string | null,
+  reason: string,
+  now: Date,
+): Promise<void> {
+  const sessions = () =>
+    tx.query({
+      name: 'browser_session.end_of_account',
+      text: `with browsers as (
+               update browser_sessions b set ended_at = $4, ended_reason = $3
+               from tenant_users m
+               where m.account_id = $1 and b.tenant_id = m.tenant_id and b.account_id = $1
+                 and b.ended_at is null and b.id is distinct from $2::uuid)
+             update sessions s set ended_at = $4, ended_reason = $3
+             from tenant_users u
+             where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
+               and s.subject_type = 'human' and s.ended_at is null`,
+      values: [accountId, exceptId, reason, now],
+    })
+  await sessions()
+  await endBackchannelApprovals(tx, { accountId }, now)
+  // Those of approvals that were being fetched meanwhile.
+  await sessions()
+}

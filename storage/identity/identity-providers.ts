@@ -1,0 +1,177 @@
+/** Identity providers of a tenant. The client secret is sealed before it comes here. */
+import type { Transaction } from '../platform/sql.js'
+
+export type SsoProviderRow = {
+  readonly tenantId: string
+  readonly id: string
+  readonly name: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecretSealed: Uint8Array | null
+  readonly tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | 'none'
+  readonly scopes: readonly string[]
+  /** Null: discovery says. */
+  readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
+  readonly userinfoEndpoint: string | null
+  readonly jwksUri: string | null
+  readonly trustedAcrValues: readonly string[]
+  readonly provision: boolean
+  readonly active: boolean
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** What the sealed secret of a provider is bound to. */
+export const ssoSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
+
+const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "clientId",
+  client_secret_sealed as "clientSecretSealed",
+  token_endpoint_auth_method as "tokenEndpointAuthMethod", scopes,
+  authorization_endpoint as "authorizationEndpoint", token_endpoint as "tokenEndpoint",
+  userinfo_endpoint as "userinfoEndpoint", jwks_uri as "jwksUri",
+  trusted_acr_values as "trustedAcrValues", provision, active,
+  created_at as "createdAt", updated_at as "updatedAt"`
+
+const valuesOf = (row: SsoProviderRow) => [
+  row.tenantId,
+  row.id,
+  row.name,
+  row.issuer,
+  row.clientId,
+  row.clientSecretSealed === null ? null : Buffer.from(row.clientSecretSealed),
+  row.tokenEndpointAuthMethod,
+  row.scopes,
+  row.authorizationEndpoint,
+  row.tokenEndpoint,
+  row.userinfoEndpoint,
+  row.jwksUri,
+  row.trustedAcrValues,
+  row.provision,
+  row.active,
+  row.updatedAt,
+]
+
+/** Inserts a provider unless the tenant has `most`; false then. Who inserts at once takes turns. */
+export async function insertSsoProvider(
+  tx: Transaction,
+  row: SsoProviderRow,
+  most: number,
+): Promise<boolean> {
+  await tx.query({
+    name: 'sso_provider.turn',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [row.tenantId],
+  })
+  const { rowCount } = await tx.query({
+    name: 'sso_provider.insert',
+    text: `insert into sso_providers (tenant_id, id, name, issuer, client_id, client_secret_sealed,
+             token_endpoint_auth_method, scopes, authorization_endpoint, token_endpoint,
+             userinfo_endpoint, jwks_uri, trusted_acr_values, provision, active, created_at,
+             updated_at)
+           select $1::uuid, $2::uuid, $3, $4, $5, $6::bytea, $7, $8::text[], $9, $10, $11, $12,
+             $13::text[], $14::boolean, $15::boolean, $16::timestamptz, $16::timestamptz
+           where (select count(*) from sso_providers where tenant_id = $1) < $17`,
+    values: [...valuesOf(row), most],
+  })
+  return rowCount === 1
+}
+
+/** Writes a provider as it is now; its row must be locked. */
+export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): Promise<void> {
+  await tx.query({
+    name: 'sso_provider.replace',
+    text: `update sso_providers set name = $3, issuer = $4, client_id = $5,
+             client_secret_sealed = $6, token_endpoint_auth_method = $7, scopes = $8,
+             authorization_endpoint = $9, token_endpoint = $10, userinfo_endpoint = $11,
+             jwks_uri = $12, trusted_acr_values = $13, provision = $14, active = $15,
+             updated_at = $16
+           where tenant_id = $1 and id = $2`,
+    values: valuesOf(row),
+  })
+}
+
+export async function findSsoProvider(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SsoProviderRow | undefined> {
+  const { rows } = await tx.query<SsoProviderRow>({
+    name: 'sso_provider.find',
+    text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** The same, held until the transaction ends. */
+export async function lockSsoProvider(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SsoProviderRow | undefined> {
+  const { rows } = await tx.query<SsoProviderRow>({
+    name: 'sso_provider.lock',
+    text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2 for update`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** A page of a tenant's providers, newest first. */
+export async function listSsoProviders(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<SsoProviderRow[]> {
+  const { rows } = await tx.query<SsoProviderRow>({
+    name: 'sso_provider.list',
+    text: `select ${COLUMNS} from sso_providers
+           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Those that people may use now, by name. */
+export async function offeredSsoProviders(
+  tx: Transaction,
+  tenantId: string,
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  const { rows } = await tx.query<{ readonly id: string; readonly name: string }>({
+    name: 'sso_provider.offered',
+    text: `select id::text, name from sso_providers where tenant_id = $1 and active
+           order by lower(name), id`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/**
+ * Removes a provider with the identities that it vouched for, which the transaction sees only where
+ * it crosses tenants; false when there is none.
+ */
+export async function deleteSsoProvider(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'sso_provider.delete',
+    text: `with gone as (
+             delete from sso_providers where tenant_id = $1 and id = $2 returning id),
+           identities as (
+             delete from upstream_identities
+             where tenant_id = $1 and provider in (select id::text from gone)),
+           sessions as (
+             update browser_sessions set ended_at = $3, ended_reason = 'provider_removed'
+             where tenant_id = $1 and provider in (select id::text from gone)
+               and ended_at is null)
+           select from gone`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}

@@ -1,0 +1,164 @@
+/** Links that make the human who opens them an operator of an organization. Only hashes are kept. */
+import type { Transaction } from '../platform/sql.js'
+
+export type NewOperatorInvite = {
+  tenantId: string
+  id: string
+  organizationId: string
+  tokenSha256: Uint8Array
+  /** Null: made by whoever holds the deployment. */
+  invitedByAgentId: string | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+export async function insertOperatorInvite(
+  tx: Transaction,
+  invite: NewOperatorInvite,
+): Promise<void> {
+  await tx.query({
+    name: 'operator_invite.insert',
+    text: `insert into operator_invites (tenant_id, id, organization_id, token_sha256,
+             invited_by_agent_id, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7)`,
+    values: [
+      invite.tenantId,
+      invite.id,
+      invite.organizationId,
+      Buffer.from(invite.tokenSha256),
+      invite.invitedByAgentId,
+      invite.createdAt,
+      invite.expiresAt,
+    ],
+  })
+}
+
+export type OperatorInviteRow = { organizationName: string; expiresAt: Date; usedAt: Date | null }
+
+/** Finds an invite by its token, before its tenant is known. */
+export async function findOperatorInvite(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<OperatorInviteRow | undefined> {
+  const { rows } = await tx.query<OperatorInviteRow>({
+    name: 'operator_invite.find',
+    text: `select o.name as "organizationName", i.expires_at as "expiresAt", i.used_at as "usedAt"
+           from operator_invites i join organizations o on o.id = i.organization_id
+           where i.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+/** An invite that was just used up. */
+export type UsedInvite = {
+  readonly tenantId: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly organizationId: string
+  readonly organizationName: string
+  readonly role: 'owner' | 'admin' | 'member'
+}
+
+/** Uses an invite, once: of any number that try, one gets it. Its tenant is not known before. */
+export async function useOperatorInvite(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<UsedInvite | undefined> {
+  const { rows } = await tx.query<UsedInvite>({
+    name: 'operator_invite.use',
+    text: `update operator_invites i set used_at = $2, letters = '{}'
+           from organizations o, tenants t
+           where i.token_sha256 = $1 and i.used_at is null and i.expires_at > $2
+             and o.id = i.organization_id and t.id = i.tenant_id and t.status = 'active'
+           returning i.tenant_id as "tenantId", t.settings as "tenantSettings",
+             i.organization_id as "organizationId", o.name as "organizationName", i.role`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** How many addresses one invite may be tried with. */
+const ADDRESSES_MAX = 5
+
+/** What a letter of an invite keeps until it is answered. Hashes are SHA-256 in hex. */
+export type InviteLetter = {
+  /** Of the secret in its link. */
+  readonly token: string
+  readonly email: string
+  readonly displayName: string
+  /** The password that was chosen with the address; good in the browser that chose it alone. */
+  readonly phc: string
+  readonly browser: string
+}
+
+/** An invite that can still be used, with what its letter and its page show. */
+export type InvitePlace = Omit<UsedInvite, 'role'> & {
+  readonly id: string
+  readonly tenantName: string
+  readonly expiresAt: Date
+}
+
+const PLACE = `i.id, i.tenant_id as "tenantId", t.name as "tenantName", t.settings as "tenantSettings",
+             i.organization_id as "organizationId", o.name as "organizationName",
+             i.expires_at as "expiresAt"`
+const OF_INVITE = `o.id = i.organization_id and t.id = i.tenant_id and i.used_at is null`
+
+/**
+ * Keeps a letter in place of one to the same address. Undefined when the invite cannot be used any more, or was
+ * tried with five other addresses.
+ */
+export async function keepInviteLetter(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  addressSha256: string,
+  letter: InviteLetter,
+  now: Date,
+): Promise<InvitePlace | undefined> {
+  const { rows } = await tx.query<InvitePlace>({
+    name: 'operator_invite.keep_letter',
+    text: `update operator_invites i set letters = i.letters || jsonb_build_object($3::text, $4::jsonb)
+           from organizations o, tenants t
+           where i.token_sha256 = $1 and i.expires_at > $2 and ${OF_INVITE}
+             and (i.letters ? $3::text
+               or (select count(*) from jsonb_object_keys(i.letters)) < ${ADDRESSES_MAX})
+           returning ${PLACE}`,
+    values: [Buffer.from(tokenSha256), now, addressSha256, JSON.stringify(letter)],
+  })
+  return rows[0]
+}
+
+/** The letter of a link and its invite, while it can be answered. The invite is named by its id. */
+export async function findInviteLetter(
+  tx: Transaction,
+  inviteId: string,
+  tokenSha256: string,
+  now: Date,
+): Promise<(InvitePlace & { readonly letter: InviteLetter }) | undefined> {
+  const { rows } = await tx.query<InvitePlace & { letter: InviteLetter }>({
+    name: 'operator_invite.find_letter',
+    text: `select ${PLACE}, l.value as letter
+           from operator_invites i, organizations o, tenants t, jsonb_each(i.letters) l
+           where i.id = $1 and i.expires_at > $2 and ${OF_INVITE} and l.value ->> 'token' = $3`,
+    values: [inviteId, now, tokenSha256],
+  })
+  return rows[0]
+}
+
+/** Uses an invite by one of its letters, once. */
+export async function useInviteLetter(
+  tx: Transaction,
+  { tenantId, id }: { readonly tenantId: string; readonly id: string },
+  tokenSha256: string,
+  now: Date,
+): Promise<{ readonly role: UsedInvite['role'] } | undefined> {
+  const { rows } = await tx.query<{ role: UsedInvite['role'] }>({
+    name: 'operator_invite.use_letter',
+    text: `update operator_invites i set used_at = $3, letters = '{}'
+           where i.tenant_id = $1 and i.id = $2 and i.used_at is null and i.expires_at > $3
+             and exists (select from jsonb_each(i.letters) l where l.value ->> 'token' = $4)
+           returning i.role`,
+    values: [tenantId, id, now, tokenSha256],
+  })
+  return rows[0]
+}

@@ -1,0 +1,233 @@
+/**
+ * Members of organizations: agents, accounts, and addresses that were invited. Organizations span tenants:
+ * all of it runs where tenants may be crossed.
+ */
+import { lookedUp } from './email-keys.js'
+import { agentInForce } from '../platform/in-force.js'
+import type { MemberRole } from './organizations.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type MemberRow = {
+  readonly id: string
+  readonly organizationId: string
+  readonly kind: 'user' | 'agent'
+  readonly agentId: string | null
+  /** The user in the oldest environment of the organization that knows the account. */
+  readonly userId: string | null
+  readonly email: string | null
+  readonly displayName: string
+  readonly role: MemberRole
+  readonly status: 'active' | 'invited'
+  readonly createdAt: Date
+}
+
+/** Of a person nothing is shown that the organization does not know already: its own invitation, its member. */
+const MEMBER = `select m.id, m.organization_id as "organizationId",
+    case m.member_type when 'agent' then 'agent' else 'user' end as kind,
+    case m.member_type when 'agent' then m.member_id end as "agentId",
+    (select u.id from tenant_users u join tenants t on t.id = u.tenant_id
+      where m.member_type = 'account' and u.account_id = m.member_id and u.status <> 'removed'
+        and t.organization_id = m.organization_id
+      order by t.created_at, t.id limit 1) as "userId",
+    coalesce(m.email, c.email) as email,
+    coalesce(g.name, c.display_name, '') as "displayName", m.role,
+    case m.member_type when 'invitation' then 'invited' else 'active' end as status,
+    m.created_at as "createdAt"
+  from organization_members m
+    left join accounts c on m.member_type = 'account' and c.id = m.member_id
+    left join agents g on m.member_type = 'agent' and g.id = m.member_id`
+
+/** A page of the members of an organization, newest first. */
+export async function listMembers(
+  tx: Transaction,
+  organizationId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<MemberRow[]> {
+  const { rows } = await tx.query<MemberRow>({
+    name: 'organization_member.page',
+    text: `${MEMBER}
+           where m.organization_id = $1
+             and ($3::timestamptz is null or (m.created_at, m.id) < ($3, $4::uuid))
+           order by m.created_at desc, m.id desc limit $2`,
+    values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export async function findMember(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<MemberRow | undefined> {
+  const { rows } = await tx.query<MemberRow>({
+    name: 'organization_member.record',
+    text: `${MEMBER} where m.organization_id = $1 and m.id = $2`,
+    values: [organizationId, id],
+  })
+  return rows[0]
+}
+
+/**
+ * Takes the organization for the rest of the transaction: changes of its members follow one another, so
+ * that each of them sees who is an owner after the one before.
+ */
+export async function holdMembers(tx: Transaction, organizationId: string): Promise<void> {
+  await tx.query({
+    name: 'organization_member.hold',
+    text: 'select from organizations where id = $1 for no key update',
+    values: [organizationId],
+  })
+}
+
+export type NewMember = {
+  readonly id: string
+  readonly organizationId: string
+  readonly role: MemberRole
+  readonly createdAt: Date
+}
+
+/** Invites an address; undefined when it is invited already or belongs to a member. */
+export async function inviteMember(
+  tx: Transaction,
+  { id, organizationId, role, createdAt }: NewMember,
+  email: string,
+): Promise<MemberRow | undefined> {
+  const { rowCount } = await tx.query({
+    name: 'organization_member.invite',
+    text: `insert into organization_members (organization_id, member_type, member_id, id, role, email,
+             created_at)
+           select $1, 'invitation', $2::uuid, $2::uuid, $3, $4, $5
+           where not exists (select from organization_members m join accounts a on a.id = m.member_id
+             where m.organization_id = $1 and m.member_type = 'account' and a.email_key = lower($6))
+           on conflict do nothing`,
+    values: [organizationId, id, role, email, createdAt, lookedUp(email)],
+  })
+  return rowCount === 1 ? findMember(tx, organizationId, id) : undefined
+}
+
+/**
+ * Adds an agent that is at home in the control plane or in an environment of the organization; any other
+ * agent is unknown.
+ */
+export async function addAgentMember(
+  tx: Transaction,
+  { id, organizationId, role, createdAt }: NewMember,
+  agentId: string,
+): Promise<MemberRow | 'unknown_agent' | 'is_member'> {
+  const { rows } = await tx.query<{ known: boolean; added: boolean }>({
+    name: 'organization_member.add_agent',
+    text: `with known as (
+             select a.id from agents a join tenants t on t.id = a.tenant_id
+             where a.id = $4 and (t.control_plane or t.organization_id = $1)
+               and ${agentInForce('a.id')}),
+           added as (
+             insert into organization_members (organization_id, member_type, member_id, id, role,
+               created_at)
+             select $1, 'agent', known.id, $2, $3, $5 from known
+             on conflict do nothing returning 1)
+           select exists (select from known) as known, exists (select from added) as added`,
+    values: [organizationId, id, role, agentId, createdAt],
+  })
+  if (rows[0]?.known !== true) return 'unknown_agent'
+  if (!rows[0].added) return 'is_member'
+  return (await findMember(tx, organizationId, id))!
+}
+
+/** The organization keeps an owner: another one, who has come in. */
+const OWNED_BY_ANOTHER = `exists (select from organization_members o
+  where o.organization_id = $1 and o.id <> $2 and o.role = 'owner' and o.member_type <> 'invitation')`
+
+/** Changes a role; false where it would leave no owner. Take the members before (`holdMembers`). */
+export async function setMemberRole(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  role: MemberRole,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'organization_member.set_role',
+    text: `update organization_members set role = $3
+           where organization_id = $1 and id = $2
+             and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+    values: [organizationId, id, role],
+  })
+  return rowCount === 1
+}
+
+/** Removes a member or an invitation; false where it would leave no owner. */
+export async function removeMember(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'organization_member.remove',
+    text: `delete from organization_members
+           where organization_id = $1 and id = $2
+             and (role <> 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+    values: [organizationId, id],
+  })
+  return rowCount === 1
+}
+
+/** Ends what an agent's role in an organization gave it: sessions in its tenants, and bound ones. */
+export async function endMemberSessions(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'session.end_of_member',
+    text: `update sessions set ended_at = $3, ended_reason = 'membership_changed'
+           where agent_id = $2 and subject_type = 'agent' and ended_at is null
+             and (organization_id = $1
+               or tenant_id in (select id from tenants where organization_id = $1))`,
+    values: [organizationId, agentId, now],
+  })
+}
+
+export type JoinedMember = {
+  readonly id: string
+  readonly organizationId: string
+  readonly role: MemberRole
+}
+
+/**
+ * Turns the invitation of a person who signs in at a tenant into a membership of the tenant's organization.
+ * It takes an address that the person has proved. Somebody who is a member already keeps that role.
+ */
+export async function acceptMemberInvitation(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<JoinedMember | undefined> {
+  const { rows } = await tx.query<JoinedMember>({
+    name: 'organization_member.accept',
+    text: `update organization_members m set member_type = 'account', member_id = a.id, email = null
+           from accounts a, tenants t
+           where a.id = $2 and a.email_verified and t.id = $1
+             and m.organization_id = t.organization_id and lower(m.email) = a.email_key
+             and not exists (select from organization_members o
+               where o.organization_id = m.organization_id and o.member_type = 'account'
+                 and o.member_id = a.id)
+           returning m.id, m.organization_id as "organizationId", m.role`,
+    values: [tenantId, accountId],
+  })
+  return rows[0]
+}
+
+/** The environments of an organization, the oldest first, at most `limit`. */
+export async function tenantIdsOf(
+  tx: Transaction,
+  organizationId: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'organization.tenant_ids',
+    text: `select id from tenants where organization_id = $1 order by created_at, id limit $2`,
+    values: [organizationId, limit],
+  })
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,240 @@
+/** Organizations and their members. They span tenants: write them where tenants may be crossed. */
+import type { Transaction } from '../platform/sql.js'
+
+export type OrganizationRow = {
+  id: string
+  name: string
+  slug: string
+  status: 'active' | 'suspended'
+  supportContact: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+export type MemberRole = 'owner' | 'admin' | 'member'
+export type Membership = OrganizationRow & { role: MemberRole }
+
+const COLUMNS = `o.id, o.name, o.slug, o.status, o.support_contact as "supportContact", o.created_at as "createdAt",
+  o.updated_at as "updatedAt"`
+
+/** Inserts an organization; undefined when the slug is taken, with nothing written. */
+export async function insertOrganization(
+  tx: Transaction,
+  organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'> & {
+    /** The tenant of the person's token it was made with; left out when an agent or a command makes it. */
+    readonly madeInTenantId?: string | undefined
+  },
+): Promise<OrganizationRow | undefined> {
+  const { rows } = await tx.query<OrganizationRow>({
+    name: 'organization.insert',
+    text: `insert into organizations as o (id, name, slug, created_at, updated_at,
+             made_in_tenant_id)
+           values ($1, $2, $3, $4, $4, $5)
+           on conflict (slug) do nothing
+           returning ${COLUMNS}`,
+    values: [
+      organization.id,
+      organization.name,
+      organization.slug,
+      organization.createdAt,
+      organization.madeInTenantId ?? null,
+    ],
+  })
+  return rows[0]
+}
+
+export type Member = { readonly memberType: 'agent' | 'account'; readonly memberId: string }
+
+/** The account behind the pairwise subject of a human in a tenant. */
+export async function findAccountOfSubject(
+  tx: Transaction,
+  tenantId: string,
+  subject: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'organization_member.account',
+    text: `select account_id as "accountId" from tenant_users
+           where tenant_id = $1 and sub = $2 and status = 'active' and account_active`,
+    values: [tenantId, subject],
+  })
+  return rows[0]?.accountId
+}
+
+/** A page of the organizations that a member belongs to, newest first. */
+export async function listMemberships(
+  tx: Transaction,
+  { memberType, memberId }: Member,
+  organizationId: string | null,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization_member.list',
+    text: `select ${COLUMNS}, m.role
+           from organization_members m join organizations o on o.id = m.organization_id
+           where m.member_type = $1 and m.member_id = $2
+             and ($3::uuid is null or o.id = $3)
+             and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
+           order by o.created_at desc, o.id desc limit $4`,
+    values: [
+      memberType,
+      memberId,
+      organizationId,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** One organization as a member of it sees it. */
+export async function findMembership(
+  tx: Transaction,
+  { memberType, memberId }: Member,
+  organizationId: string,
+): Promise<Membership | undefined> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization_member.find',
+    text: `select ${COLUMNS}, m.role
+           from organization_members m join organizations o on o.id = m.organization_id
+           where m.member_type = $1 and m.member_id = $2 and m.organization_id = $3`,
+    values: [memberType, memberId, organizationId],
+  })
+  return rows[0]
+}
+
+/** A person as a token of one tenant knows them: what else they belong to is not told there. */
+export type PersonWithin = {
+  readonly accountId: string
+  readonly tenantId: string
+  /** Null: every organization that may be named; else this one at most. */
+  readonly organizationId: string | null
+}
+
+/**
+ * That of the person's tenant, where somebody without a role in it counts as a member, and those that
+ * were made with tokens of that tenant, as far as the person belongs to them.
+ */
+const NAMEABLE = `organizations o left join organization_members m
+    on m.organization_id = o.id and m.member_type = 'account' and m.member_id = $1
+  where (o.id = (select t.organization_id from tenants t where t.id = $2)
+      or (o.made_in_tenant_id = $2 and m.member_id is not null))
+    and ($3::uuid is null or o.id = $3)`
+
+/** A page of the organizations that a person's token may name, newest first. */
+export async function listPersonOrganizations(
+  tx: Transaction,
+  { accountId, tenantId, organizationId }: PersonWithin,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization.list_of_person',
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}
+             and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
+           order by o.created_at desc, o.id desc limit $4`,
+    values: [
+      accountId,
+      tenantId,
+      organizationId,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** One organization as a person's token may name it. */
+export async function findPersonOrganization(
+  tx: Transaction,
+  { accountId, tenantId, organizationId }: PersonWithin & { readonly organizationId: string },
+): Promise<Membership | undefined> {
+  const { rows } = await tx.query<Membership>({
+    name: 'organization.find_of_person',
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}`,
+    values: [accountId, tenantId, organizationId],
+  })
+  return rows[0]
+}
+
+export type OrganizationMemberRow = {
+  organizationId: string
+  memberType: 'agent' | 'account'
+  memberId: string
+  role: MemberRole
+  createdAt: Date
+}
+
+export async function insertOrganizationMember(
+  tx: Transaction,
+  member: OrganizationMemberRow,
+): Promise<void> {
+  await tx.query({
+    name: 'organization_member.insert',
+    text: `insert into organization_members (organization_id, member_type, member_id, role, created_at)
+           values ($1, $2, $3, $4, $5)`,
+    values: [
+      member.organizationId,
+      member.memberType,
+      member.memberId,
+      member.role,
+      member.createdAt,
+    ],
+  })
+}
+
+/** Gives an account a role in an organization, whether or not it is a member. An owner stays one. */
+export async function grantOrganizationRole(
+  tx: Transaction,
+  member: OrganizationMemberRow,
+): Promise<void> {
+  await tx.query({
+    name: 'organization_member.grant_role',
+    text: `insert into organization_members as m (organization_id, member_type, member_id, role, created_at)
+           values ($1, $2, $3, $4, $5)
+           on conflict (organization_id, member_type, member_id) do update
+             set role = case when m.role = 'owner' then m.role else excluded.role end`,
+    values: [
+      member.organizationId,
+      member.memberType,
+      member.memberId,
+      member.role,
+      member.createdAt,
+    ],
+  })
+}
+
+export async function findOrganization(
+  tx: Transaction,
+  id: string,
+): Promise<OrganizationRow | undefined> {
+  const { rows } = await tx.query<OrganizationRow>({
+    name: 'organization.find',
+    text: `select ${COLUMNS} from organizations o where o.id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** What is said of an organization or a tenant. Undefined members stay; null takes the contact away. */
+export type RecordChangeRow = {
+  readonly name: string | undefined
+  readonly supportContact: string | null | undefined
+}
+
+/** Changes what is said of an organization; its tenants show the new contact (0047_suspension). */
+export async function updateOrganization(
+  tx: Transaction,
+  id: string,
+  { name, supportContact }: RecordChangeRow,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'organization.update',
+    text: `update organizations set name = coalesce($2, name),
+             support_contact = case when $4 then $3 else support_contact end, updated_at = $5
+           where id = $1`,
+    values: [id, name ?? null, supportContact ?? null, supportContact !== undefined, now],
+  })
+}

@@ -1,0 +1,73 @@
+/** Challenges of passkey ceremonies: given to one browser, answered once (WebAuthn section 13.4.3). */
+import type { Transaction } from '../platform/sql.js'
+
+export type PasskeyCeremony = {
+  readonly tenantId: string
+  readonly challengeSha256: Uint8Array
+  readonly purpose: 'sign_in' | 'second_factor' | 'registration'
+  readonly browserSha256: Uint8Array
+  /** Null: nobody is signed in yet. */
+  readonly sessionId: string | null
+}
+
+export async function insertPasskeyCeremony(
+  tx: Transaction,
+  ceremony: PasskeyCeremony,
+  expiresAt: Date,
+): Promise<void> {
+  const { tenantId, challengeSha256, purpose, browserSha256, sessionId } = ceremony
+  await tx.query({
+    name: 'passkey_ceremony.insert',
+    text: `insert into passkey_ceremonies
+             (tenant_id, challenge_sha256, purpose, browser_sha256, session_id, expires_at)
+           values ($1, $2, $3, $4, $5, $6)`,
+    values: [
+      tenantId,
+      Buffer.from(challengeSha256),
+      purpose,
+      Buffer.from(browserSha256),
+      sessionId,
+      expiresAt,
+    ],
+  })
+}
+
+/** Uses a challenge up; true for the one that did, of the browser and the session it was made for. */
+export async function spendPasskeyCeremony(
+  tx: Transaction,
+  ceremony: PasskeyCeremony,
+  now: Date,
+): Promise<boolean> {
+  const { tenantId, challengeSha256, purpose, browserSha256, sessionId } = ceremony
+  const { rowCount } = await tx.query({
+    name: 'passkey_ceremony.spend',
+    text: `delete from passkey_ceremonies
+           where tenant_id = $1 and challenge_sha256 = $2 and purpose = $3
+             and browser_sha256 = $4 and session_id is not distinct from $5 and expires_at > $6`,
+    values: [
+      tenantId,
+      Buffer.from(challengeSha256),
+      purpose,
+      Buffer.from(browserSha256),
+      sessionId,
+      now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` challenges that ran out before `before`. */
+export async function removeExpiredPasskeyCeremonies(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'passkey_ceremony.remove_expired',
+    text: `delete from passkey_ceremonies where (tenant_id, challenge_sha256) in (
+             select tenant_id, challenge_sha256 from passkey_ceremonies where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,195 @@
+/** Passkeys of accounts. Global, so every transaction here crosses tenants. */
+import type { Transaction } from '../platform/sql.js'
+
+export type PasskeyRow = {
+  readonly accountId: string
+  readonly id: string
+  readonly credentialId: Uint8Array
+  /** COSE (RFC 9052 section 7). */
+  readonly publicKey: Uint8Array
+  readonly deviceBound: boolean
+  readonly backedUp: boolean
+  readonly transports: readonly string[]
+  readonly name: string
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export type NewPasskey = Omit<PasskeyRow, 'lastUsedAt'> & {
+  readonly counter: number
+  readonly aaguid: string
+}
+
+/** More than anybody has keys for; the list of them goes into every ceremony. */
+export const PASSKEYS_MAX = 20
+
+const COLUMNS = `account_id as "accountId", id, credential_id as "credentialId",
+  public_key as "publicKey", device_bound as "deviceBound", backed_up as "backedUp", transports,
+  name, created_at as "createdAt", last_used_at as "lastUsedAt"`
+
+/** The oldest first. */
+export async function listPasskeys(tx: Transaction, accountId: string): Promise<PasskeyRow[]> {
+  const { rows } = await tx.query<PasskeyRow>({
+    name: 'passkey.list',
+    text: `select ${COLUMNS} from passkeys where account_id = $1 order by created_at, id`,
+    values: [accountId],
+  })
+  return rows
+}
+
+export async function findPasskey(
+  tx: Transaction,
+  credentialId: Uint8Array,
+): Promise<PasskeyRow | undefined> {
+  const { rows } = await tx.query<PasskeyRow>({
+    name: 'passkey.find',
+    text: `select ${COLUMNS} from passkeys where credential_id = $1`,
+    values: [Buffer.from(credentialId)],
+  })
+  return rows[0]
+}
+
+/**
+ * Adds a passkey; false when the credential is known already, whosever it is, or the account has as
+ * many as it may. Racers for the last place wait for each other at the account.
+ */
+export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promise<boolean> {
+  const p = passkey
+  await tx.query({
+    name: 'passkey.lock_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [p.accountId],
+  })
+  const { rowCount } = await tx.query({
+    name: 'passkey.insert',
+    text: `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
+             backed_up, transports, aaguid, name, created_at)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+           where (select count(*) from passkeys where account_id = $1) < ${PASSKEYS_MAX}
+           on conflict (credential_id) do nothing`,
+    values: [
+      p.accountId,
+      p.id,
+      Buffer.from(p.credentialId),
+      Buffer.from(p.publicKey),
+      p.counter,
+      p.deviceBound,
+      p.backedUp,
+      p.transports,
+      p.aaguid,
+      p.name,
+      p.createdAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Notes a signature. False when the counter did not go forward: of two devices with one key, one is
+ * a copy (WebAuthn section 6.1.1). An authenticator that does not count says 0 for ever.
+ */
+export async function spendPasskeyCounter(
+  tx: Transaction,
+  { accountId, id }: Pick<PasskeyRow, 'accountId' | 'id'>,
+  use: { readonly counter: number; readonly backedUp: boolean },
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'passkey.spend_counter',
+    text: `update passkeys set counter = $3, backed_up = $4, last_used_at = $5
+           where account_id = $1 and id = $2 and (counter < $3 or (counter = 0 and $3 = 0))`,
+    values: [accountId, id, use.counter, use.backedUp, now],
+  })
+  return rowCount === 1
+}
+
+export async function renamePasskey(
+  tx: Transaction,
+  accountId: string,
+  id: string,
+  name: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'passkey.rename',
+    text: 'update passkeys set name = $3 where account_id = $1 and id = $2',
+    values: [accountId, id, name],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Removes a passkey, unless it is the only way to sign in that the account has; with the last factor
+ * of the account go its recovery codes. The account is held first, so that of two last ways one stays.
+ */
+export async function removePasskey(
+  tx: Transaction,
+  accountId: string,
+  id: string,
+): Promise<'removed' | 'last' | 'unknown'> {
+  await tx.query({
+    name: 'passkey.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
+    name: 'passkey.other_keys',
+    text: `select exists (select from passkeys where account_id = a.id and id = $2) as known,
+             a.password_hash is not null
+               or exists (select from passkeys where account_id = a.id and id <> $2)
+               or exists (select from upstream_identities where account_id = a.id) as "hasOthers"
+           from accounts a where a.id = $1`,
+    values: [accountId, id],
+  })
+  if (rows[0]?.known !== true) return 'unknown'
+  if (!rows[0].hasOthers) return 'last'
+  await tx.query({
+    name: 'passkey.remove',
+    text: `with removed as (
+             delete from passkeys where account_id = $1 and id = $2 returning account_id),
+           codes as (
+             delete from recovery_codes where account_id in (select account_id from removed)
+               and not exists (select from totp_factors f
+                 where f.account_id = $1 and f.confirmed_at is not null)
+               and not exists (select from passkeys p where p.account_id = $1 and p.id <> $2))
+           select from removed`,
+    values: [accountId, id],
+  })
+  return 'removed'
+}
+
+/** What an account can prove itself with, besides a password. */
+export type AccountFactors = {
+  readonly totp: boolean
+  readonly passkey: boolean
+  /** A passkey that cannot leave its device. */
+  readonly deviceBound: boolean
+}
+
+export async function accountFactors(tx: Transaction, accountId: string): Promise<AccountFactors> {
+  const { rows } = await tx.query<AccountFactors>({
+    name: 'passkey.account_factors',
+    text: `select exists (select from totp_factors
+               where account_id = $1 and confirmed_at is not null) as totp,
+             count(*) > 0 as passkey, coalesce(bool_or(device_bound), false) as "deviceBound"
+           from passkeys where account_id = $1`,
+    values: [accountId],
+  })
+  return rows[0]!
+}
+
+/** What a person of a tenant has set up, found by their subject there. Crosses tenants. */
+export async function personFactors(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<AccountFactors> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'tenant_user.account_of_sub',
+    text: `select account_id as "accountId" from tenant_users where tenant_id = $1 and sub = $2`,
+    values: [tenantId, sub],
+  })
+  const [person] = rows
+  return person === undefined
+    ? { totp: false, passkey: false, deviceBound: false }
+    : accountFactors(tx, person.accountId)
+}

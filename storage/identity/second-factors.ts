@@ -1,0 +1,185 @@
+/**
+ * TOTP factors and recovery codes of accounts. What may be used once is used up by one conditional
+ * statement. Global, so every transaction here crosses tenants.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type TotpFactorRow = {
+  readonly id: string
+  readonly secretSealed: Uint8Array
+  readonly createdAt: Date
+  readonly confirmedAt: Date | null
+  readonly lastUsedAt: Date | null
+}
+
+/** The associated data of a sealed secret: it opens in its own row only. */
+export const totpSecretContext = (id: string): string => `totp_factor:${id}:secret`
+
+const COLUMNS = `id, secret_sealed as "secretSealed", created_at as "createdAt",
+  confirmed_at as "confirmedAt", last_used_at as "lastUsedAt"`
+
+/** The factor that an account signs in with. */
+export async function findTotpFactor(
+  tx: Transaction,
+  accountId: string,
+): Promise<TotpFactorRow | undefined> {
+  const { rows } = await tx.query<TotpFactorRow>({
+    name: 'totp_factor.find',
+    text: `select ${COLUMNS} from totp_factors
+           where account_id = $1 and confirmed_at is not null`,
+    values: [accountId],
+  })
+  return rows[0]
+}
+
+/** The secret that is being enrolled, if it was made after `since`. */
+export async function findOfferedTotp(
+  tx: Transaction,
+  accountId: string,
+  since: Date,
+): Promise<TotpFactorRow | undefined> {
+  const { rows } = await tx.query<TotpFactorRow>({
+    name: 'totp_factor.find_offered',
+    text: `select ${COLUMNS} from totp_factors
+           where account_id = $1 and confirmed_at is null and created_at > $2`,
+    values: [accountId, since],
+  })
+  return rows[0]
+}
+
+/**
+ * Offers a secret in place of one that was offered before `since`; a younger one stays, and the
+ * answer is the one that counts.
+ */
+export async function offerTotp(
+  tx: Transaction,
+  accountId: string,
+  factor: { readonly id: string; readonly secretSealed: Uint8Array; readonly createdAt: Date },
+  since: Date,
+): Promise<TotpFactorRow | undefined> {
+  await tx.query({
+    name: 'totp_factor.offer',
+    text: `insert into totp_factors as f (account_id, id, secret_sealed, created_at)
+           values ($1, $2, $3, $4)
+           on conflict (account_id) where confirmed_at is null do update
+             set id = excluded.id, secret_sealed = excluded.secret_sealed,
+                 created_at = excluded.created_at
+             where f.created_at <= $5`,
+    values: [accountId, factor.id, Buffer.from(factor.secretSealed), factor.createdAt, since],
+  })
+  return findOfferedTotp(tx, accountId, since)
+}
+
+/**
+ * The first code makes the secret that it is of, which was drawn from the one on offer, the account's factor;
+ * true for the one that did.
+ */
+export async function confirmTotp(
+  tx: Transaction,
+  accountId: string,
+  { id, secretSealed }: Pick<TotpFactorRow, 'id' | 'secretSealed'>,
+  step: number,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'totp_factor.confirm',
+    text: `update totp_factors
+           set secret_sealed = $5, confirmed_at = $4, last_step = $3, last_used_at = $4
+           where account_id = $1 and id = $2 and confirmed_at is null
+             and not exists (select from totp_factors o
+               where o.account_id = $1 and o.confirmed_at is not null)`,
+    values: [accountId, id, step, now, Buffer.from(secretSealed)],
+  })
+  return rowCount === 1
+}
+
+/** Uses a time step, once: a step at or before the last one used is spent (RFC 6238 section 5.2). */
+export async function spendTotpStep(
+  tx: Transaction,
+  accountId: string,
+  id: string,
+  step: number,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'totp_factor.spend_step',
+    text: `update totp_factors set last_step = $3, last_used_at = $4
+           where account_id = $1 and id = $2 and confirmed_at is not null and last_step < $3`,
+    values: [accountId, id, step, now],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Removes the factor of an account, with its recovery codes where no passkey is left for them to
+ * stand in for; false when there was none.
+ */
+export async function removeTotpFactor(
+  tx: Transaction,
+  accountId: string,
+  id: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'totp_factor.remove',
+    text: `with removed as (
+             delete from totp_factors
+             where account_id = $1 and id = $2 and confirmed_at is not null returning account_id),
+           codes as (
+             delete from recovery_codes where account_id in (select account_id from removed)
+               and not exists (select from passkeys p where p.account_id = $1))
+           select from removed`,
+    values: [accountId, id],
+  })
+  return rowCount === 1
+}
+
+/** Replaces the recovery codes of an account. Who does so at once takes turns at it: one set is left. */
+export async function replaceRecoveryCodes(
+  tx: Transaction,
+  accountId: string,
+  hashes: readonly Uint8Array[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'recovery_code.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+  await tx.query({
+    name: 'recovery_code.clear',
+    text: 'delete from recovery_codes where account_id = $1',
+    values: [accountId],
+  })
+  await tx.query({
+    name: 'recovery_code.insert',
+    text: `insert into recovery_codes (account_id, code_sha256, created_at)
+           select $1, hash, $3 from unnest($2::bytea[]) as hash`,
+    values: [accountId, hashes.map((hash) => Buffer.from(hash)), now],
+  })
+}
+
+/** Uses a recovery code, once. */
+export async function spendRecoveryCode(
+  tx: Transaction,
+  accountId: string,
+  codeSha256: Uint8Array,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'recovery_code.spend',
+    text: `update recovery_codes set used_at = $3
+           where account_id = $1 and code_sha256 = $2 and used_at is null`,
+    values: [accountId, Buffer.from(codeSha256), now],
+  })
+  return rowCount === 1
+}
+
+export async function countRecoveryCodes(tx: Transaction, accountId: string): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'recovery_code.count',
+    text: `select count(*)::int as count from recovery_codes
+           where account_id = $1 and used_at is null`,
+    values: [accountId],
+  })
+  return rows[0]!.count
+}

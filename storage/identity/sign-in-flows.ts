@@ -1,0 +1,121 @@
+/** Browsers on their way through the sign-in pages: what is demanded of them, and the way back. */
+import type { Transaction } from '../platform/sql.js'
+
+export type SignInFlowRow = {
+  tenantId: string
+  level: 1 | 2 | 3
+  maxAgeSecs: number | null
+  since: Date | null
+  sub: string | null
+  returnTo: string
+  /** Plain JSON; what it says is the actor's. */
+  reason: unknown
+  loginHint: string | null
+  uiLocales: string | null
+  formTargets: readonly string[]
+  createdAt: Date
+  expiresAt: Date
+}
+
+export async function insertSignInFlow(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  flow: SignInFlowRow,
+): Promise<void> {
+  await tx.query({
+    name: 'sign_in_flow.insert',
+    text: `insert into sign_in_flows (tenant_id, token_sha256, level, max_age_secs, since, sub,
+             return_to, reason, login_hint, ui_locales, form_targets, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+    values: [
+      flow.tenantId,
+      Buffer.from(tokenSha256),
+      flow.level,
+      flow.maxAgeSecs,
+      flow.since,
+      flow.sub,
+      flow.returnTo,
+      JSON.stringify(flow.reason),
+      flow.loginHint,
+      flow.uiLocales,
+      flow.formTargets,
+      flow.createdAt,
+      flow.expiresAt,
+    ],
+  })
+}
+
+export type SignInFlowFound = SignInFlowRow & {
+  readonly tenantName: string
+  /** The tenant's settings, as stored. */
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+}
+
+/** A flow that has not run out, of an active tenant. Its tenant is not known before. */
+export async function findSignInFlow(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<SignInFlowFound | undefined> {
+  const { rows } = await tx.query<SignInFlowFound>({
+    name: 'sign_in_flow.find',
+    text: `select f.tenant_id as "tenantId", f.level, f.max_age_secs as "maxAgeSecs", f.since, f.sub,
+             f.return_to as "returnTo", f.reason, f.login_hint as "loginHint",
+             f.ui_locales as "uiLocales", f.form_targets as "formTargets",
+             f.created_at as "createdAt", f.expires_at as "expiresAt",
+             t.name as "tenantName", t.settings as "tenantSettings"
+           from sign_in_flows f join tenants t on t.id = f.tenant_id and t.status = 'active'
+           where f.token_sha256 = $1 and f.expires_at > $2`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** Whose a flow was, run out as it may be, until its row is removed. */
+export async function findFlowPlace(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<
+  Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'> | undefined
+> {
+  const { rows } = await tx.query<
+    Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'>
+  >({
+    name: 'sign_in_flow.find_place',
+    text: `select t.id as "tenantId", t.name as "tenantName", t.settings as "tenantSettings",
+             f.ui_locales as "uiLocales"
+           from sign_in_flows f join tenants t on t.id = f.tenant_id and t.status = 'active'
+           where f.token_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+/** Name and settings of a tenant, for a page that belongs to no flow. */
+export async function findTenantFace(
+  tx: Transaction,
+  tenantId: string,
+): Promise<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'> | undefined> {
+  const { rows } = await tx.query<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>>({
+    name: 'sign_in_flow.tenant_face',
+    text: `select name as "tenantName", settings as "tenantSettings" from tenants where id = $1`,
+    values: [tenantId],
+  })
+  return rows[0]
+}
+
+/** Removes up to `limit` flows that ran out before `before`. */
+export async function removeExpiredSignInFlows(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'sign_in_flow.remove_expired',
+    text: `delete from sign_in_flows where (tenant_id, token_sha256) in (
+             select tenant_id, token_sha256 from sign_in_flows where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

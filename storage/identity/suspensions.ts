@@ -1,0 +1,158 @@
+/**
+ * Suspension by an operator of the deployment: of organizations, tenants and accounts. What it reaches is
+ * refused by conditions (`in-force.ts`); nothing is ended, so that lifting it brings everything back.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type Standing = 'active' | 'suspended'
+/** Undefined: there is none. */
+export type Switched = { readonly changed: boolean } | undefined
+
+/** Suspends or reactivates an organization; its tenants follow in the same transaction (0047_suspension). */
+export async function switchOrganization(
+  tx: Transaction,
+  id: string,
+  to: Standing,
+  now: Date,
+): Promise<Switched> {
+  const { rows } = await tx.query<{ status: Standing }>({
+    name: 'organization.hold',
+    text: 'select status from organizations where id = $1 for no key update',
+    values: [id],
+  })
+  if (rows[0] === undefined) return undefined
+  if (rows[0].status === to) return { changed: false }
+  await tx.query({
+    name: 'organization.switch',
+    text: 'update organizations set status = $2, updated_at = $3 where id = $1',
+    values: [id, to, now],
+  })
+  return { changed: true }
+}
+
+/**
+ * Suspends or reactivates a tenant itself. One whose organization is suspended stays suspended, whatever is
+ * said of the tenant. The control plane cannot be suspended: no operator could lift it.
+ */
+export async function switchTenant(
+  tx: Transaction,
+  id: string,
+  to: Standing,
+  now: Date,
+): Promise<Switched> {
+  // Before the tenant, as a change of the organization does: two changes at once wait and do not tangle.
+  await tx.query({
+    name: 'tenant.hold_organization',
+    text: `select from organizations
+           where id = (select organization_id from tenants where id = $1) for share`,
+    values: [id],
+  })
+  const { rows } = await tx.query<{ status: Standing }>({
+    name: 'tenant.hold_suspension',
+    text: `select case when suspended_at is null then 'active' else 'suspended' end as status
+           from tenants where id = $1 and not control_plane for no key update`,
+    values: [id],
+  })
+  if (rows[0] === undefined) return undefined
+  if (rows[0].status === to) return { changed: false }
+  await tx.query({
+    name: 'tenant.switch',
+    text: `update tenants set suspended_at = case when $2 = 'suspended' then $3::timestamptz end,
+             updated_at = $3
+           where id = $1`,
+    values: [id, to, now],
+  })
+  return { changed: true }
+}
+
+/** Suspends or reactivates an account; its users in all tenants follow. */
+export async function switchAccount(
+  tx: Transaction,
+  id: string,
+  to: Standing,
+  now: Date,
+): Promise<Switched> {
+  const { rows } = await tx.query<{ status: Standing }>({
+    name: 'account.hold',
+    text: 'select status from accounts where id = $1 for no key update',
+    values: [id],
+  })
+  if (rows[0] === undefined) return undefined
+  if (rows[0].status === to) return { changed: false }
+  await tx.query({
+    name: 'account.switch',
+    text: 'update accounts set status = $2, updated_at = $3 where id = $1',
+    values: [id, to, now],
+  })
+  return { changed: true }
+}
+
+/** What an operator of the deployment sees of an account. */
+export type AccountRecordRow = {
+  readonly id: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly status: Standing
+  /** Where the account is a user, the oldest first. */
+  readonly tenants: readonly {
+    readonly tenantId: string
+    readonly tenantSlug: string
+    readonly tenantUserId: string
+    readonly sub: string
+    readonly status: string
+  }[]
+  readonly createdAt: Date
+}
+
+const TENANTS_MAX = 200
+
+const ACCOUNT = `select a.id, a.email, a.email_verified as "emailVerified", a.status,
+    a.created_at as "createdAt",
+    (select coalesce(json_agg(x order by x."tenantSlug"), '[]') from (
+      select t.id as "tenantId", t.slug as "tenantSlug", u.id as "tenantUserId", u.sub, u.status
+      from tenant_users u join tenants t on t.id = u.tenant_id
+      where u.account_id = a.id order by t.slug limit ${TENANTS_MAX}) x) as tenants
+  from accounts a`
+
+/** @param by the id of an account, or its address in lower case. */
+export async function findAccountRecord(
+  tx: Transaction,
+  by: { readonly id: string } | { readonly emailKey: string },
+): Promise<AccountRecordRow | undefined> {
+  const { rows } = await tx.query<AccountRecordRow>(
+    'id' in by
+      ? { name: 'account.record', text: `${ACCOUNT} where a.id = $1`, values: [by.id] }
+      : {
+          name: 'account.record_by_email',
+          text: `${ACCOUNT} where a.email_key = lower($1)`,
+          values: [by.emailKey],
+        },
+  )
+  return rows[0]
+}
+
+/** Users of an account that were not removed, each with its tenant. */
+export async function usersOfAccount(
+  tx: Transaction,
+  accountId: string,
+  limit: number,
+): Promise<
+  { tenantId: string; id: string; sub: string; email: string; status: string; fixture: boolean }[]
+> {
+  const { rows } = await tx.query<{
+    tenantId: string
+    id: string
+    sub: string
+    email: string
+    status: string
+    fixture: boolean
+  }>({
+    name: 'tenant_user.of_account',
+    text: `select u.tenant_id as "tenantId", u.id, u.sub, a.email, u.status, u.fixture
+           from tenant_users u join accounts a on a.id = u.account_id
+           where u.account_id = $1 and u.status in ('invited', 'pre_provisioned', 'active')
+           order by u.created_at, u.id limit $2`,
+    values: [accountId, limit],
+  })
+  return rows
+}

@@ -1,0 +1,421 @@
+/**
+ * A human in one tenant: status, roles and a subject that says nothing elsewhere. The account behind
+ * it is global, so whatever shows or changes both crosses tenants and names the tenant itself.
+ */
+import { lookedUp } from './email-keys.js'
+import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
+
+export type NewTenantUser = {
+  tenantId: string
+  id: string
+  accountId: string
+  /** Pairwise: made for this tenant alone. */
+  sub: string
+  status: 'invited' | 'pre_provisioned' | 'active'
+  roles: readonly string[]
+  fixture: boolean
+  createdAt: Date
+  /** The tenant's own name for the human; without one the account's is shown. */
+  displayName?: string | null
+  /** The address as the tenant wrote it; shown until the human comes in. */
+  invitedAs?: string | null
+}
+
+export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Promise<void> {
+  await tx.query({
+    name: 'tenant_user.insert',
+    text: `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture,
+             created_at, updated_at, display_name, invited_as)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`,
+    values: [
+      user.tenantId,
+      user.id,
+      user.accountId,
+      user.sub,
+      user.status,
+      user.roles,
+      user.fixture,
+      user.createdAt,
+      user.displayName ?? null,
+      user.invitedAs ?? null,
+    ],
+  })
+}
+
+export type TenantUserRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly accountId: string
+  readonly sub: string
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly status: TenantUserStatus
+  /** False while an operator of the deployment has suspended the account. */
+  readonly accountActive: boolean
+  readonly roles: string[]
+  /** Of the organization of the tenant; what else the human belongs to is nobody's business here. */
+  readonly organizationIds: string[]
+  readonly fixture: boolean
+  readonly metadata: Record<string, unknown>
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly lastLoginAt: Date | null
+}
+
+/**
+ * True if the human came in. Until then a tenant learns nothing of the account, not even how its owner writes
+ * the address: a tenant can invite any address.
+ */
+const CAME_IN = `case u.status when 'invited' then false
+    when 'suspended' then u.suspended_from is distinct from 'invited'
+    when 'removed' then u.last_login_at is not null else true end`
+
+/** What the tenant sees: suspended also while an operator of the deployment has suspended the account. */
+const SHOWN_STATUS = `case when not u.account_active
+      and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
+
+const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
+    case when ${CAME_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
+    a.email_verified and ${CAME_IN} as "emailVerified",
+    coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
+    ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
+    u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
+    array(select m.organization_id::text from organization_members m
+      join tenants t on t.organization_id = m.organization_id
+      where t.id = u.tenant_id and m.member_type = 'account' and m.member_id = u.account_id)
+      as "organizationIds"
+  from tenant_users u join accounts a on a.id = u.account_id`
+
+export type TenantUserFilter = {
+  /** Null: everybody but those who were removed. */
+  readonly status: TenantUserStatus | null
+  readonly email: string | null
+}
+
+/** A page of a tenant's users, newest first. */
+export async function listTenantUsers(
+  tx: Transaction,
+  tenantId: string,
+  { status, email }: TenantUserFilter,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<TenantUserRow[]> {
+  const { rows } = await tx.query<TenantUserRow>({
+    name: 'tenant_user.list',
+    text: `${USER}
+           where u.tenant_id = $1
+             and case when $2::text is null then u.status <> 'removed' else ${SHOWN_STATUS} = $2 end
+             and ($3::text is null or a.email_key = lower($3))
+             and ($5::timestamptz is null or (u.created_at, u.id) < ($5, $6::uuid))
+           order by u.created_at desc, u.id desc limit $4`,
+    values: [
+      tenantId,
+      status,
+      email === null ? null : lookedUp(email),
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+export async function findTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<TenantUserRow | undefined> {
+  const { rows } = await tx.query<TenantUserRow>({
+    name: 'tenant_user.find',
+    text: `${USER} where u.tenant_id = $1 and u.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Keeps others from changing the user until the transaction ends. */
+export async function holdTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
+  await tx.query({
+    name: 'tenant_user.hold',
+    // Rows that refer to the user may come to be meanwhile.
+    text: 'select from tenant_users where tenant_id = $1 and id = $2 for no key update',
+    values: [tenantId, id],
+  })
+}
+
+/** What a tenant has to do with an account already. */
+export async function findTenantUserOfAccount(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<{ id: string; status: TenantUserStatus } | undefined> {
+  const { rows } = await tx.query<{ id: string; status: TenantUserStatus }>({
+    name: 'tenant_user.of_account',
+    text: `select id, status from tenant_users
+           where tenant_id = $1 and account_id = $2 for update`,
+    values: [tenantId, accountId],
+  })
+  return rows[0]
+}
+
+/** removed -> invited or pre_provisioned: the same subject comes back. */
+export async function reviveTenantUser(
+  tx: Transaction,
+  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs'>,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.revive',
+    text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5,
+             invited_as = $6
+           where tenant_id = $1 and id = $2 and status = 'removed'`,
+    values: [
+      user.tenantId,
+      user.id,
+      user.status,
+      user.displayName ?? null,
+      now,
+      user.invitedAs ?? null,
+    ],
+  })
+  return rowCount === 1
+}
+
+export type TenantUserChange = {
+  /** Undefined leaves it; null shows the account's again. */
+  readonly displayName: string | null | undefined
+  readonly roles: readonly string[] | undefined
+  readonly metadata: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Changes what is stated; false when the user is not there or was removed. */
+export async function updateTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  { displayName, roles, metadata }: TenantUserChange,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.update',
+    text: `update tenant_users set
+             display_name = case when $3 then $4 else display_name end,
+             roles = coalesce($5, roles), metadata = coalesce($6, metadata), updated_at = $7
+           where tenant_id = $1 and id = $2 and status <> 'removed'`,
+    values: [
+      tenantId,
+      id,
+      displayName !== undefined,
+      displayName ?? null,
+      roles ?? null,
+      metadata === undefined ? null : JSON.stringify(metadata),
+      now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** invited, pre_provisioned or active -> suspended. */
+export async function suspendTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.suspend',
+    text: `update tenant_users set status = 'suspended', suspended_from = status, updated_at = $3
+           where tenant_id = $1 and id = $2 and status in ('invited', 'pre_provisioned', 'active')`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** suspended -> what it was before. A sixth active fixture user breaks `fixture_user_limit`. */
+export async function reactivateTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.reactivate',
+    text: `update tenant_users
+           set status = coalesce(suspended_from, 'active'), suspended_from = null, updated_at = $3
+           where tenant_id = $1 and id = $2 and status = 'suspended'`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Anything -> removed; the row stays, and so does the subject. */
+export async function removeTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'tenant_user.remove',
+    text: `update tenant_users set status = 'removed', suspended_from = null, updated_at = $3
+           where tenant_id = $1 and id = $2 and status <> 'removed'`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Ends what a human has open in a tenant: browsers, tokens, and what they allowed devices and by CIBA
+ * that nobody has fetched; not what they allowed agents.
+ */
+export async function endHumanSessions(
+  tx: Transaction,
+  { tenantId, sub, accountId }: Pick<TenantUserRow, 'tenantId' | 'sub' | 'accountId'>,
+  reason: string,
+  now: Date,
+): Promise<void> {
+  const sessions = () =>
+    tx.query({
+      name: 'session.end_of_human',
+      text: `with browsers as (
+               update browser_sessions set ended_at = $5, ended_reason = $4
+               where tenant_id = $1 and account_id = $3 and ended_at is null)
+             update sessions set ended_at = $5, ended_reason = $4
+             where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
+               and ended_at is null`,
+      values: [tenantId, sub, accountId, reason, now],
+    })
+  await sessions()
+  await endBackchannelApprovals(tx, { tenantId, subject: sub }, now)
+  // Those of approvals that were being fetched meanwhile.
+  await sessions()
+}
+
+/** How many active fixture users a tenant has. */
+export async function countFixtures(tx: Transaction, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'tenant_user.count_fixtures',
+    text: `select count(*) from tenant_users
+           where tenant_id = $1 and fixture and status = 'active'`,
+    values: [tenantId],
+  })
+  return rows[0]!.count
+}
+
+/** The oldest active fixture user of a tenant. */
+export async function findOldestFixture(
+  tx: Transaction,
+  tenantId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'tenant_user.oldest_fixture',
+    text: `select id from tenant_users
+           where tenant_id = $1 and fixture and status = 'active'
+           order by created_at, id limit 1`,
+    values: [tenantId],
+  })
+  return rows[0]?.id
+}
+/** What an application may learn of a person, as far as it was allowed to. */
+export type PersonRow = {
+  readonly email: string
+  readonly emailVerified: boolean
+  readonly displayName: string
+  readonly updatedAt: Date
+  readonly organizationId: string | null
+  readonly organizationName: string | null
+}
+
+/** Finds an active person by their subject. Accounts belong to no tenant: it crosses tenants. */
+export async function findPerson(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<PersonRow | undefined> {
+  const { rows } = await tx.query<PersonRow>({
+    name: 'tenant_user.person',
+    text: `select a.email, a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
+             greatest(a.updated_at, u.updated_at) as "updatedAt",
+             o.id as "organizationId", o.name as "organizationName"
+           from tenant_users u
+           join accounts a on a.id = u.account_id
+           join tenants t on t.id = u.tenant_id
+           left join organizations o on o.id = t.organization_id
+           where u.tenant_id = $1 and u.sub = $2 and u.status = 'active' and a.status = 'active'`,
+    values: [tenantId, sub],
+  })
+  return rows[0]
+}
+
+/** The roles in a tenant of an active person. Accounts belong to no tenant: it crosses tenants. */
+export async function findPersonRoles(
+  tx: Transaction,
+  tenantId: string,
+  sub: string,
+): Promise<readonly string[] | undefined> {
+  const { rows } = await tx.query<{ roles: string[] }>({
+    name: 'tenant_user.person_roles',
+    text: `select u.roles
+           from tenant_users u join accounts a on a.id = u.account_id and a.status = 'active'
+           where u.tenant_id = $1 and u.sub = $2 and u.status = 'active'`,
+    values: [tenantId, sub],
+  })
+  return rows[0]?.roles
+}
+
+/** invited -> active; undefined when the user is not invited any more. */
+export async function acceptTenantUser(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  now: Date,
+): Promise<{ readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ sub: string }>({
+    name: 'tenant_user.accept',
+    text: `update tenant_users set status = 'active', updated_at = $3
+           where tenant_id = $1 and account_id = $2 and status = 'invited' returning sub`,
+    values: [tenantId, accountId, now],
+  })
+  return rows[0]
+}
+
+/** By what subject a tenant knows an account. */
+export async function findTenantUserOfAccountSub(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ sub: string }>({
+    name: 'tenant_user.sub_of_account',
+    text: 'select sub from tenant_users where tenant_id = $1 and account_id = $2',
+    values: [tenantId, accountId],
+  })
+  return rows[0]?.sub
+}
+
+/**
+ * Makes a user active with one more role, from whatever they were. Undefined when the tenant does not know the
+ * account, or has suspended it.
+ */
+export async function activateWithRole(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  role: string,
+  now: Date,
+): Promise<{ readonly id: string; readonly sub: string } | undefined> {
+  const { rows } = await tx.query<{ id: string; sub: string }>({
+    name: 'tenant_user.activate_with_role',
+    text: `update tenant_users set status = 'active', updated_at = $4,
+             roles = array(select distinct r from unnest(
+               case when status = 'removed' then array[$3] else roles || $3 end) r order by r)
+           where tenant_id = $1 and account_id = $2 and status <> 'suspended'
+           returning id, sub`,
+    values: [tenantId, accountId, role, now],
+  })
+  return rows[0]
+}

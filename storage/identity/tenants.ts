@@ -1,0 +1,229 @@
+/** Tenants: one environment of an organization each, and the one control plane. */
+import type { Transaction } from '../platform/sql.js'
+
+export type TenantRow = {
+  id: string
+  organizationId: string | null
+  name: string
+  slug: string
+  environment: 'sandbox' | 'production'
+  status: 'active' | 'suspended'
+  controlPlane: boolean
+  admitAgents: boolean
+  directAgentRegistration: boolean
+  credentialIssuerEnabled: boolean
+  supportContact: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type NewTenant = Pick<
+  TenantRow,
+  'id' | 'organizationId' | 'name' | 'slug' | 'environment' | 'admitAgents' | 'createdAt'
+> & { supportContact?: string | null }
+
+/** Inserts a tenant; undefined when the slug is taken, with nothing written. */
+export async function insertTenant(
+  tx: Transaction,
+  tenant: NewTenant,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.insert',
+    text: `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
+             created_at, updated_at, support_contact)
+           values ($1, $2, $3, $4, $5, $6, $7, $7, $8)
+           on conflict (slug) do nothing
+           returning ${COLUMNS}`,
+    values: [
+      tenant.id,
+      tenant.organizationId,
+      tenant.name,
+      tenant.slug,
+      tenant.environment,
+      tenant.admitAgents,
+      tenant.createdAt,
+      tenant.supportContact ?? null,
+    ],
+  })
+  return rows[0]
+}
+
+/** Inserts the control plane unless there is one. Of racing first starts exactly one inserts. */
+export async function insertControlPlane(
+  tx: Transaction,
+  tenant: Pick<NewTenant, 'id' | 'name' | 'slug' | 'createdAt'>,
+): Promise<void> {
+  await tx.query({
+    name: 'tenant.insert_control_plane',
+    text: `insert into tenants (id, name, slug, environment, control_plane, admit_agents,
+             created_at, updated_at)
+           values ($1, $2, $3, 'production', true, true, $4, $4)
+           on conflict do nothing`,
+    values: [tenant.id, tenant.name, tenant.slug, tenant.createdAt],
+  })
+}
+
+export async function findControlPlane(tx: Transaction): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.control_plane',
+    text: `select ${COLUMNS} from tenants where control_plane`,
+  })
+  return rows[0]
+}
+
+export async function findTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.find',
+    text: `select ${COLUMNS} from tenants where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** A page of the environments of an organization, newest first. */
+export async function listTenants(
+  tx: Transaction,
+  organizationId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<TenantRow[]> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.list',
+    text: `select ${COLUMNS} from tenants
+           where organization_id = $1
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export type TenantSettingsChange = {
+  readonly admitAgents: boolean | undefined
+  readonly directAgentRegistration: boolean | undefined
+  readonly credentialIssuerEnabled: boolean | undefined
+  /** Members to put into `settings`, each as a whole. */
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+/** A tenant with the settings that only few look at. */
+export type TenantWithSettings = TenantRow & {
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+export async function findTenantWithSettings(
+  tx: Transaction,
+  id: string,
+): Promise<TenantWithSettings | undefined> {
+  const { rows } = await tx.query<TenantWithSettings>({
+    name: 'tenant.find_with_settings',
+    text: `select ${COLUMNS}, settings from tenants where id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** Changes what is stated of an environment; answers with the row before and after. */
+export async function updateTenantSettings(
+  tx: Transaction,
+  id: string,
+  change: TenantSettingsChange,
+  now: Date,
+): Promise<{ before: TenantWithSettings; after: TenantWithSettings } | undefined> {
+  const before = await tx.query<TenantWithSettings>({
+    name: 'tenant.hold',
+    text: `select ${COLUMNS}, settings from tenants
+           where id = $1 and not control_plane for no key update`,
+    values: [id],
+  })
+  const after = await tx.query<TenantWithSettings>({
+    name: 'tenant.update_settings',
+    text: `update tenants set admit_agents = coalesce($2, admit_agents),
+             direct_agent_registration = coalesce($3, direct_agent_registration),
+             credential_issuer_enabled = coalesce($4, credential_issuer_enabled),
+             settings = settings || $6::jsonb, updated_at = $5
+           where id = $1 and not control_plane returning ${COLUMNS}, settings`,
+    values: [
+      id,
+      change.admitAgents ?? null,
+      change.directAgentRegistration ?? null,
+      change.credentialIssuerEnabled ?? null,
+      now,
+      JSON.stringify(change.settings),
+    ],
+  })
+  const [was, is] = [before.rows[0], after.rows[0]]
+  return was === undefined || is === undefined ? undefined : { before: was, after: is }
+}
+
+/** Changes what is said of an environment. Undefined members stay; null takes the contact away. */
+export async function updateTenant(
+  tx: Transaction,
+  id: string,
+  change: { readonly name: string | undefined; readonly supportContact: string | null | undefined },
+  now: Date,
+): Promise<void> {
+  const { name, supportContact } = change
+  // Before the tenant, as a change of the organization does: the contact of both is what pages show.
+  await tx.query({
+    name: 'tenant.hold_parent',
+    text: `select from organizations
+           where id = (select organization_id from tenants where id = $1) for share`,
+    values: [id],
+  })
+  await tx.query({
+    name: 'tenant.update',
+    text: `update tenants set name = coalesce($2, name),
+             support_contact = case when $4 then $3 else support_contact end, updated_at = $5
+           where id = $1 and not control_plane`,
+    values: [id, name ?? null, supportContact ?? null, supportContact !== undefined, now],
+  })
+}
+
+/** Takes a tenant for the rest of the transaction: what it is, it stays until then. */
+export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.hold_as_it_is',
+    text: `select ${COLUMNS} from tenants where id = $1 for no key update`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/**
+ * sandbox -> production, once: undefined for whoever comes second. It admits agents no more, as a new
+ * production environment does not (decisions.md 21).
+ */
+export async function activateTenant(
+  tx: Transaction,
+  id: string,
+  now: Date,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.activate',
+    text: `update tenants set environment = 'production', admit_agents = false,
+             direct_agent_registration = false, updated_at = $2
+           where id = $1 and environment = 'sandbox' and not control_plane
+           returning ${COLUMNS}`,
+    values: [id, now],
+  })
+  return rows[0]
+}
+
+export async function findTenantBySlug(
+  tx: Transaction,
+  slug: string,
+): Promise<TenantRow | undefined> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.by_slug',
+    text: `select ${COLUMNS} from tenants where slug = $1`,
+    values: [slug],
+  })
+  return rows[0]
+}
+
+const COLUMNS = `id, organization_id as "organizationId", name, slug, environment, status,
+  control_plane as "controlPlane", admit_agents as "admitAgents",
+  direct_agent_registration as "directAgentRegistration",
+  credential_issuer_enabled as "credentialIssuerEnabled", support_contact as "supportContact",
+  created_at as "createdAt", updated_at as "updatedAt"`

@@ -1,0 +1,248 @@
+/** Who accounts are at identity providers. Global, so every transaction here crosses tenants. */
+import { lookedUp } from './email-keys.js'
+import type { Transaction } from '../platform/sql.js'
+
+/** What names a person elsewhere: never their address. */
+export type IdentityKey = {
+  readonly provider: string
+  readonly issuer: string
+  readonly subject: string
+}
+
+/** Returns of one person take turns until the transaction ends. */
+export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<void> {
+  await tx.query({
+    name: 'upstream_identity.lock',
+    text: `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
+    values: [JSON.stringify(['upstream_identity', key.provider, key.issuer, key.subject])],
+  })
+}
+
+/** The account of an identity, without noting its use. */
+export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<string | undefined> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'upstream_identity.find',
+    text: `select account_id as "accountId" from upstream_identities
+           where provider = $1 and issuer = $2 and subject = $3`,
+    values: [key.provider, key.issuer, key.subject],
+  })
+  return rows[0]?.accountId
+}
+
+/** The account of an identity; its use is noted, with the address that is vouched for this time. */
+export async function useIdentity(
+  tx: Transaction,
+  key: IdentityKey,
+  email: string | null,
+  now: Date,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'upstream_identity.use',
+    text: `update upstream_identities set last_used_at = $5, email = coalesce($4, email)
+           where provider = $1 and issuer = $2 and subject = $3
+           returning account_id as "accountId"`,
+    values: [key.provider, key.issuer, key.subject, email, now],
+  })
+  return rows[0]?.accountId
+}
+
+/** Links an identity to an account; false when it is linked already, to whichever account. */
+export async function insertIdentity(
+  tx: Transaction,
+  identity: IdentityKey & {
+    readonly id: string
+    readonly accountId: string
+    /** Null: of a provider of the deployment. */
+    readonly tenantId: string | null
+    /** As far as the provider vouches for it. */
+    readonly email: string | null
+    readonly createdAt: Date
+  },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'upstream_identity.insert',
+    text: `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject,
+             email, created_at, last_used_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+           on conflict (provider, issuer, subject) do nothing`,
+    values: [
+      identity.accountId,
+      identity.id,
+      identity.provider,
+      identity.tenantId,
+      identity.issuer,
+      identity.subject,
+      identity.email,
+      identity.createdAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** An account as linking looks at it. */
+export type LinkCandidate = {
+  readonly id: string
+  readonly active: boolean
+  readonly emailVerified: boolean
+  /** The provider has vouched for somebody of this account before. */
+  readonly knownToProvider: boolean
+}
+
+/** The account of an address, held until the transaction ends. */
+export async function findLinkCandidate(
+  tx: Transaction,
+  email: string,
+  { provider, issuer }: IdentityKey,
+): Promise<LinkCandidate | undefined> {
+  const { rows } = await tx.query<LinkCandidate>({
+    name: 'upstream_identity.candidate',
+    text: `select a.id, a.status = 'active' as active, a.email_verified as "emailVerified",
+             exists (select from upstream_identities i
+               where i.account_id = a.id and i.provider = $2 and i.issuer = $3)
+               as "knownToProvider"
+           from accounts a where a.email_key = lower($1) for update of a`,
+    values: [lookedUp(email), provider, issuer],
+  })
+  return rows[0]
+}
+
+/** A person who comes back from a provider: the account and what it is in the tenant. */
+export type ReturningRow = {
+  readonly accountActive: boolean
+  readonly hasFactor: boolean
+  /** There is a way to sign in besides this provider. */
+  readonly hasOtherKeys: boolean
+  /** The address of the account was proved before. */
+  readonly emailVerified: boolean
+  /** The address of the account is confirmed, or is the one that the provider vouches for. */
+  readonly addressProved: boolean
+  /** Null: the tenant does not know the account. */
+  readonly tenantUserId: string | null
+  readonly sub: string | null
+  readonly status: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
+}
+
+/** Reads an account as a tenant knows it, held until the transaction ends. */
+export async function findReturning(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  provider: string,
+  vouchedEmail: string | null,
+): Promise<ReturningRow | undefined> {
+  const { rows } = await tx.query<ReturningRow>({
+    name: 'upstream_identity.returning',
+    text: `select a.status = 'active' as "accountActive",
+             exists (select from totp_factors f
+               where f.account_id = a.id and f.confirmed_at is not null)
+               or exists (select from passkeys p where p.account_id = a.id) as "hasFactor",
+             a.password_hash is not null
+               or exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from upstream_identities i
+                 where i.account_id = a.id and i.provider <> $3) as "hasOtherKeys",
+             a.email_verified as "emailVerified",
+             a.email_verified or coalesce(a.email_key = lower($4), false) as "addressProved",
+             u.id as "tenantUserId", u.sub, u.status
+           from accounts a
+             left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where a.id = $2 for update of a`,
+    values: [tenantId, accountId, provider, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
+  })
+  return rows[0]
+}
+
+/** invited -> active: whoever owns the address has come. */
+export async function acceptInvitation(
+  tx: Transaction,
+  tenantId: string,
+  tenantUserId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'upstream_identity.accept_invitation',
+    text: `update tenant_users set status = 'active', updated_at = $3
+           where tenant_id = $1 and id = $2 and status = 'invited'`,
+    values: [tenantId, tenantUserId, now],
+  })
+  return rowCount === 1
+}
+
+/** Makes an account a member of the organization; false when it was one. */
+export async function joinOrganization(
+  tx: Transaction,
+  organizationId: string,
+  accountId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'organization_member.join',
+    text: `insert into organization_members (organization_id, member_type, member_id, role,
+             created_at)
+           values ($1, 'account', $2, 'member', $3) on conflict do nothing`,
+    values: [organizationId, accountId, now],
+  })
+  return rowCount === 1
+}
+
+export type IdentityRow = {
+  readonly id: string
+  /** Null: of a provider of the deployment. */
+  readonly tenantId: string | null
+  readonly provider: string
+  readonly issuer: string
+  readonly email: string | null
+  readonly createdAt: Date
+  readonly lastUsedAt: Date
+}
+
+/** What an account is linked to: everywhere, and in this tenant. */
+export async function listIdentities(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+): Promise<IdentityRow[]> {
+  const { rows } = await tx.query<IdentityRow>({
+    name: 'upstream_identity.list',
+    text: `select id, tenant_id as "tenantId", provider, issuer, email, created_at as "createdAt",
+             last_used_at as "lastUsedAt"
+           from upstream_identities
+           where account_id = $1 and (tenant_id is null or tenant_id = $2)
+           order by created_at, id`,
+    values: [accountId, tenantId],
+  })
+  return rows
+}
+
+/**
+ * Ends a link, unless it is the only way to sign in that the account has, with what it had opened in
+ * any tenant. The account is held first, so that of two last links one stays.
+ */
+export async function removeIdentity(
+  tx: Transaction,
+  tenantId: string,
+  accountId: string,
+  id: string,
+  now: Date,
+): Promise<'removed' | 'last' | 'unknown'> {
+  const { rows } = await tx.query<{ hasKeys: boolean }>({
+    name: 'upstream_identity.hold_account',
+    text: `select a.password_hash is not null
+             or exists (select from passkeys p where p.account_id = a.id) as "hasKeys"
+           from accounts a where a.id = $1 for update of a`,
+    values: [accountId],
+  })
+  const identities = await listIdentities(tx, tenantId, accountId)
+  if (!identities.some((one) => one.id === id)) return 'unknown'
+  if (rows[0]?.hasKeys !== true && identities.length < 2) return 'last'
+  await tx.query({
+    name: 'upstream_identity.remove',
+    text: `with gone as (
+             delete from upstream_identities where account_id = $1 and id = $2 returning provider)
+           update browser_sessions b set ended_at = $3, ended_reason = 'unlinked'
+           from tenant_users u
+           where u.account_id = $1 and b.tenant_id = u.tenant_id and b.account_id = $1
+             and b.provider in (select provider from gone) and b.ended_at is null`,
+    values: [accountId, id, now],
+  })
+  return 'removed'
+}

@@ -1,0 +1,102 @@
+/** Browsers on their way to an identity provider and back. A way back is good for one return. */
+import { tenantInForce } from '../platform/in-force.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type UpstreamSignInRow = {
+  readonly tenantId: string
+  readonly provider: string
+  /** The session that links an identity to its account; null: somebody signs in. */
+  readonly linkingSessionId: string | null
+  readonly sealed: Uint8Array
+  /** The person has to prove who they are there and then. */
+  readonly fresh: boolean
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** What the sealed part of a way back is bound to. */
+export const upstreamSignInContext = (stateSha256: Uint8Array): string =>
+  `upstream_sign_in:${Buffer.from(stateSha256).toString('hex')}`
+
+export async function insertUpstreamSignIn(
+  tx: Transaction,
+  row: UpstreamSignInRow & {
+    readonly stateSha256: Uint8Array
+    readonly browserSha256: Uint8Array
+  },
+): Promise<void> {
+  await tx.query({
+    name: 'upstream_sign_in.insert',
+    text: `insert into upstream_sign_ins (tenant_id, state_sha256, browser_sha256, provider,
+             linking_session_id, sealed, fresh, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      row.tenantId,
+      Buffer.from(row.stateSha256),
+      Buffer.from(row.browserSha256),
+      row.provider,
+      row.linkingSessionId,
+      Buffer.from(row.sealed),
+      row.fresh,
+      row.createdAt,
+      row.expiresAt,
+    ],
+  })
+}
+
+/**
+ * Takes the way back that a state names, once, and only for the browser that was sent and by the
+ * provider that it was sent to. The tenant is not known before: it crosses tenants.
+ */
+export async function takeUpstreamSignIn(
+  tx: Transaction,
+  key: {
+    readonly stateSha256: Uint8Array
+    readonly browserSha256: Uint8Array
+    readonly provider: string
+  },
+  now: Date,
+): Promise<UpstreamSignInRow | undefined> {
+  const { rows } = await tx.query<UpstreamSignInRow>({
+    name: 'upstream_sign_in.take',
+    text: `delete from upstream_sign_ins
+           where state_sha256 = $1 and browser_sha256 = $2 and provider = $3 and expires_at > $4
+             and ${tenantInForce('upstream_sign_ins.tenant_id')}
+           returning tenant_id as "tenantId", provider, linking_session_id as "linkingSessionId",
+             sealed, fresh, created_at as "createdAt",
+             expires_at as "expiresAt"`,
+    values: [Buffer.from(key.stateSha256), Buffer.from(key.browserSha256), key.provider, now],
+  })
+  return rows[0]
+}
+
+/** The way back that a state names, left as it is: for a browser that came back to another host. */
+export async function findUpstreamSignIn(
+  tx: Transaction,
+  key: { readonly stateSha256: Uint8Array; readonly provider: string },
+  now: Date,
+): Promise<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'> | undefined> {
+  const { rows } = await tx.query<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>>({
+    name: 'upstream_sign_in.find',
+    text: `select tenant_id as "tenantId", sealed from upstream_sign_ins
+           where state_sha256 = $1 and provider = $2 and expires_at > $3`,
+    values: [Buffer.from(key.stateSha256), key.provider, now],
+  })
+  return rows[0]
+}
+
+/** Removes up to `limit` of those that never came back. */
+export async function removeExpiredUpstreamSignIns(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'upstream_sign_in.remove_expired',
+    text: `delete from upstream_sign_ins where (tenant_id, state_sha256) in (
+             select tenant_id, state_sha256 from upstream_sign_ins where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

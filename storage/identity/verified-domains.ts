@@ -1,0 +1,235 @@
+/**
+ * Domains that tenants use, and the one organization that each belongs to. What touches
+ * `domain_owners` crosses tenants.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type VerifiedDomainRow = {
+  readonly tenantId: string
+  readonly id: string
+  readonly domain: string
+  readonly proof: string
+  readonly ssoProviderId: string | null
+  readonly autoJoin: boolean
+  readonly createdAt: Date
+  readonly verifiedAt: Date | null
+}
+
+const COLUMNS = `tenant_id as "tenantId", id, domain, proof, sso_provider_id as "ssoProviderId",
+  auto_join as "autoJoin", created_at as "createdAt", verified_at as "verifiedAt"`
+
+export type DomainInserted = 'inserted' | 'present' | 'full'
+
+/** Adds a domain that is not proved yet, unless the tenant has it or has `most` already. */
+export async function insertVerifiedDomain(
+  tx: Transaction,
+  row: Omit<VerifiedDomainRow, 'verifiedAt'>,
+  most: number,
+): Promise<DomainInserted> {
+  const { rows } = await tx.query<{ present: boolean; full: boolean }>({
+    name: 'verified_domain.room',
+    text: `with turn as (select id from tenants where id = $1 for no key update)
+           select count(*) filter (where d.domain = $2) > 0 as present, count(d.id) >= $3 as full
+           from turn left join verified_domains d on d.tenant_id = turn.id`,
+    values: [row.tenantId, row.domain, most],
+  })
+  if (rows[0]?.present === true) return 'present'
+  if (rows[0]?.full === true) return 'full'
+  const { rowCount } = await tx.query({
+    name: 'verified_domain.insert',
+    text: `insert into verified_domains (tenant_id, id, domain, proof, sso_provider_id, auto_join,
+             created_at)
+           values ($1, $2, $3, $4, $5, $6, $7) on conflict (tenant_id, domain) do nothing`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.domain,
+      row.proof,
+      row.ssoProviderId,
+      row.autoJoin,
+      row.createdAt,
+    ],
+  })
+  return rowCount === 1 ? 'inserted' : 'present'
+}
+
+export async function findVerifiedDomain(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<VerifiedDomainRow | undefined> {
+  const { rows } = await tx.query<VerifiedDomainRow>({
+    name: 'verified_domain.find',
+    text: `select ${COLUMNS} from verified_domains where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** A page of a tenant's domains, newest first. */
+export async function listVerifiedDomains(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<VerifiedDomainRow[]> {
+  const { rows } = await tx.query<VerifiedDomainRow>({
+    name: 'verified_domain.list',
+    text: `select ${COLUMNS} from verified_domains
+           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export type DomainChange = {
+  /** Undefined leaves it; null leads nowhere. */
+  readonly ssoProviderId: string | null | undefined
+  readonly autoJoin: boolean | undefined
+}
+
+export async function updateVerifiedDomain(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  { ssoProviderId, autoJoin }: DomainChange,
+): Promise<VerifiedDomainRow | undefined> {
+  const { rows } = await tx.query<VerifiedDomainRow>({
+    name: 'verified_domain.update',
+    text: `update verified_domains set
+             sso_provider_id = case when $3 then $4::uuid else sso_provider_id end,
+             auto_join = coalesce($5, auto_join)
+           where tenant_id = $1 and id = $2 returning ${COLUMNS}`,
+    values: [tenantId, id, ssoProviderId !== undefined, ssoProviderId ?? null, autoJoin ?? null],
+  })
+  return rows[0]
+}
+
+/** The domain becomes the organization's; false when it is another one's. One statement decides. */
+export async function claimDomain(
+  tx: Transaction,
+  domain: string,
+  organizationId: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'domain_owner.claim',
+    text: `insert into domain_owners as o (domain, organization_id, verified_at)
+           values ($1, $2, $3)
+           on conflict (domain) do update set verified_at = excluded.verified_at
+             where o.organization_id = excluded.organization_id`,
+    values: [domain, organizationId, now],
+  })
+  return rowCount === 1
+}
+
+/** Notes that a domain is proved; the first time counts. */
+export async function markDomainVerified(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<VerifiedDomainRow | undefined> {
+  const { rows } = await tx.query<VerifiedDomainRow>({
+    name: 'verified_domain.verify',
+    text: `update verified_domains set verified_at = coalesce(verified_at, $3)
+           where tenant_id = $1 and id = $2 returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+/**
+ * Removes a domain of a tenant. With the last one that is proved the organization's claim ends; the
+ * owner's row, locked first, keeps that apart from a claim made at the same time.
+ */
+export async function deleteVerifiedDomain(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<string | undefined> {
+  await tx.query({
+    name: 'domain_owner.lock',
+    text: `select from domain_owners where domain in (
+             select domain from verified_domains where tenant_id = $1 and id = $2) for update`,
+    values: [tenantId, id],
+  })
+  const { rows } = await tx.query<{ domain: string }>({
+    name: 'verified_domain.delete',
+    text: 'delete from verified_domains where tenant_id = $1 and id = $2 returning domain',
+    values: [tenantId, id],
+  })
+  const domain = rows[0]?.domain
+  if (domain === undefined) return undefined
+  await tx.query({
+    name: 'domain_owner.release',
+    text: `delete from domain_owners o where o.domain = $1 and not exists (
+             select from verified_domains d join tenants t on t.id = d.tenant_id
+             where d.domain = $1 and d.verified_at is not null
+               and t.organization_id = o.organization_id)`,
+    values: [domain],
+  })
+  return domain
+}
+
+/** Where addresses of a domain are led to in a tenant. */
+export type DomainRoute = {
+  readonly organizationId: string
+  readonly organizationName: string
+  readonly providerId: string
+  readonly autoJoin: boolean
+}
+
+/** The route of a proved domain whose provider may be used. */
+export async function findDomainRoute(
+  tx: Transaction,
+  tenantId: string,
+  domain: string,
+): Promise<DomainRoute | undefined> {
+  const { rows } = await tx.query<DomainRoute>({
+    name: 'verified_domain.route',
+    text: `select o.id as "organizationId", o.name as "organizationName",
+             p.id::text as "providerId", d.auto_join as "autoJoin"
+           from verified_domains d
+             join sso_providers p on p.tenant_id = d.tenant_id and p.id = d.sso_provider_id
+               and p.active
+             join tenants t on t.id = d.tenant_id and t.status = 'active'
+             join organizations o on o.id = t.organization_id and o.status = 'active'
+           where d.tenant_id = $1 and d.domain = $2 and d.verified_at is not null`,
+    values: [tenantId, domain],
+  })
+  return rows[0]
+}
+
+/** True if the tenant verified the domain, wherever its addresses are routed to. */
+export async function hasVerifiedDomain(
+  tx: Transaction,
+  tenantId: string,
+  domain: string,
+): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'verified_domain.is_of_tenant',
+    text: `select from verified_domains
+           where tenant_id = $1 and domain = $2 and verified_at is not null`,
+    values: [tenantId, domain],
+  })
+  return rows.length === 1
+}
+
+/** True if an account is a user of a tenant that verified the domain. An invitation alone makes no user. */
+export async function isUserOfDomainOwner(
+  tx: Transaction,
+  accountId: string,
+  domain: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ is: boolean }>({
+    name: 'verified_domain.is_owners_user',
+    text: `select exists (select from verified_domains d
+             join tenant_users u on u.tenant_id = d.tenant_id and u.account_id = $1
+               and u.status in ('pre_provisioned', 'active', 'suspended')
+             where d.domain = $2 and d.verified_at is not null) as is`,
+    values: [accountId, domain],
+  })
+  return rows[0]?.is === true
+}

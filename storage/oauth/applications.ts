@@ -1,0 +1,401 @@
+/** OAuth clients and their secrets. A secret is stored only as its SHA-256. decisions.md 7.4. */
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Random } from '../../runtime/kernel/random.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type ApplicationRow = {
+  id: string
+  tenantId: string
+  name: string
+  status: 'active' | 'disabled'
+  clientType: 'public' | 'confidential'
+  tokenEndpointAuthMethod: 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+  audience: string
+  redirectUris: string[]
+  postLogoutRedirectUris: string[]
+  allowedOrigins: string[]
+  grantTypes: string[]
+  responseTypes: string[]
+  scopes: string[]
+  /** What client_credentials without `scope` gives; null leaves it to the service. */
+  defaultScopes: string[] | null
+  jwks: { keys: Record<string, unknown>[] } | null
+  /** Where the keys are fetched from, instead of `jwks`. */
+  jwksUri: string | null
+  dpopBoundAccessTokens: boolean
+  requirePushedAuthorizationRequests: boolean
+  idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  requirePkce: boolean
+  authorizationDetailsTypes: string[]
+  logoUri: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** What a new application must say; the rest takes the defaults of decisions.md 7.4. */
+export type NewApplication = Pick<
+  ApplicationRow,
+  'id' | 'tenantId' | 'name' | 'redirectUris' | 'createdAt'
+> &
+  Partial<Omit<ApplicationRow, 'status' | 'updatedAt'>> & {
+    /** SHA-256 of the secret, from `newClientSecret`; null for a client without one. */
+    secretSha256: Uint8Array | null
+  }
+
+export type ClientSecret = { readonly secret: string; readonly sha256: Uint8Array }
+
+const SECRET_BYTES = 32
+const DEFAULT_GRANT_TYPES = ['authorization_code', 'refresh_token']
+const DEFAULT_RESPONSE_TYPES = ['code']
+export const DEFAULT_SCOPES = ['openid', 'profile', 'email']
+
+/** A fresh client secret of 256 random bits: shown once, kept as its SHA-256. */
+export function newClientSecret(random: Random): ClientSecret {
+  const secret = `svcs_${random.token(SECRET_BYTES)}`
+  return { secret, sha256: clientSecretSha256(secret) }
+}
+
+// 256 random bits cannot be guessed, so a slow hash would only slow the service.
+export function clientSecretSha256(secret: string): Uint8Array {
+  // By way of a text: asked for as bytes, the hash costs more than twice as much.
+  return Buffer.from(hash('sha256', secret, 'binary'), 'binary')
+}
+
+/** The audience an application has unless it names another one (decisions.md 7.4). */
+export function defaultAudience(applicationId: string): string {
+  return `urn:svc:application:${applicationId}`
+}
+
+/** Inserts the application and, where it has one, its secret. Answers with the stored row. */
+export async function insertApplication(
+  tx: Transaction,
+  application: NewApplication,
+): Promise<ApplicationRow> {
+  const a = application
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.insert',
+    text: `with application as (
+             insert into applications (tenant_id, id, name, client_type, token_endpoint_auth_method,
+               audience, redirect_uris, post_logout_redirect_uris, allowed_origins, grant_types,
+               response_types, scopes, jwks, dpop_bound_access_tokens,
+               require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
+               require_pkce, authorization_details_types, jwks_uri, default_scopes, created_at,
+               updated_at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+               $18, $19, $20, $21, $22, $22)
+             returning *),
+           secret as (
+             insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
+             select $1, $2, $2, $23, $22 where $23::bytea is not null)
+           select ${COLUMNS} from application`,
+    values: [
+      ...memberValues(a),
+      a.createdAt,
+      a.secretSha256 === null ? null : Buffer.from(a.secretSha256),
+    ],
+  })
+  return rows[0]!
+}
+
+/** Locks the application until the transaction ends: whoever changes it takes turns. */
+export async function lockApplication(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<ApplicationRow | undefined> {
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.lock',
+    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2 for update`,
+    values: [tenantId, applicationId],
+  })
+  return rows[0]
+}
+
+/** Every member that may change; what was there before is gone. */
+export type ReplacedApplication = Pick<
+  ApplicationRow,
+  'id' | 'tenantId' | 'name' | 'redirectUris'
+> &
+  Partial<Omit<ApplicationRow, 'createdAt'>> & { readonly updatedAt: Date }
+
+export async function replaceApplication(
+  tx: Transaction,
+  application: ReplacedApplication,
+): Promise<ApplicationRow> {
+  const a = application
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.replace',
+    text: `update applications set name = $3, client_type = $4, token_endpoint_auth_method = $5,
+             audience = $6, redirect_uris = $7, post_logout_redirect_uris = $8,
+             allowed_origins = $9, grant_types = $10, response_types = $11, scopes = $12,
+             jwks = $13, dpop_bound_access_tokens = $14,
+             require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
+             logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
+             jwks_uri = $20, default_scopes = $21, updated_at = $22, status = $23
+           where tenant_id = $1 and id = $2
+           returning ${COLUMNS}`,
+    values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
+  })
+  return rows[0]!
+}
+
+/** Removes the application with its secrets; its tokens are refused from then on. */
+export async function deleteApplication(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'application.delete',
+    text: 'delete from applications where tenant_id = $1 and id = $2',
+    values: [tenantId, applicationId],
+  })
+  return rowCount === 1
+}
+
+export type SecretRotation = {
+  readonly tenantId: string
+  readonly applicationId: string
+  readonly secretId: string
+  readonly sha256: Uint8Array
+  readonly now: Date
+  /** When the secrets of before end, unless they end earlier; `now` ends them at once. */
+  readonly othersUntil: Date
+}
+
+/** Adds a secret and gives those of before an end. The application must be locked. */
+export async function rotateApplicationSecret(
+  tx: Transaction,
+  rotation: SecretRotation,
+): Promise<void> {
+  const r = rotation
+  await tx.query({
+    name: 'application.rotate_secret',
+    text: `with ended as (
+             update application_secrets set expires_at = least(expires_at, $6::timestamptz)
+             where tenant_id = $1 and application_id = $2)
+           insert into application_secrets
+             (tenant_id, application_id, id, secret_sha256, created_at)
+           values ($1, $2, $3, $4, $5)`,
+    values: [r.tenantId, r.applicationId, r.secretId, Buffer.from(r.sha256), r.now, r.othersUntil],
+  })
+}
+
+/** Removes secrets that ended by `now`; all of them when the application needs none any more. */
+export async function removeApplicationSecrets(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+  endedBy: Date | 'all',
+): Promise<void> {
+  await tx.query({
+    name: 'application.remove_secrets',
+    text: `delete from application_secrets where tenant_id = $1 and application_id = $2
+             and ($3::timestamptz is null or expires_at <= $3)`,
+    values: [tenantId, applicationId, endedBy === 'all' ? null : endedBy],
+  })
+}
+
+export async function findApplication(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<ApplicationRow | undefined> {
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.find',
+    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2`,
+    values: [tenantId, applicationId],
+  })
+  return rows[0]
+}
+
+/** One page, newest first, after the row that `createdAt` and `id` name. */
+export async function listApplications(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<ApplicationRow[]> {
+  const { rows } = await tx.query<ApplicationRow>({
+    name: 'application.list',
+    text: `select ${COLUMNS} from applications
+           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** A client as the token endpoint needs it, whatever its tenant. */
+export type ClientRow = Pick<
+  ApplicationRow,
+  | 'id'
+  | 'tenantId'
+  | 'status'
+  | 'clientType'
+  | 'tokenEndpointAuthMethod'
+  | 'audience'
+  | 'grantTypes'
+  | 'scopes'
+  | 'defaultScopes'
+  | 'jwks'
+  | 'jwksUri'
+  | 'dpopBoundAccessTokens'
+  | 'idTokenSignedResponseAlg'
+> & { tenantStatus: string; secrets: readonly ClientSecretRow[] }
+
+export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
+
+/** Finds a client by its id before its tenant is known; needs a transaction that crosses tenants. */
+export async function findClient(
+  tx: Transaction,
+  clientId: string,
+): Promise<ClientRow | undefined> {
+  const { rows } = await tx.query<
+    Omit<ClientRow, 'secrets'> & { secrets: { sha256: string; expiresAt: string | null }[] }
+  >({
+    name: 'application.client',
+    text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
+             a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
+             a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
+             a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
+             a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
+             t.status as "tenantStatus",
+             (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
+                'expiresAt', s.expires_at)), '[]')
+              from application_secrets s
+              where s.tenant_id = a.tenant_id and s.application_id = a.id) as secrets
+           from applications a join tenants t on t.id = a.tenant_id
+           where a.id = $1`,
+    values: [clientId],
+  })
+  const [row] = rows
+  if (row === undefined) return undefined
+  const secrets = row.secrets.map(({ sha256, expiresAt }) => ({
+    sha256: Buffer.from(sha256, 'hex'),
+    expiresAt: expiresAt === null ? null : new Date(expiresAt),
+  }))
+  return { ...row, secrets }
+}
+
+/** The hashes of a client's secrets that have not ended. */
+export function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[] {
+  return secrets
+    .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
+    .map(({ sha256 }) => sha256)
+}
+
+/** Compares with every hash, whichever fits, in constant time each. */
+export function isSecretOf(secret: string, hashes: readonly Uint8Array[]): boolean {
+  const own = clientSecretSha256(secret)
+  return hashes.reduce((found, known) => timingSafeEqual(own, known) || found, false)
+}
+
+/** An application as an authorization request meets it. */
+export type AuthorizingClientRow = ApplicationRow & {
+  readonly tenantName: string
+  /** Settings of the tenant: its branding. */
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly tenantActive: boolean
+}
+
+/** Finds an application before its tenant is known; needs a transaction that crosses tenants. */
+export async function findAuthorizingClient(
+  tx: Transaction,
+  clientId: string,
+): Promise<AuthorizingClientRow | undefined> {
+  const { rows } = await tx.query<AuthorizingClientRow>({
+    name: 'application.authorizing',
+    text: `select a.*, t.name as "tenantName", t.settings as "tenantSettings",
+             t.status = 'active' as "tenantActive"
+           from (select ${COLUMNS} from applications where id = $1) a
+           join tenants t on t.id = a."tenantId"`,
+    values: [clientId],
+  })
+  return rows[0]
+}
+
+/** Which of these audiences belong to an active application of the tenant (RFC 8707). */
+export async function knownAudiences(
+  tx: Transaction,
+  tenantId: string,
+  audiences: readonly string[],
+): Promise<string[]> {
+  const { rows } = await tx.query<{ audience: string }>({
+    name: 'application.audiences',
+    text: `select audience from applications
+           where tenant_id = $1 and audience = any($2) and status = 'active'`,
+    values: [tenantId, audiences],
+  })
+  return rows.map(({ audience }) => audience)
+}
+
+/** Whether an active application lists the origin: that one, or with null any. Crosses tenants. */
+export async function originListed(
+  tx: Transaction,
+  origin: string,
+  applicationId: string | null,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ listed: boolean }>({
+    name: 'application.origin_listed',
+    text: `select exists (select from applications
+             where allowed_origins @> array[$1::text] and status = 'active'
+               and ($2::uuid is null or id = $2)) as listed`,
+    values: [origin, applicationId],
+  })
+  return rows[0]!.listed
+}
+
+/** The types of `authorization_details` that the tenant's active applications use, in order. */
+export async function authorizationDetailsTypes(
+  tx: Transaction,
+  tenantId: string,
+  most: number,
+): Promise<readonly string[]> {
+  const { rows } = await tx.query<{ type: string }>({
+    name: 'application.authorization_details_types',
+    text: `select distinct unnest(authorization_details_types) as type from applications
+           where tenant_id = $1 and status = 'active' order by type limit $2`,
+    values: [tenantId, most],
+  })
+  return rows.map(({ type }) => type)
+}
+
+/** The values of $1 to $21, with the defaults of decisions.md 7.4. */
+function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
+  return [
+    a.tenantId,
+    a.id,
+    a.name,
+    a.clientType ?? 'confidential',
+    a.tokenEndpointAuthMethod ?? (a.clientType === 'public' ? 'none' : 'client_secret_basic'),
+    a.audience ?? defaultAudience(a.id),
+    a.redirectUris,
+    a.postLogoutRedirectUris ?? [],
+    a.allowedOrigins ?? [],
+    a.grantTypes ?? DEFAULT_GRANT_TYPES,
+    a.responseTypes ?? DEFAULT_RESPONSE_TYPES,
+    a.scopes ?? DEFAULT_SCOPES,
+    a.jwks ? JSON.stringify(a.jwks) : null,
+    a.dpopBoundAccessTokens ?? false,
+    a.requirePushedAuthorizationRequests ?? false,
+    a.idTokenSignedResponseAlg ?? 'ES256',
+    a.logoUri ?? null,
+    a.requirePkce ?? false,
+    a.authorizationDetailsTypes ?? [],
+    a.jwksUri ?? null,
+    a.defaultScopes ?? null,
+  ]
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clientType",
+  token_endpoint_auth_method as "tokenEndpointAuthMethod", audience,
+  redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",
+  allowed_origins as "allowedOrigins", grant_types as "grantTypes",
+  response_types as "responseTypes", scopes, default_scopes as "defaultScopes",
+  jwks, jwks_uri as "jwksUri",
+  dpop_bound_access_tokens as "dpopBoundAccessTokens",
+  require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
+  id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
+  require_pkce as "requirePkce", authorization_details_types as "authorizationDetailsTypes",
+  created_at as "createdAt", updated_at as "updatedAt"`

@@ -1,0 +1,235 @@
+/** Authorization codes: redeemed once, and what they became can be found again. RFC 6749 section 4.1.2. */
+import { personInForce, tenantInForce } from '../platform/in-force.js'
+import { type Database, inOrderOf, LOOKED_UP, type Transaction } from '../platform/sql.js'
+
+/** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
+export type AskedClaims = {
+  readonly idToken: readonly string[]
+  readonly userinfo: readonly string[]
+}
+
+export type AuthorizationDetails = readonly Readonly<Record<string, unknown>>[]
+
+/** What a person allowed, and how they had signed in when they did. */
+export type CodeGrant = {
+  readonly tenantId: string
+  /** Of the code, and of the refresh family it is turned into. */
+  readonly id: string
+  readonly clientId: string
+  readonly sessionId: string
+  readonly subject: string
+  readonly organizationId: string | null
+  readonly redirectUri: string
+  readonly codeChallenge: string | null
+  /** `dpop_jkt`, or the key that the request was pushed with (RFC 9449 section 10). */
+  readonly jkt: string | null
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly nonce: string | null
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+  readonly authorizationDetails: AuthorizationDetails | null
+  readonly claims: AskedClaims | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+export type NewCode = CodeGrant & { readonly codeSha256: Uint8Array }
+
+export async function insertCode(tx: Transaction, code: NewCode): Promise<void> {
+  await tx.query({
+    name: 'authorization_code.insert',
+    text: `insert into authorization_codes (tenant_id, id, code_sha256, client_id, session_id,
+             subject, organization_id, redirect_uri, code_challenge, jkt, scopes, audience, nonce,
+             level, amr, auth_time, authorization_details, claims, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20)`,
+    values: [
+      code.tenantId,
+      code.id,
+      Buffer.from(code.codeSha256),
+      code.clientId,
+      code.sessionId,
+      code.subject,
+      code.organizationId,
+      code.redirectUri,
+      code.codeChallenge,
+      code.jkt,
+      code.scopes,
+      code.audience,
+      code.nonce,
+      code.level,
+      code.amr,
+      code.authTime,
+      json(code.authorizationDetails),
+      json(code.claims),
+      code.createdAt,
+      code.expiresAt,
+    ],
+  })
+}
+
+export type CodeRow = CodeGrant & {
+  readonly redeemedAt: Date | null
+  /** Session, person and tenant are as they were: the grant may still begin. */
+  readonly standing: boolean
+}
+
+/** Finds codes, each at the place of its hash. Their tenants are not known before they are. */
+export async function findCodes(
+  database: Database,
+  hashes: readonly Uint8Array[],
+): Promise<readonly (CodeRow | undefined)[]> {
+  const [found] = await database.together(null, [
+    {
+      name: 'authorization_code.find',
+      text: `select c.code_sha256 as "codeSha256", c.tenant_id as "tenantId", c.id,
+               c.client_id as "clientId", c.session_id as "sessionId", c.subject,
+               c.organization_id as "organizationId", c.redirect_uri as "redirectUri",
+               c.code_challenge as "codeChallenge", c.jkt, c.scopes, c.audience, c.nonce, c.level,
+               c.amr, c.auth_time as "authTime",
+               c.authorization_details as "authorizationDetails", c.claims,
+               c.created_at as "createdAt", c.expires_at as "expiresAt",
+               c.redeemed_at as "redeemedAt",
+               ${tenantInForce('c.tenant_id')}
+               and coalesce((select ended_at is null from sessions
+                 where tenant_id = c.tenant_id and id = c.session_id), false)
+               and ${personInForce('c.tenant_id', 'c.subject')} as standing
+             from (select sha256 from unnest($1::bytea[]) with ordinality a (sha256, place)
+               where ${LOOKED_UP} offset 0) asked
+             cross join lateral (select * from authorization_codes
+               where code_sha256 = asked.sha256 offset 0) c`,
+      values: [hashes.map((hash) => Buffer.from(hash))],
+    },
+  ])
+  return inOrderOf(hashes, found!.rows as (CodeRow & NewCode)[], (row) => row.codeSha256)
+}
+
+export type Redemption = {
+  readonly id: string
+  /** Key that the refresh tokens are bound to. */
+  readonly jkt: string | null
+  /** Null: the application gets no refresh token. */
+  readonly refreshTokenSha256: Uint8Array | null
+  /**
+   * The family gets a session of its own, under the id of the code, and so outlives the browser session
+   * (OpenID Connect Back-Channel Logout 1.0 section 2.7).
+   */
+  readonly offline: boolean
+  readonly now: Date
+  /** End of the family, and of its own session. */
+  readonly expiresAt: Date
+}
+
+/**
+ * Turns codes into their families and the first refresh tokens of them; true for each that was turned
+ * by this call, in their order. A family exists without a refresh token too: it is what revokes the
+ * access tokens. Rows are locked in the order given. An offline grant is only opened while the session of
+ * its code is open, and keeps it open until the transaction ends: an end of everything that waits for it
+ * then finds the session of the grant too.
+ */
+export async function redeemCodes(
+  tx: Transaction,
+  tenantId: string,
+  redemptions: readonly Redemption[],
+): Promise<readonly boolean[]> {
+  const { rows } = await tx.query<{ place: number }>({
+    name: 'authorization_code.redeem',
+    // What is live is locked and as this statement sees it, for nothing but redemption changes a code: it
+    // is updated where it lies, by which the table is not read to find it again.
+    text: `with asked as materialized (
+             select $1::uuid as tenant_id, a.*
+             from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
+               $6::bytea[], $7::boolean[]) with ordinality
+               as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, offline, place)
+               where ${LOOKED_UP}),
+           live as materialized (
+             select a.*, c.ctid as lies from asked a
+             cross join lateral (select c.ctid, c.session_id from authorization_codes c
+               where c.tenant_id = a.tenant_id and c.id = a.id and c.redeemed_at is null
+                 and c.expires_at > a.turned_at for update) c
+             where not a.offline or exists (select from sessions s
+               where s.tenant_id = a.tenant_id and s.id = c.session_id and s.ended_at is null
+               for share)),
+           redeemed as (
+             update authorization_codes c set redeemed_at = l.turned_at from live l
+             where c.ctid = l.lies and c.redeemed_at is null
+             returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256,
+               l.offline, l.place),
+           session as (
+             insert into sessions (tenant_id, id, subject, subject_type, client_id,
+               organization_id, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, subject, 'human', client_id, organization_id, amr, auth_time,
+               turned_at, family_expires_at
+             from redeemed where offline),
+           family as (
+             insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
+               jkt, created_at, expires_at, subject, level, amr, auth_time, authorization_details,
+               claims, browser_session_id)
+             select tenant_id, id, case when offline then id else session_id end, client_id, scopes,
+               audience, bound_to, turned_at, family_expires_at, subject, level, amr, auth_time,
+               authorization_details, claims, case when offline then session_id end
+             from redeemed),
+           token as (
+             insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+             select tenant_id, id, 0, refresh_token_sha256, turned_at
+             from redeemed where refresh_token_sha256 is not null)
+           select place::integer from redeemed`,
+    values: [
+      tenantId,
+      redemptions.map(({ id }) => id),
+      redemptions.map(({ jkt }) => jkt),
+      redemptions.map(({ now }) => now),
+      redemptions.map(({ expiresAt }) => expiresAt),
+      redemptions.map(({ refreshTokenSha256: sha256 }) => sha256 && Buffer.from(sha256)),
+      redemptions.map(({ offline }) => offline),
+    ],
+  })
+  const redeemed = new Set(rows.map(({ place }) => place))
+  return redemptions.map((_, at) => redeemed.has(at + 1))
+}
+
+/** A grant with claims that were asked for one by one. */
+export type ClaimedGrant = {
+  readonly claims: AskedClaims
+  readonly granted: readonly string[]
+  /** The scopes that its application has now. */
+  readonly held: readonly string[]
+}
+
+/** Undefined where no claims were asked for by name. */
+export async function findClaimedGrant(
+  tx: Transaction,
+  tenantId: string,
+  grantId: string,
+): Promise<ClaimedGrant | undefined> {
+  const { rows } = await tx.query<ClaimedGrant>({
+    name: 'refresh_family.claims',
+    text: `select f.claims, f.scopes as granted, coalesce((select scopes from applications a
+               where a.tenant_id = f.tenant_id and a.id = f.client_id), '{}') as held
+           from refresh_families f
+           where f.tenant_id = $1 and f.id = $2 and f.claims is not null`,
+    values: [tenantId, grantId],
+  })
+  return rows[0]
+}
+
+/** Removes up to `limit` codes that ended before `before`: a use after that is an unknown code. */
+export async function removeEndedCodes(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'authorization_code.remove_ended',
+    text: `delete from authorization_codes where (tenant_id, id) in (
+             select tenant_id, id from authorization_codes where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+function json(value: object | null): string | null {
+  return value === null ? null : JSON.stringify(value)
+}

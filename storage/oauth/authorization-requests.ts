@@ -1,0 +1,113 @@
+/** Authorization requests that wait: pushed (RFC 9126), or for their person to sign in and decide. */
+import type { Transaction } from '../platform/sql.js'
+
+export type NewAuthorizationRequest<Request> = {
+  readonly tenantId: string
+  readonly id: string
+  /** SHA-256 of what names the request outside. */
+  readonly handleSha256: Uint8Array
+  readonly clientId: string
+  /** The pushed request that this one continues. */
+  readonly pushedId: string | null
+  /** Plain JSON. */
+  readonly request: Request
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+export async function insertAuthorizationRequest<Request>(
+  tx: Transaction,
+  row: NewAuthorizationRequest<Request>,
+): Promise<void> {
+  await tx.query({
+    name: 'authorization_request.insert',
+    text: `insert into authorization_requests (tenant_id, id, handle_sha256, client_id, pushed_id,
+             request, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    values: [
+      row.tenantId,
+      row.id,
+      Buffer.from(row.handleSha256),
+      row.clientId,
+      row.pushedId,
+      JSON.stringify(row.request),
+      row.createdAt,
+      row.expiresAt,
+    ],
+  })
+}
+
+export type AuthorizationRequestRow<Request> = {
+  readonly tenantId: string
+  readonly id: string
+  readonly clientId: string
+  readonly pushedId: string | null
+  readonly request: Request
+  readonly createdAt: Date
+}
+
+/** Finds what is neither over nor used up. The tenant is not known before: it crosses tenants. */
+export async function findAuthorizationRequest<Request>(
+  tx: Transaction,
+  handleSha256: Uint8Array,
+  now: Date,
+): Promise<AuthorizationRequestRow<Request> | undefined> {
+  const { rows } = await tx.query<AuthorizationRequestRow<Request>>({
+    name: 'authorization_request.find',
+    text: `select tenant_id as "tenantId", id, client_id as "clientId", pushed_id as "pushedId",
+             request, created_at as "createdAt"
+           from authorization_requests
+           where handle_sha256 = $1 and consumed_at is null and expires_at > $2`,
+    values: [Buffer.from(handleSha256), now],
+  })
+  return rows[0]
+}
+
+/** Whose a request was that was used up or ran out, while its row is kept. */
+export async function findEndedAuthorizationRequest<Request>(
+  tx: Transaction,
+  handleSha256: Uint8Array,
+): Promise<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'> | undefined> {
+  const { rows } = await tx.query<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'>>({
+    name: 'authorization_request.find_ended',
+    text: `select client_id as "clientId", request from authorization_requests
+           where handle_sha256 = $1`,
+    values: [Buffer.from(handleSha256)],
+  })
+  return rows[0]
+}
+
+/**
+ * Uses up the requests with these ids, together or not at all; true for the one call that did. The
+ * caller rolls back otherwise. A pushed request may be over by now: it was opened in time.
+ */
+export async function consumeAuthorizationRequests(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'authorization_request.consume',
+    text: `update authorization_requests set consumed_at = $3
+           where tenant_id = $1 and id = any($2) and consumed_at is null`,
+    values: [tenantId, ids, now],
+  })
+  return rowCount === ids.length
+}
+
+/** Removes up to `limit` requests that ended before `before`. */
+export async function removeEndedAuthorizationRequests(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'authorization_request.remove_ended',
+    text: `delete from authorization_requests where (tenant_id, id) in (
+             select tenant_id, id from authorization_requests where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,362 @@
+/**
+ * Requests that a person decides elsewhere: device codes (RFC 8628) and CIBA. Polled by a hash,
+ * decided once, redeemed once.
+ */
+import { personInForce, tenantInForce } from '../platform/in-force.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type BackchannelKind = 'device' | 'ciba'
+export type BackchannelStatus = 'pending' | 'approved' | 'denied' | 'redeemed'
+
+export type NewBackchannelRequest = {
+  readonly tenantId: string
+  readonly id: string
+  readonly kind: BackchannelKind
+  readonly codeSha256: Uint8Array
+  /** Null for CIBA. */
+  readonly userCode: string | null
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly levelAsked: 1 | 2 | 3
+  readonly bindingMessage: string | null
+  readonly askedFrom: string | null
+  readonly intervalSecs: number
+  /** CIBA: who is asked; null where nobody is. */
+  readonly subject: string | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** False where another request has the same user code: try another one. */
+export async function insertBackchannelRequest(
+  tx: Transaction,
+  request: NewBackchannelRequest,
+): Promise<boolean> {
+  const r = request
+  const { rowCount } = await tx.query({
+    name: 'backchannel_request.insert',
+    text: `insert into backchannel_requests (tenant_id, id, kind, code_sha256, user_code, client_id,
+             scopes, audience, level_asked, binding_message, asked_from, interval_secs, subject,
+             created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+           on conflict (user_code) where user_code is not null do nothing`,
+    values: [
+      r.tenantId,
+      r.id,
+      r.kind,
+      Buffer.from(r.codeSha256),
+      r.userCode,
+      r.clientId,
+      r.scopes,
+      r.audience,
+      r.levelAsked,
+      r.bindingMessage,
+      r.askedFrom,
+      r.intervalSecs,
+      r.subject,
+      r.createdAt,
+      r.expiresAt,
+    ],
+  })
+  return rowCount === 1
+}
+
+export type PollKey = {
+  readonly kind: BackchannelKind
+  readonly codeSha256: Uint8Array
+  /** Another client's poll finds nothing and changes nothing. */
+  readonly clientId: string
+  readonly now: Date
+  /** What a poll that comes too fast adds to the interval. */
+  readonly penaltySecs: number
+}
+
+/** A request as a poll finds it. */
+export type PolledRequest = {
+  readonly tenantId: string
+  readonly id: string
+  readonly clientId: string
+  readonly status: BackchannelStatus
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly expiresAt: Date
+  /** The interval in force from now on. */
+  readonly intervalSecs: number
+  /** The poll before was less than the interval ago, and nobody has decided yet. */
+  readonly tooFast: boolean
+  readonly subject: string | null
+  readonly organizationId: string | null
+  readonly level: number | null
+  readonly amr: readonly string[] | null
+  readonly authTime: Date | null
+  /** Person and tenant are as they were: what was approved may still begin. */
+  readonly standing: boolean
+}
+
+/**
+ * Stamps a poll and judges its distance from the one before, in one statement: of many polls at the
+ * same time each sees the other. The tenant is not known yet, so the transaction crosses tenants.
+ */
+export async function recordPoll(
+  tx: Transaction,
+  key: PollKey,
+): Promise<PolledRequest | undefined> {
+  const { rows } = await tx.query<PolledRequest>({
+    name: 'backchannel_request.record_poll',
+    text: `with seen as (
+             select tenant_id, id, status = 'pending' and expires_at > $4
+               and polled_at + make_interval(secs => interval_secs) > $4 as too_fast
+             from backchannel_requests
+             where kind = $1 and code_sha256 = $2 and client_id = $3
+             for update)
+           update backchannel_requests r set polled_at = $4,
+             interval_secs = r.interval_secs + case when seen.too_fast then $5 else 0 end
+           from seen where r.tenant_id = seen.tenant_id and r.id = seen.id
+           returning r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.status, r.scopes,
+             r.audience, r.expires_at as "expiresAt", r.interval_secs as "intervalSecs",
+             coalesce(seen.too_fast, false) as "tooFast", r.subject,
+             r.organization_id as "organizationId", r.level, r.amr, r.auth_time as "authTime",
+             ${tenantInForce('r.tenant_id')}
+             and ${personInForce('r.tenant_id', 'r.subject')} as standing`,
+    values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now, key.penaltySecs],
+  })
+  return rows[0]
+}
+
+export type BackchannelRedemption = {
+  readonly tenantId: string
+  readonly id: string
+  /** Key that the refresh tokens are bound to. */
+  readonly jkt: string | null
+  /** Null: the application gets no refresh token. */
+  readonly refreshTokenSha256: Uint8Array | null
+  readonly now: Date
+  /** End of the session and of the family. */
+  readonly expiresAt: Date
+}
+
+/**
+ * approved -> redeemed, with the session of the device, its family and the first refresh token of
+ * it; true for the one caller that did. The session is its own: signing out of the browser that
+ * approved it does not end it.
+ */
+export async function redeemBackchannelRequest(
+  tx: Transaction,
+  redemption: BackchannelRedemption,
+): Promise<boolean> {
+  const r = redemption
+  const { rows } = await tx.query<{ redeemed: boolean }>({
+    name: 'backchannel_request.redeem',
+    text: `with redeemed as (
+             update backchannel_requests set status = 'redeemed'
+             where tenant_id = $1 and id = $2 and status = 'approved' and expires_at > $4
+             returning *),
+           session as (
+             insert into sessions (tenant_id, id, subject, subject_type, client_id,
+               organization_id, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, subject, 'human', client_id, organization_id, amr, auth_time, $4,
+               $5
+             from redeemed),
+           family as (
+             insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
+               jkt, created_at, expires_at, subject, level, amr, auth_time)
+             select tenant_id, id, id, client_id, scopes, audience, $3, $4, $5, subject, level, amr,
+               auth_time
+             from redeemed),
+           token as (
+             insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+             select tenant_id, id, 0, $6, $4 from redeemed where $6::bytea is not null)
+           select exists (select from redeemed) as redeemed`,
+    values: [
+      r.tenantId,
+      r.id,
+      r.jkt,
+      r.now,
+      r.expiresAt,
+      r.refreshTokenSha256 === null ? null : Buffer.from(r.refreshTokenSha256),
+    ],
+  })
+  return rows[0]!.redeemed
+}
+
+/** A request that waits for its person. */
+export type PendingRequest = {
+  readonly tenantId: string
+  readonly id: string
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly levelAsked: 1 | 2 | 3
+  readonly bindingMessage: string | null
+  readonly askedFrom: string | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** By what a person typed. The tenant is not known yet, so the transaction crosses tenants. */
+export async function findByUserCode(
+  tx: Transaction,
+  userCode: string,
+  now: Date,
+): Promise<PendingRequest | undefined> {
+  const { rows } = await tx.query<PendingRequest>({
+    name: 'backchannel_request.by_user_code',
+    text: `select ${PENDING} from backchannel_requests r
+           where r.user_code = $1 and r.status = 'pending' and r.expires_at > $2`,
+    values: [userCode, now],
+  })
+  return rows[0]
+}
+
+/** A request in the inbox of the person it asks (CIBA). */
+export type InboxRequest = PendingRequest & {
+  readonly clientName: string
+  /** What the application may have now. */
+  readonly clientScopes: readonly string[]
+}
+
+/** What waits for a person in a tenant, the latest first. */
+export async function listInbox(
+  tx: Transaction,
+  { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
+  limit: number,
+): Promise<InboxRequest[]> {
+  const { rows } = await tx.query<InboxRequest>({
+    name: 'backchannel_request.inbox',
+    text: `select ${PENDING}, a.name as "clientName", a.scopes as "clientScopes"
+           from backchannel_requests r
+             join applications a on a.tenant_id = r.tenant_id and a.id = r.client_id
+               and a.status = 'active'
+           where r.tenant_id = $1 and r.subject = $2 and r.kind = 'ciba' and r.status = 'pending'
+             and r.expires_at > $3
+           order by r.created_at desc, r.id desc limit $4`,
+    values: [tenantId, subject, now, limit],
+  })
+  return rows
+}
+
+/** One of them; undefined for another person's, and for one that was decided or has expired. */
+export async function findInInbox(
+  tx: Transaction,
+  { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
+  id: string,
+): Promise<PendingRequest | undefined> {
+  const { rows } = await tx.query<PendingRequest>({
+    name: 'backchannel_request.in_inbox',
+    text: `select ${PENDING} from backchannel_requests r
+           where r.tenant_id = $1 and r.id = $4 and r.subject = $2 and r.kind = 'ciba'
+             and r.status = 'pending' and r.expires_at > $3`,
+    values: [tenantId, subject, now, id],
+  })
+  return rows[0]
+}
+
+export type Decision = {
+  readonly tenantId: string
+  readonly id: string
+  readonly now: Date
+}
+export type Approval = Decision & {
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly subject: string
+  readonly organizationId: string | null
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTime: Date
+}
+
+/** However late somebody decides, the poll after that is in time to learn it. */
+const STAYS_DECIDED = `greatest(expires_at, $3::timestamptz + interval '5 minutes')`
+
+/** pending -> approved, once; false when it was decided or ran out meanwhile. */
+export async function approveBackchannelRequest(
+  tx: Transaction,
+  approval: Approval,
+): Promise<boolean> {
+  const a = approval
+  const { rowCount } = await tx.query({
+    name: 'backchannel_request.approve',
+    text: `update backchannel_requests set status = 'approved', user_code = null, decided_at = $3,
+             expires_at = ${STAYS_DECIDED}, scopes = $4, audience = $5, subject = $6, organization_id = $7, level = $8, amr = $9,
+             auth_time = $10
+           where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3
+             and (subject is null or subject = $6)`,
+    values: [
+      a.tenantId,
+      a.id,
+      a.now,
+      a.scopes,
+      a.audience,
+      a.subject,
+      a.organizationId,
+      a.level,
+      a.amr,
+      a.authTime,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** pending -> denied, once; false when it was decided or ran out meanwhile. */
+export async function denyBackchannelRequest(
+  tx: Transaction,
+  { tenantId, id, now }: Decision,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'backchannel_request.deny',
+    text: `update backchannel_requests set status = 'denied', user_code = null, decided_at = $3,
+             expires_at = ${STAYS_DECIDED}
+           where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Whose approvals are meant: one person in one tenant, or an account in all of them. */
+export type ApprovalsOf =
+  | { readonly tenantId: string; readonly subject: string }
+  | { readonly accountId: string }
+
+/**
+ * approved -> denied: what a person allowed and nobody has fetched ends with what it rested on. Waits
+ * for those that are being fetched.
+ */
+export async function endBackchannelApprovals(
+  tx: Transaction,
+  of: ApprovalsOf,
+  now: Date,
+): Promise<void> {
+  const [tenantId, subject, accountId] =
+    'accountId' in of ? [null, null, of.accountId] : [of.tenantId, of.subject, null]
+  await tx.query({
+    name: 'backchannel_request.end_approvals',
+    text: `update backchannel_requests r set status = 'denied'
+           from tenant_users u
+           where (u.account_id = $3 or (u.tenant_id = $1 and u.sub = $2))
+             and r.tenant_id = u.tenant_id and r.subject = u.sub and r.status = 'approved'
+             and r.expires_at > $4`,
+    values: [tenantId, subject, accountId, now],
+  })
+}
+
+/** Removes up to `limit` requests that ended before `before`: a poll after that is of an unknown one. */
+export async function removeEndedBackchannelRequests(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'backchannel_request.remove_ended',
+    text: `delete from backchannel_requests where (tenant_id, id) in (
+             select tenant_id, id from backchannel_requests where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+const PENDING = `r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.scopes, r.audience,
+  r.level_asked as "levelAsked", r.binding_message as "bindingMessage", r.asked_from as "askedFrom",
+  r.created_at as "createdAt", r.expires_at as "expiresAt"`

@@ -1,0 +1,182 @@
+/** Clients that registered themselves, and the tokens that let them. RFC 7591, RFC 7592. */
+import type { ApplicationRow } from './applications.js'
+import type { Transaction } from '../platform/sql.js'
+
+/** Who made a token; a person by their `sub` in the tenant. */
+export type TokenMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+
+export type NewRegistrationToken = {
+  readonly tenantId: string
+  readonly id: string
+  readonly tokenSha256: Uint8Array
+  readonly scopes: readonly string[]
+  readonly maker: TokenMaker
+  readonly maxUses: number
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+export async function insertRegistrationToken(
+  tx: Transaction,
+  token: NewRegistrationToken,
+): Promise<void> {
+  const { tenantId, id, tokenSha256, scopes, maker, maxUses, createdAt, expiresAt } = token
+  await tx.query({
+    name: 'registration_token.insert',
+    text: `insert into registration_tokens
+             (tenant_id, id, token_sha256, scopes, max_uses, created_at, expires_at, maker_type, maker_id)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      tenantId,
+      id,
+      Buffer.from(tokenSha256),
+      scopes,
+      maxUses,
+      createdAt,
+      expiresAt,
+      maker.type,
+      maker.id,
+    ],
+  })
+}
+
+export type RegistrationTokenRow = {
+  readonly tenantId: string
+  readonly tenantSlug: string
+  readonly id: string
+  /** What its maker held then. */
+  readonly scopes: readonly string[]
+  /** Null: made before it was kept. */
+  readonly maker: TokenMaker | null
+}
+
+/** A token that may still be used. Its tenant is not known before: the transaction crosses tenants. */
+export async function findRegistrationToken(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<RegistrationTokenRow | undefined> {
+  const { rows } = await tx.query<RegistrationTokenRow>({
+    name: 'registration_token.find',
+    text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id, r.scopes,
+             case when r.maker_type is not null
+               then jsonb_build_object('type', r.maker_type, 'id', r.maker_id) end as maker
+           from registration_tokens r join tenants t on t.id = r.tenant_id and t.status = 'active'
+           where r.token_sha256 = $1 and r.uses < r.max_uses and r.expires_at > $2`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** An agent that may work in the tenant at present. Its home may be elsewhere: it crosses tenants. */
+export async function findAgentMaker(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+): Promise<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] } | undefined> {
+  const { rows } = await tx.query<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] }>(
+    {
+      name: 'registration_token.agent_maker',
+      text: `select m.role, a.scopes as granted
+             from agents a join tenants t on t.id = $1
+             left join organization_members m on m.organization_id = t.organization_id
+               and m.member_type = 'agent' and m.member_id = a.id
+             where a.id = $2 and a.status = 'active' and (a.tenant_id = $1 or m.member_id is not null)
+               and not exists (select from agent_suspensions x
+                 where x.tenant_id = $1 and x.agent_id = a.id)`,
+      values: [tenantId, agentId],
+    },
+  )
+  return rows[0]
+}
+
+/** Takes one use; false when there is none left. */
+export async function useRegistrationToken(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'registration_token.use',
+    text: `update registration_tokens set uses = uses + 1
+           where tenant_id = $1 and id = $2 and uses < max_uses and expires_at > $3`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` tokens that ended before `before`. */
+export async function removeEndedRegistrationTokens(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'registration_token.remove_ended',
+    text: `delete from registration_tokens where (tenant_id, id) in (
+             select tenant_id, id from registration_tokens where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+/** Metadata in the spelling of the wire, as it was registered. */
+export type HandedOn = Readonly<Record<string, unknown>>
+
+/** Writes down what only belongs to a registration. A null token keeps the one there is. */
+export async function writeRegistration(
+  tx: Transaction,
+  registration: {
+    readonly tenantId: string
+    readonly applicationId: string
+    readonly handedOn: HandedOn
+    readonly tokenSha256: Uint8Array | null
+    /** Null keeps those there are. */
+    readonly scopesMax: readonly string[] | null
+  },
+): Promise<void> {
+  const { tenantId, applicationId, handedOn, tokenSha256, scopesMax } = registration
+  await tx.query({
+    name: 'registration.write',
+    text: `update applications set registration = $3,
+             registration_token_sha256 = coalesce($4, registration_token_sha256),
+             registration_scopes = coalesce($5, registration_scopes)
+           where tenant_id = $1 and id = $2`,
+    values: [
+      tenantId,
+      applicationId,
+      JSON.stringify(handedOn),
+      tokenSha256 === null ? null : Buffer.from(tokenSha256),
+      scopesMax,
+    ],
+  })
+}
+
+export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId'> & {
+  readonly tenantSlug: string
+  /** What it may register for, beyond what every client may. */
+  readonly scopesMax: readonly string[]
+  readonly tokenSha256: Uint8Array
+  readonly handedOn: HandedOn
+  readonly active: boolean
+}
+
+/** A client that registered itself; its tenant is not known before: the transaction crosses tenants. */
+export async function findRegistered(
+  tx: Transaction,
+  clientId: string,
+): Promise<RegisteredRow | undefined> {
+  const { rows } = await tx.query<RegisteredRow>({
+    name: 'registration.find',
+    text: `select a.id, a.tenant_id as "tenantId", t.slug as "tenantSlug",
+             a.registration_scopes as "scopesMax",
+             a.registration_token_sha256 as "tokenSha256", a.registration as "handedOn",
+             a.status = 'active' and t.status = 'active' as active
+           from applications a join tenants t on t.id = a.tenant_id
+           where a.id = $1 and a.registration_token_sha256 is not null`,
+    values: [clientId],
+  })
+  return rows[0]
+}

@@ -1,0 +1,100 @@
+/** What people allowed applications, remembered until they take it back. decisions.md 20, consent. */
+import type { Transaction } from '../platform/sql.js'
+
+export type ConsentKey = {
+  readonly tenantId: string
+  readonly subject: string
+  readonly clientId: string
+}
+
+/** The scopes a person allowed an application; none when they never did. */
+export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
+  const { rows } = await tx.query<{ scopes: string[] }>({
+    name: 'consent.scopes',
+    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3`,
+    values: [key.tenantId, key.subject, key.clientId],
+  })
+  return rows[0]?.scopes ?? []
+}
+
+/** Adds scopes to what was allowed before. */
+export async function rememberConsent(
+  tx: Transaction,
+  { tenantId, subject, clientId }: ConsentKey,
+  scopes: readonly string[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'consent.remember',
+    text: `insert into consents as c (tenant_id, subject, client_id, scopes, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $5)
+           on conflict (tenant_id, subject, client_id) do update set updated_at = $5,
+             scopes = c.scopes || array(select unnest($4::text[]) except select unnest(c.scopes))`,
+    values: [tenantId, subject, clientId, scopes, now],
+  })
+}
+
+export type ConsentRow = {
+  readonly clientId: string
+  readonly clientName: string
+  readonly scopes: string[]
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export async function listConsents(
+  tx: Transaction,
+  tenantId: string,
+  subject: string,
+): Promise<ConsentRow[]> {
+  const { rows } = await tx.query<ConsentRow>({
+    name: 'consent.list',
+    text: `select c.client_id as "clientId", a.name as "clientName", c.scopes,
+             c.created_at as "createdAt", c.updated_at as "updatedAt"
+           from consents c
+           join applications a on a.tenant_id = c.tenant_id and a.id = c.client_id
+           where c.tenant_id = $1 and c.subject = $2
+           order by c.updated_at desc, c.client_id`,
+    values: [tenantId, subject],
+  })
+  return rows
+}
+
+/**
+ * Takes a consent back, with every grant that rests on it, those included that the application was
+ * about to fetch: codes, and what was allowed on another screen.
+ * @returns the families that ended; undefined when there was no consent.
+ */
+export async function withdrawConsent(
+  tx: Transaction,
+  { tenantId, subject, clientId }: ConsentKey,
+  now: Date,
+): Promise<string[] | undefined> {
+  const given = [tenantId, subject, clientId, now]
+  // Waits for whatever is being fetched just now, so that the next statement sees what came of it.
+  const { rows: known } = await tx.query<{ known: boolean }>({
+    name: 'consent.withdraw',
+    text: `with gone as (
+             delete from consents where tenant_id = $1 and subject = $2 and client_id = $3
+             returning 1),
+           codes as (
+             delete from authorization_codes
+             where tenant_id = $1 and subject = $2 and client_id = $3 and redeemed_at is null
+               and expires_at > $4 and exists (select from gone)),
+           approvals as (
+             update backchannel_requests set status = 'denied'
+             where tenant_id = $1 and subject = $2 and client_id = $3 and status = 'approved'
+               and expires_at > $4 and exists (select from gone))
+           select exists (select from gone) as known`,
+    values: given,
+  })
+  if (!known[0]!.known) return undefined
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'consent.withdraw_families',
+    text: `update refresh_families set revoked_at = $4, revoked_reason = 'consent_withdrawn'
+           where tenant_id = $1 and subject = $2 and client_id = $3 and revoked_at is null
+           returning id::text as id`,
+    values: given,
+  })
+  return rows.map(({ id }) => id)
+}

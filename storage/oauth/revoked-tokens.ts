@@ -1,0 +1,38 @@
+/** Access tokens that were revoked one by one, kept for as long as they could have lived. RFC 7009. */
+import type { Transaction } from '../platform/sql.js'
+
+export type RevokedToken = {
+  readonly tenantId: string
+  /** The `jti`. */
+  readonly tokenId: string
+  readonly revokedAt: Date
+  /** The end of the token itself; the row is not needed after it. */
+  readonly expiresAt: Date
+}
+
+/** Revokes a token once; true for the call that did. */
+export async function insertRevokedToken(tx: Transaction, token: RevokedToken): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'revoked_token.insert',
+    text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
+           values ($1, $2, $3, $4) on conflict do nothing`,
+    values: [token.tenantId, token.tokenId, token.revokedAt, token.expiresAt],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` rows of tokens that ended before `before`. */
+export async function removeEndedRevocations(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'revoked_token.remove_ended',
+    text: `delete from revoked_tokens where (tenant_id, id) in (
+             select tenant_id, id from revoked_tokens where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,118 @@
+/** Signing keys: at most one next and one current per tenant and algorithm, any number retired. */
+import type { Transaction } from '../platform/sql.js'
+
+/** The words a private key is sealed with: the row it stands in. */
+export function privateKeyContext(kid: string): string {
+  return `signing_key:${kid}:private`
+}
+
+export type SigningKeyRow = {
+  kid: string
+  algorithm: 'ES256' | 'EdDSA'
+  state: 'next' | 'current' | 'retired'
+  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string | undefined }
+  /** Null once retired. */
+  privateSealed: Uint8Array | null
+  createdAt: Date
+  currentSince: Date | null
+  /** When the last token it may have signed has died; null until it is retired. */
+  verifiableUntil: Date | null
+}
+
+/** Makes rotations of all processes take turns, until the transaction ends. */
+export async function lockSigningKeys(tx: Transaction, tenantId: string): Promise<void> {
+  await tx.query({
+    name: 'signing_key.lock',
+    text: `select pg_advisory_xact_lock(hashtextextended('signing_keys:' || $1::text, 0))`,
+    values: [tenantId],
+  })
+}
+
+export async function listSigningKeys(tx: Transaction, tenantId: string): Promise<SigningKeyRow[]> {
+  const { rows } = await tx.query<SigningKeyRow>({
+    name: 'signing_key.list',
+    text: `select kid, algorithm, state, public_jwk as "publicJwk",
+             private_sealed as "privateSealed", created_at as "createdAt",
+             current_since as "currentSince", verifiable_until as "verifiableUntil"
+           from signing_keys where tenant_id = $1
+           order by array_position(array['current', 'next', 'retired'], state), algorithm,
+             created_at desc, kid`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/** False when there is already a key of that algorithm in that state. */
+export async function insertSigningKey(
+  tx: Transaction,
+  tenantId: string,
+  key: SigningKeyRow,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'signing_key.insert',
+    text: `insert into signing_keys (tenant_id, kid, algorithm, state, public_jwk, private_sealed,
+             created_at, current_since)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)
+           on conflict do nothing`,
+    values: [
+      tenantId,
+      key.kid,
+      key.algorithm,
+      key.state,
+      JSON.stringify(key.publicJwk),
+      key.privateSealed,
+      key.createdAt,
+      key.currentSince,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** current -> retired. Its private half is forgotten here: it never signs again. */
+export async function retireSigningKey(
+  tx: Transaction,
+  tenantId: string,
+  kid: string,
+  verifiableUntil: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'signing_key.retire',
+    text: `update signing_keys
+           set state = 'retired', private_sealed = null, verifiable_until = $3
+           where tenant_id = $1 and kid = $2 and state = 'current'`,
+    values: [tenantId, kid, verifiableUntil],
+  })
+  return rowCount === 1
+}
+
+/** next -> current. */
+export async function promoteSigningKey(
+  tx: Transaction,
+  tenantId: string,
+  kid: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'signing_key.promote',
+    text: `update signing_keys set state = 'current', current_since = $3
+           where tenant_id = $1 and kid = $2 and state = 'next'`,
+    values: [tenantId, kid, now],
+  })
+  return rowCount === 1
+}
+
+/** Removes a retired key; only one whose tokens have all died. */
+export async function deleteSigningKey(
+  tx: Transaction,
+  tenantId: string,
+  kid: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'signing_key.delete',
+    text: `delete from signing_keys
+           where tenant_id = $1 and kid = $2 and state = 'retired' and verifiable_until <= $3`,
+    values: [tenantId, kid, now],
+  })
+  return rowCount === 1
+}

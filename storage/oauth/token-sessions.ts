@@ -1,0 +1,295 @@
+/** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
+import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
+import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
+
+/** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
+export const STANDING_CHANNEL = 'svc_standing'
+
+export type NewAgentSession = {
+  readonly tenantId: string
+  readonly sessionId: string
+  readonly agentId: string
+  readonly organizationId: string | null
+  readonly keyFingerprint: string
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly jkt: string | null
+  readonly familyId: string
+  readonly refreshTokenSha256: Uint8Array
+  readonly now: Date
+  /** End of the session, its family and every refresh token in it. */
+  readonly expiresAt: Date
+}
+
+/** Opens the session, its family and the family's first token. */
+export function openingAgentSession(session: NewAgentSession): Statement {
+  const s = session
+  return {
+    name: 'session.open_agent',
+    text: `with session as (
+             insert into sessions (tenant_id, id, subject, subject_type, agent_id, client_id,
+               organization_id, key_fingerprint, amr, auth_time, created_at, expires_at)
+             values ($1, $2, $3::text, 'agent', $3::text::uuid, $3::text::uuid, $4, $5, '{pop}',
+               $11, $11, $12)),
+           family as (
+             insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
+               jkt, created_at, expires_at)
+             values ($1, $6, $2, $3::text::uuid, $7, $8, $9, $11, $12))
+           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+           values ($1, $6, 0, $10, $11)`,
+    values: [
+      s.tenantId,
+      s.sessionId,
+      s.agentId,
+      s.organizationId,
+      s.keyFingerprint,
+      s.familyId,
+      s.scopes,
+      s.audience,
+      s.jkt,
+      Buffer.from(s.refreshTokenSha256),
+      s.now,
+      s.expiresAt,
+    ],
+  }
+}
+
+export type NewPersonSession = {
+  readonly tenantId: string
+  /** Of the browser session. */
+  readonly sessionId: string
+  readonly subject: string
+  /** The first application that it gives tokens to. */
+  readonly clientId: string
+  readonly organizationId: string | null
+  /** No token of it lives longer. */
+  readonly expiresAt: Date
+}
+
+/** A row lives this much longer than it must, so that not every code of a browser writes to it. */
+const SPARE_MS = 60 * 60_000
+
+/**
+ * Lets tokens hang on a browser session that is open; false when it is not. It ends with the browser
+ * session (0009_authorization), and outlives one that merely ran out. Where it lives long enough it is
+ * only read, so that many codes of one browser do not wait for one another.
+ */
+export async function openPersonSession(
+  tx: Transaction,
+  session: NewPersonSession,
+): Promise<boolean> {
+  const s = session
+  const { rows } = await tx.query<{ opened: boolean }>({
+    name: 'session.open_person',
+    text: `with browser as materialized (
+             select tenant_id, id, amr, auth_time, created_at
+             from browser_sessions where tenant_id = $1 and id = $2 and ended_at is null
+             for share),
+           lasting as materialized (
+             select from sessions where tenant_id = $1 and id = $2 and ended_at is null
+               and expires_at >= $6),
+           written as (
+             insert into sessions as s (tenant_id, id, subject, subject_type, client_id,
+               organization_id, amr, auth_time, created_at, expires_at)
+             select tenant_id, id, $3, 'human', $4, $5, amr, auth_time, created_at, $7
+             from browser where not exists (select from lasting)
+             on conflict (tenant_id, id) do update
+               set expires_at = greatest(s.expires_at, excluded.expires_at)
+               where s.ended_at is null
+             returning 1)
+           select exists (select from browser)
+             and (exists (select from lasting) or exists (select from written)) as opened`,
+    values: [
+      s.tenantId,
+      s.sessionId,
+      s.subject,
+      s.clientId,
+      s.organizationId,
+      s.expiresAt,
+      new Date(s.expiresAt.getTime() + SPARE_MS),
+    ],
+  })
+  return rows[0]!.opened
+}
+
+/**
+ * Whether the session that somebody decides in is open, and keeps it so until the transaction ends:
+ * whoever ends it waits, and then sees what was decided. @param id of a browser session or of tokens.
+ */
+export async function holdOpenSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ open: boolean }>({
+    name: 'session.hold_open',
+    text: `with browser as materialized (
+             select from browser_sessions
+             where tenant_id = $1 and id = $2 and ended_at is null for share),
+           tokens as materialized (
+             select from sessions
+             where tenant_id = $1 and id = $2 and ended_at is null for share)
+           select exists (select from browser) or exists (select from tokens) as open`,
+    values: [tenantId, id],
+  })
+  return rows[0]!.open
+}
+
+/** Whoever a token speaks for, as far as a token of theirs may still be used. */
+export type Standing = {
+  /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */
+  readonly sessionOpen: boolean
+  /** The tenant is active, and the organization that the token speaks for. */
+  readonly tenantActive: boolean
+  /** The agent or application behind the subject exists and is active. */
+  readonly subjectActive: boolean
+  /** Neither the token itself nor the grant it came from was revoked. */
+  readonly tokenKept: boolean
+  /** The delegation it rests on is in force. True also for a token without one. */
+  readonly delegationKept: boolean
+}
+
+export type StandingOf = {
+  readonly tenantId: string
+  readonly sessionId: string | null
+  /** Every agent behind the token: its subject, or those that act for it. */
+  readonly agentIds: readonly string[]
+  readonly applicationId: string | null
+  /** The `jti`. */
+  readonly tokenId: string
+  /** The family that the token came with; null for a token without one. */
+  readonly grantId: string | null
+  /** The `sub` of a person; null for tokens of nobody. */
+  readonly personSub: string | null
+  readonly delegationId: string | null
+  /** The organization that the token names; null where it names none. */
+  readonly organizationId: string | null
+}
+
+/**
+ * Reads standings, each at the place of its question. An agent may be at home in another tenant, so
+ * the transaction crosses tenants.
+ */
+export async function readStandings(
+  tx: Transaction,
+  asked: readonly StandingOf[],
+): Promise<readonly Standing[]> {
+  const { rows } = await tx.query<Standing>(standings(asked))
+  return rows
+}
+
+/** The same in a transaction of its own. */
+export async function readStandingsTogether(
+  database: Database,
+  asked: readonly StandingOf[],
+): Promise<readonly Standing[]> {
+  const [found] = await database.together(null, [standings(asked)], { pool: 'identity' })
+  return found!.rows as Standing[]
+}
+
+function standings(asked: readonly StandingOf[]): Statement {
+  return {
+    name: 'session.standings',
+    // Whether something has ended is not part of how it is found: an index of all that has not, by
+    // whatever it is kept, would seem good enough to look through.
+    text: `select
+             g."sessionId" is null or coalesce((select s.ended_at is null
+                 and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
+                   and k.agent_id = s.agent_id and k.status = 'revoked')
+               from sessions s where s.tenant_id = g."tenantId" and s.id = g."sessionId"), false)
+               as "sessionOpen",
+             ${tenantInForce('g."tenantId"')}
+             and (g."organizationId" is null or exists (select from organizations o
+               where o.id = g."organizationId" and o.status = 'active')) as "tenantActive",
+             not exists (select from unnest(g."agentIds") with ordinality acting (id, place)
+               where acting.${LOOKED_UP}
+                 and (not ${agentInForce('acting.id')}
+                   or exists (select from agent_suspensions x
+                     where x.tenant_id = g."tenantId" and x.agent_id = acting.id)))
+             and (g."applicationId" is null or exists (select from applications a
+               where a.tenant_id = g."tenantId" and a.id = g."applicationId" and a.status = 'active'))
+             and (g."personSub" is null or ${personInForce('g."tenantId"', 'g."personSub"')})
+               as "subjectActive",
+             not exists (select from revoked_tokens r
+               where r.tenant_id = g."tenantId" and r.id = g."tokenId")
+             and (g."grantId" is null or coalesce((select f.revoked_at is null
+               from refresh_families f where f.tenant_id = g."tenantId" and f.id = g."grantId"), false))
+               as "tokenKept",
+             g."delegationId" is null or coalesce((select d.revoked_at is null
+               from delegations d where d.tenant_id = g."tenantId" and d.id = g."delegationId"), false)
+               as "delegationKept"
+           from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
+             "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
+             "personSub" text, "delegationId" uuid, "organizationId" uuid)) with ordinality
+             g ("tenantId", "sessionId", "agentIds", "applicationId", "tokenId", "grantId", "personSub",
+               "delegationId", "organizationId", place)
+           where ${LOOKED_UP}
+           order by g.place`,
+    values: [JSON.stringify(asked)],
+  }
+}
+
+/** Ends a session once; true for the call that ended it. */
+export async function endSession(
+  tx: Transaction,
+  tenantId: string,
+  sessionId: string,
+  reason: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'session.end',
+    text: `update sessions set ended_at = $3, ended_reason = $4
+           where tenant_id = $1 and id = $2 and ended_at is null`,
+    values: [tenantId, sessionId, now, reason],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` sessions that ended by time before `before`, with their families. */
+export async function removeExpiredSessions(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'session.remove_expired',
+    text: `delete from sessions where (tenant_id, id) in (
+             select tenant_id, id from sessions where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
+/** An agent as a client of the token endpoint. */
+export type AgentClientRow = {
+  readonly id: string
+  readonly status: 'active' | 'suspended'
+  readonly homeTenantId: string
+  readonly keys: readonly {
+    readonly fingerprint: string
+    readonly algorithm: 'ed25519' | 'es256'
+    /** Raw key, hexadecimal: 32 bytes ed25519, 33 bytes es256. */
+    readonly publicKey: string
+  }[]
+}
+
+/** Finds an agent by its id with its active keys; its home is not known yet, so it crosses tenants. */
+export async function findAgentClient(
+  tx: Transaction,
+  agentId: string,
+): Promise<AgentClientRow | undefined> {
+  const { rows } = await tx.query<AgentClientRow>({
+    name: 'agent.client',
+    text: `select a.id, a.tenant_id as "homeTenantId",
+             case when ${agentInForce('a.id')} then 'active' else 'suspended' end as status,
+             (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
+                'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'))), '[]')
+              from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id
+                and k.status = 'active') as keys
+           from agents a where a.id = $1`,
+    values: [agentId],
+  })
+  return rows[0]
+}

@@ -1,0 +1,156 @@
+/** Audit events: written in the transaction of what they tell of, listed, read in order. */
+import {
+  type AuditOutcome,
+  type AuditParty,
+  type AuditRecord,
+  type AuditResource,
+  canonicalJson,
+  type ChainHead,
+} from './audit-chain.js'
+import { isoTime } from '../../runtime/kernel/text/iso-time.js'
+import { quoted } from '../../runtime/kernel/text/json-text.js'
+import type { Transaction } from '../platform/sql.js'
+
+/** What an event tells besides the members that the chain gives it. */
+export type NewAuditEvent = {
+  /** UUIDv7, from `Random.uuid()`. */
+  readonly id: string
+  readonly tenantId: string
+  readonly type: string
+  readonly occurredAt: Date
+  readonly subject: AuditParty | null
+  /** Outermost first. */
+  readonly actors: readonly AuditParty[]
+  readonly clientId: string | null
+  readonly delegationId: string | null
+  readonly grantId: string | null
+  readonly resource: AuditResource | null
+  readonly outcome: AuditOutcome
+  readonly requestId: string | null
+  readonly ip: string | null
+  /** Plain JSON. Never a secret. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Appends to the chains of the events' tenants, with the commit as `appendEvents` does: other
+ * transactions of the same tenants that append have to wait.
+ */
+export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): void {
+  if (events.length === 0) return
+  tx.atCommit({
+    name: 'audit.append',
+    text: 'select svc_append_audit(string_to_array($1, chr(10)))',
+    values: [events.map(auditLine).join('\n')],
+  })
+}
+
+/** What is hashed of an event, as `canonicalEvent` writes it. */
+export function auditLine(event: NewAuditEvent): string {
+  return lineOf(event, canonicalJson(event.data), isoTime(event.occurredAt))
+}
+
+/**
+ * The same of an event whose data and time are written already. Put together from its words, because it
+ * is written for every token and every call. Canonical JSON has no line feeds, so that lines go as one
+ * text, which costs less than an array.
+ */
+export function lineOf(
+  event: Omit<NewAuditEvent, 'data' | 'occurredAt'>,
+  data: string,
+  occurredAt: string,
+): string {
+  const { actors, subject, resource } = event
+  return (
+    `{"actors":${actors.length === 0 ? '[]' : canonicalJson(actors)}` +
+    `,"client_id":${quoted(event.clientId)},"data":${data}` +
+    `,"delegation_id":${quoted(event.delegationId)},"grant_id":${quoted(event.grantId)}` +
+    `,"id":${quoted(event.id)},"ip":${quoted(event.ip)}` +
+    `,"occurred_at":${quoted(occurredAt)},"outcome":${quoted(event.outcome)}` +
+    `,"request_id":${quoted(event.requestId)}` +
+    `,"resource":${resource === null ? 'null' : canonicalJson(resource)}` +
+    `,"subject":${subject === null ? 'null' : canonicalJson(subject)}` +
+    `,"tenant_id":${quoted(event.tenantId)},"type":${quoted(event.type)}}`
+  )
+}
+
+type AuditRow = Omit<AuditRecord, 'occurred_at'> & { occurred_at: Date }
+
+const COLUMNS = `id, sequence, tenant_id, type, occurred_at, subject, actors, client_id,
+  delegation_id, grant_id, resource, outcome, request_id, ip, data,
+  encode(previous_hash, 'hex') as previous_hash, encode(hash, 'hex') as hash`
+
+function recordOf(row: AuditRow): AuditRecord {
+  return { ...row, occurred_at: row.occurred_at.toISOString() }
+}
+
+export type AuditFilter = {
+  readonly type: string | null
+  /** The `sub` of the subject or of an actor. */
+  readonly actor: string | null
+  readonly since: Date | null
+  /** Exclusive. */
+  readonly until: Date | null
+}
+
+/** A page of a tenant's events, newest first; what happened in one millisecond in chain order. */
+export async function listAuditEvents(
+  tx: Transaction,
+  tenantId: string,
+  { type, actor, since, until }: AuditFilter,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<AuditRecord[]> {
+  const { rows } = await tx.query<AuditRow>({
+    name: 'audit.list',
+    text: `select ${COLUMNS} from audit_events
+           where tenant_id = $1
+             and ($2::text is null or type = $2)
+             and ($3::text is null or subject ->> 'sub' = $3
+               or actors @> jsonb_build_array(jsonb_build_object('sub', $3)))
+             and ($4::timestamptz is null or occurred_at >= $4)
+             and ($5::timestamptz is null or occurred_at < $5)
+             and ($7::timestamptz is null or (occurred_at, sequence) < ($7, coalesce(
+               (select seen.sequence from audit_events seen
+                where seen.tenant_id = $1 and seen.occurred_at = $7 and seen.id = $8::uuid), 0)))
+           order by occurred_at desc, sequence desc limit $6`,
+    values: [
+      tenantId,
+      type,
+      actor,
+      since,
+      until,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows.map(recordOf)
+}
+
+/** A tenant's events after a sequence, in order. */
+export async function auditEventsAfter(
+  tx: Transaction,
+  tenantId: string,
+  sequence: number,
+  limit: number,
+): Promise<AuditRecord[]> {
+  const { rows } = await tx.query<AuditRow>({
+    name: 'audit.after',
+    text: `select ${COLUMNS} from audit_events
+           where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
+    values: [tenantId, sequence, limit],
+  })
+  return rows.map(recordOf)
+}
+
+/** Where a tenant's chain ends; undefined before its first event. */
+export async function auditHead(tx: Transaction, tenantId: string): Promise<ChainHead | undefined> {
+  const { rows } = await tx.query<ChainHead>({
+    name: 'audit.head',
+    text: `select audit_last as sequence, encode(audit_hash, 'hex') as hash
+           from event_sequences where tenant_id = $1 and audit_last > 0`,
+    values: [tenantId],
+  })
+  return rows[0]
+}

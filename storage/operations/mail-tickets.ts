@@ -1,0 +1,197 @@
+/**
+ * What a letter offers: one use of one link or one code. Used up by one conditional statement: of
+ * any number that try, one gets it. Whoever looks for a ticket does not know its tenant yet, so
+ * these transactions cross tenants.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type TicketPurpose = 'sign_in' | 'password_reset' | 'invitation' | 'email_verification'
+
+export type NewTicket = {
+  readonly tenantId: string
+  readonly id: string
+  readonly purpose: TicketPurpose
+  /** Null: nobody has this address; the row costs the same and opens nothing. */
+  readonly accountId: string | null
+  readonly email: string
+  readonly linkSha256: Uint8Array | null
+  readonly codeSha256: Uint8Array | null
+  readonly flowSha256: Uint8Array | null
+  readonly browserSha256: Uint8Array | null
+  readonly attempts: number
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** Writes a ticket down. One of the same sign-in that was not used is void from here on. */
+export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<void> {
+  const bytes = (value: Uint8Array | null) => (value === null ? null : Buffer.from(value))
+  await tx.query({
+    name: 'mail_ticket.insert',
+    text: `with superseded as (
+             delete from mail_tickets
+             where tenant_id = $1 and flow_sha256 = $8 and used_at is null)
+           insert into mail_tickets (tenant_id, id, purpose, account_id, email_key, link_sha256,
+             code_sha256, flow_sha256, browser_sha256, attempts_left, created_at, expires_at)
+           values ($1, $2, $3, $4, lower($5), $6, $7, $8, $9, $10, $11, $12)`,
+    values: [
+      ticket.tenantId,
+      ticket.id,
+      ticket.purpose,
+      ticket.accountId,
+      ticket.email,
+      bytes(ticket.linkSha256),
+      bytes(ticket.codeSha256),
+      bytes(ticket.flowSha256),
+      bytes(ticket.browserSha256),
+      ticket.attempts,
+      ticket.createdAt,
+      ticket.expiresAt,
+    ],
+  })
+}
+
+/** A ticket that could still be used, with what its page shows. */
+export type TicketFound = {
+  readonly tenantId: string
+  readonly tenantName: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly accountId: string
+  readonly email: string
+  readonly displayName: string
+  readonly emailVerified: boolean
+  readonly hasPassword: boolean
+  /** A passkey or an authenticator app. */
+  readonly hasFactor: boolean
+  readonly flowSha256: Uint8Array | null
+  readonly browserSha256: Uint8Array | null
+  readonly expiresAt: Date
+}
+
+const ALIVE = `t.used_at is null and t.attempts_left > 0 and t.expires_at > $3
+             and a.id = t.account_id and a.status = 'active' and a.email_key = t.email_key
+             and o.id = t.tenant_id and o.status = 'active'
+             and (t.purpose <> 'invitation' or exists (select from tenant_users u
+               where u.tenant_id = t.tenant_id and u.account_id = t.account_id
+                 and u.status = 'invited'))`
+const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
+             a.id as "accountId", a.email, a.display_name as "displayName",
+             a.email_verified as "emailVerified", a.password_hash is not null as "hasPassword",
+             exists (select from passkeys p where p.account_id = a.id)
+               or exists (select from totp_factors f
+                 where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor",
+             t.flow_sha256 as "flowSha256",
+             t.browser_sha256 as "browserSha256", t.expires_at as "expiresAt"`
+
+/** Looks at a link without using it: scanners of mail open every link there is. */
+export async function findTicket(
+  tx: Transaction,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+  now: Date,
+): Promise<TicketFound | undefined> {
+  const { rows } = await tx.query<TicketFound>({
+    name: 'mail_ticket.find',
+    text: `select ${FOUND} from mail_tickets t, accounts a, tenants o
+           where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}`,
+    values: [Buffer.from(linkSha256), purpose, now],
+  })
+  return rows[0]
+}
+
+/** Whose a link was, used or run out as it may be, until its row is removed. */
+export async function findTicketTenant(
+  tx: Transaction,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+): Promise<TicketTenant | undefined> {
+  const { rows } = await tx.query<TicketTenant>({
+    name: 'mail_ticket.find_tenant',
+    text: `select o.id, o.name, o.settings from mail_tickets t join tenants o on o.id = t.tenant_id
+           where t.link_sha256 = $1 and t.purpose = $2 and o.status = 'active'`,
+    values: [Buffer.from(linkSha256), purpose],
+  })
+  return rows[0]
+}
+
+export type TicketTenant = {
+  readonly id: string
+  readonly name: string
+  readonly settings: Readonly<Record<string, unknown>>
+}
+
+/** Uses a link, once. */
+export async function useTicket(
+  tx: Transaction,
+  purpose: TicketPurpose,
+  linkSha256: Uint8Array,
+  now: Date,
+): Promise<TicketFound | undefined> {
+  const { rows } = await tx.query<TicketFound>({
+    name: 'mail_ticket.use',
+    text: `update mail_tickets t set used_at = $3 from accounts a, tenants o
+           where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}
+           returning ${FOUND}`,
+    values: [Buffer.from(linkSha256), purpose, now],
+  })
+  return rows[0]
+}
+
+/**
+ * One attempt at the code of a sign-in: counted, and used up when it is right, in one statement.
+ * @returns undefined when there is no code to try any more.
+ */
+export async function tryCode(
+  tx: Transaction,
+  flowSha256: Uint8Array,
+  codeSha256: Uint8Array,
+  now: Date,
+): Promise<{ readonly accountId: string | null; readonly email: string } | 'wrong' | undefined> {
+  const { rows } = await tx.query<{ matched: boolean; accountId: string | null; email: string }>({
+    name: 'mail_ticket.try_code',
+    text: `update mail_tickets set attempts_left = attempts_left - 1,
+             used_at = case when code_sha256 = $2 and account_id is not null
+               then $3::timestamptz end
+           where flow_sha256 = $1 and code_sha256 is not null and used_at is null
+             and attempts_left > 0 and expires_at > $3
+           returning used_at is not null as matched, account_id as "accountId",
+             email_key as email`,
+    values: [Buffer.from(flowSha256), Buffer.from(codeSha256), now],
+  })
+  const matched = rows.find((row) => row.matched)
+  if (matched !== undefined) return matched
+  return rows.length === 0 ? undefined : 'wrong'
+}
+
+/** Voids what else was offered to an account, in one tenant or (null) in all. */
+export async function voidTickets(
+  tx: Transaction,
+  accountId: string,
+  tenantId: string | null,
+  purpose: TicketPurpose,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'mail_ticket.void',
+    text: `update mail_tickets set used_at = $3
+           where account_id = $1 and purpose = $2 and used_at is null
+             and ($4::uuid is null or tenant_id = $4)`,
+    values: [accountId, purpose, now, tenantId],
+  })
+}
+
+/** Removes up to `limit` tickets that ran out before `before`. */
+export async function removeExpiredTickets(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'mail_ticket.remove_expired',
+    text: `delete from mail_tickets where (tenant_id, id) in (
+             select tenant_id, id from mail_tickets where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

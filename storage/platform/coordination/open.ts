@@ -1,0 +1,35 @@
+/** Chooses the driver that the deployment names (interface.md, [deployment].coordination_backend). */
+import type { Logger } from '../../../runtime/kernel/log.js'
+import type { OpenDatabase } from '../database.js'
+import type { MemcachedSettings, RedisSettings } from '../settings.js'
+import { memcachedCoordination } from './memcached.js'
+import type { Coordination } from './port.js'
+import { postgresCoordination } from './postgres.js'
+import { redisCoordination } from './redis.js'
+
+export interface CoordinationOptions {
+  readonly backend: 'postgres' | 'redis' | 'memcached'
+  readonly database: Pick<OpenDatabase, 'single'>
+  readonly redis: RedisSettings
+  readonly memcached: MemcachedSettings
+  readonly log: Logger
+}
+
+/** @throws where the backend cannot be reached or its address is not configured. */
+export async function openCoordination(options: CoordinationOptions): Promise<Coordination> {
+  const { backend, database, redis, memcached, log } = options
+  if (backend === 'postgres') return postgresCoordination(database)
+  if (backend === 'redis') {
+    if (redis.url === undefined) throw new Error('redis.url is not set')
+    return redisCoordination({ url: redis.url, poolSize: redis.pool_size, log })
+  }
+  if (memcached.address === undefined) throw new Error('memcached.address is not set')
+  return memcachedCoordination({
+    address: memcached.address,
+    poolSize: memcached.pool_size,
+    maxIdle: memcached.max_idle,
+    connectTimeoutMs: memcached.connect_timeout_secs * 1000,
+    commandTimeoutMs: memcached.command_timeout_secs * 1000,
+    log,
+  })
+}

@@ -1,0 +1,404 @@
+/** The database of a process: its pools, and transactions on them. */
+import { Pool, type PoolClient } from 'pg'
+import type { Registry } from 'prom-client'
+import { FairShare, isRefused, type Release } from '../../runtime/kernel/fairness/fair-share.js'
+import type { Logger } from '../../runtime/kernel/log.js'
+import { databaseMeter, type PoolStats } from './database-metrics.js'
+import { createListener, type Listener } from './listen.js'
+import { Notifier } from './notifier.js'
+import {
+  backgroundShare,
+  type Plane,
+  type PoolPlan,
+  type PoolSettings,
+  type PoolUrls,
+  planPools,
+  sessionOptions,
+  tenantConnections,
+} from './pool-plan.js'
+import { Session } from './connection.js'
+import { Silence } from './silence.js'
+import { parseTypes } from './sql-types.js'
+import type {
+  Database,
+  PoolPurpose,
+  Rows,
+  Statement,
+  Transaction,
+  TransactionOptions,
+} from './sql.js'
+import { type SessionSource, transact, transactTogether } from './transaction.js'
+import {
+  asUnavailable,
+  DatabaseUnavailable,
+  DatabaseUnreachable,
+  isConnectionLoss,
+  isLate,
+} from './unavailable.js'
+
+/** A connection that has been idle for longer is tested before it is used. */
+const RESTED_MS = 500
+/** How long a look at a silent server may take. */
+const LOOK_MS = 1_000
+
+export interface DatabaseOptions {
+  readonly settings: PoolSettings
+  readonly urls: PoolUrls
+  readonly plane: Plane
+  readonly log: Logger
+  /** Where the figures of the pools are registered; one database per registry. */
+  readonly registry?: Registry | undefined
+}
+
+export interface OpenDatabase extends Database {
+  /** LISTEN on a connection of its own, opened at the first subscription. */
+  readonly listener: Listener
+  stats(): PoolStats[]
+  /**
+   * One statement outside any transaction, for tables without tenants. Row-level security shows
+   * it no row of any tenant.
+   */
+  single<Row extends object = Record<string, unknown>>(
+    statement: Statement,
+    options?: Pick<TransactionOptions, 'pool' | 'signal'>,
+  ): Promise<Rows<Row>>
+}
+
+/** Opens the pools of a plane, with their minimum of connections, so that a bad URL fails now. */
+export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
+  const { settings, urls, plane, log, registry } = options
+  const plans = planPools(settings, urls, plane)
+  const pools = Object.fromEntries(
+    plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
+  ) as Record<PoolPlan['name'], OpenPool>
+  const notifier = new Notifier(
+    // One round trip, which does not wait for the disk: a wake-up is a hint.
+    (channels) =>
+      pools.plane.use(
+        undefined,
+        undefined,
+        (session) => session.control(notifications(channels)),
+        '',
+      ),
+    log,
+  )
+  const notify = (channels: Iterable<string>) => notifier.notify(channels)
+  const backgroundMax = backgroundShare(pools.plane.plan.max, plane)
+  const background = new FairShare({
+    resource: 'database_background',
+    total: backgroundMax,
+    levels: [{ name: 'tenant', max: backgroundMax }],
+    waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
+  })
+  const sources: Record<PoolPurpose, SessionSource> = {
+    identity: { ...pools.identity, notify },
+    plane: { ...pools.plane, notify },
+    maintenance: { ...pools.maintenance, notify },
+    background: {
+      notify,
+      statementTimeoutMs: settings.background_statement_timeout_secs * 1000,
+      async use(open, signal, work, share) {
+        const release = await enter(background, share, signal, 0)
+        try {
+          return await pools.plane.use(open, signal, work, share)
+        } finally {
+          release()
+        }
+      },
+    },
+  }
+  const listener = createListener({
+    options: sessionOptions(settings, urls.listener, 0, 'svc listener'),
+    log,
+  })
+  const every = Object.values(pools)
+  const stats = () => every.map((pool) => pool.stats())
+  const meter = databaseMeter(registry, stats)
+
+  function run<T>(
+    tenantId: string | null,
+    work: (tx: Transaction) => Promise<T> | T,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const { pool = 'plane' } = options
+    return meter.watch(pool, () => transact(sources[pool], tenantId, work, options))
+  }
+
+  const database: OpenDatabase = {
+    listener,
+    tenant: (tenantId, work, options) => run(tenantId, work, options),
+    system: (work, options) => run(null, work, options),
+    together: (tenantId, statements, { pool = 'plane', wakes } = {}) =>
+      meter.watch(pool, async () => {
+        const results = await transactTogether(sources[pool], tenantId, statements)
+        if (wakes !== undefined) notify(wakes(results))
+        return results
+      }),
+    async single<Row extends object>(
+      statement: Statement,
+      { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
+    ) {
+      const run = async (session: Session) => {
+        try {
+          const { rows, rowCount } = await session.run<Row>(statement)
+          return { rows, rowCount: rowCount ?? 0 }
+        } catch (error) {
+          throw asUnavailable(error, 'a statement got no answer')
+        }
+      }
+      return sources[pool].use(undefined, signal, run, '')
+    },
+    async ping(signal) {
+      const limitMs = settings.connect_timeout_secs * 1000
+      const probe = (session: Session) => session.probe(limitMs, signal)
+      await sources.plane.use(probe, signal, async () => undefined, '')
+    },
+    stats,
+    async close() {
+      await notifier.close()
+      await listener.close()
+      await Promise.all(every.map((pool) => pool.close()))
+    },
+  }
+  try {
+    await Promise.all(every.map((pool) => pool.warm()))
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+  return database
+}
+
+/** Channels are names of ours (listen.ts): they stand in the statement as they are. */
+function notifications(channels: readonly string[]): string {
+  return `set local synchronous_commit = off; ${channels.map((name) => `notify ${name}`).join('; ')}`
+}
+
+class WaitedTooLong extends Error {
+  override readonly name = 'WaitedTooLong'
+}
+
+/**
+ * Waits for a place, in turn between tenants.
+ * @param limitMs 0 is no limit.
+ * @throws {WaitedTooLong} when no place was free in time; the reason of `signal` when it is aborted.
+ */
+async function enter(
+  places: FairShare,
+  share: string,
+  signal: AbortSignal | undefined,
+  limitMs: number,
+): Promise<Release> {
+  signal?.throwIfAborted()
+  const keys = [share]
+  if (places.waiting === 0) {
+    const taken = places.tryAcquire(keys)
+    if (!isRefused(taken)) return taken
+  }
+  const leaving = new AbortController()
+  const leave = () => leaving.abort(signal?.reason)
+  signal?.addEventListener('abort', leave, { once: true })
+  const tooLong = () => leaving.abort(new WaitedTooLong('no place was free in time'))
+  const timer = limitMs > 0 ? setTimeout(tooLong, limitMs) : undefined
+  try {
+    const taken = await places.acquire(keys, 1, leaving.signal)
+    if (isRefused(taken)) throw new WaitedTooLong(`refused by ${taken.refused}`)
+    return taken
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', leave)
+  }
+}
+
+interface OpenPool extends Omit<SessionSource, 'notify'> {
+  readonly plan: PoolPlan
+  warm(): Promise<void>
+  stats(): PoolStats
+  close(): Promise<void>
+}
+
+function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
+  const pool = new Pool({
+    ...sessionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
+    types: parseTypes,
+    max: plan.max,
+    min: plan.min,
+    idleTimeoutMillis: settings.idle_timeout_secs * 1000,
+    maxLifetimeSeconds: settings.max_lifetime_secs,
+  })
+  const sessions = new WeakMap<PoolClient, Session>()
+  pool.on('connect', (client) => {
+    const { statement_cache_capacity: capacity } = settings
+    sessions.set(client, new Session(client, capacity, plan.statementTimeoutMs))
+  })
+  // An idle connection died; the pool has already forgotten it.
+  pool.on('error', (error) => {
+    if (!pool.ending) log.warn({ pool: plan.name, err: error }, 'lost an idle connection')
+  })
+
+  const openingLimitMs = settings.connect_timeout_secs * 1000
+  /** When a connection was last of use, in milliseconds of `performance.now`. */
+  let answeredMs = Number.NEGATIVE_INFINITY
+
+  const silence = new Silence({
+    pool: plan.name,
+    log,
+    async look() {
+      const client = await connect(AbortSignal.timeout(LOOK_MS))
+      try {
+        await sessions.get(client)!.probe(LOOK_MS, undefined)
+        client.release()
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+    },
+  })
+
+  async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
+    signal?.throwIfAborted()
+    const connecting = pool.connect()
+    if (signal === undefined) return connecting
+    let onAbort: (() => void) | undefined
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+    try {
+      return await Promise.race([connecting, aborted])
+    } catch (error) {
+      // It still comes when its turn is there; then it goes back unused.
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      )
+      throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort!)
+    }
+  }
+
+  /**
+   * A connection that has rested is asked whether it lives (`test_before_acquire`); one that answered
+   * a moment ago shows it by what is sent first, which changes nothing: where it fails because the
+   * connection is dead, another one may run it. Dead ones answer at once; silent ones take time, and
+   * then there is time for one of them only.
+   */
+  async function acquire(
+    open: ((session: Session) => Promise<unknown>) | undefined,
+    signal: AbortSignal | undefined,
+  ) {
+    const from = performance.now()
+    for (let attempt = 0; ; attempt += 1) {
+      const client = await connect(signal).catch((error: unknown) => {
+        // The server is there, and only slow to open one more: one of the others may be free by now.
+        const isSlow = isLate(error) && answeredMs > from && pool.totalCount < plan.max
+        if (signal?.aborted || !isSlow) throw error
+        return connect(signal)
+      })
+      const session = sessions.get(client)!
+      try {
+        const isRested = performance.now() - session.usedAtMs > RESTED_MS
+        if (settings.test_before_acquire && isRested) await session.probe(openingLimitMs, signal)
+        await open?.(session)
+        return { client, session }
+      } catch (error) {
+        client.release(true)
+        if (signal?.aborted) throw signal.reason
+        const inTime = performance.now() - from < openingLimitMs || openingLimitMs === 0
+        const again = settings.test_before_acquire && attempt < plan.max && inTime
+        if (!again || !isConnectionLoss(error)) throw error
+      }
+    }
+  }
+
+  async function used<T>(
+    open: ((session: Session) => Promise<unknown>) | undefined,
+    signal: AbortSignal | undefined,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T> {
+    const from = performance.now()
+    const { client, session } = await acquire(open, signal).catch((error: unknown) => {
+      if (signal?.aborted || !isConnectionLoss(error)) throw error
+      const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
+      const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
+      if (isSilent && !overloaded && answeredMs <= from) silence.begin(error)
+      if (!isLate(error) && !overloaded) throw new DatabaseUnreachable(plan.url, error)
+      throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
+    })
+    let broken = true
+    try {
+      const result = await work(session)
+      broken = session.lost !== undefined
+      return result
+    } catch (error) {
+      const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
+      broken = session.lost !== undefined || lost
+      if (session.fellSilent && answeredMs <= from) silence.begin(error)
+      throw error
+    } finally {
+      session.usedAtMs = performance.now()
+      if (!broken) {
+        answeredMs = session.usedAtMs
+        silence.end()
+      }
+      client.release(broken)
+    }
+  }
+
+  // The pool itself queues beyond its size, first come first served. It alone knows which connections come
+  // free while the server opens no more, so this bounds each tenant and not the whole.
+  const places = new FairShare({
+    resource: `database_${plan.name}`,
+    total: Number.MAX_SAFE_INTEGER,
+    levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
+    waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
+  })
+
+  return {
+    plan,
+    statementTimeoutMs: undefined,
+    async use(open, signal, work, share) {
+      const isOver = silence.isOver(signal)
+      if (isOver !== true && !(await isOver)) {
+        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
+      }
+      const release = await enter(places, share, signal, openingLimitMs).catch((error: unknown) => {
+        if (!(error instanceof WaitedTooLong)) throw error
+        const { cause } = silence
+        const overloaded = cause === undefined
+        throw new DatabaseUnavailable(
+          `no connection for the ${plan.name} pool`,
+          cause ?? error,
+          overloaded,
+        )
+      })
+      try {
+        return await used(open, signal, work)
+      } finally {
+        release()
+      }
+    },
+    async warm() {
+      const opened = await Promise.allSettled(
+        Array.from({ length: plan.min }, () => pool.connect()),
+      )
+      for (const one of opened) if (one.status === 'fulfilled') one.value.release()
+      const failed = opened.find((one) => one.status === 'rejected')
+      if (failed) {
+        throw new DatabaseUnreachable(plan.url, failed.reason)
+      }
+    },
+    stats: () => ({
+      pool: plan.name,
+      max: plan.max,
+      open: pool.totalCount,
+      idle: pool.idleCount,
+      waiting: places.waiting + pool.waitingCount,
+    }),
+    close: () => {
+      silence.close()
+      return pool.end()
+    },
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
+ * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
+ */
+import { isoTime } from '../../runtime/kernel/text/iso-time.js'
+import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
+import type { Database, Statement, Transaction } from './sql.js'
+import { notifyAfterCommit } from './transaction.js'
+
+/** Wakes the workers that dispatch events. Its notifications carry nothing. */
+export const EVENTS_CHANNEL = 'svc_events'
+
+export type { NewEvent, OutboxEvent } from './event-text.js'
+
+export interface EventRow extends NewEvent {
+  readonly sequence: number
+}
+
+/**
+ * Appends events, numbered per tenant in the order of the commits, and each to the audit chain of
+ * its tenant. It is done with the commit, because from there on other transactions of the same tenant
+ * that append have to wait: the transaction itself does not see them.
+ */
+export function appendEvents(tx: Transaction, events: readonly OutboxEvent[]): void {
+  if (events.length === 0) return
+  appendAtCommit(tx, appending(events))
+}
+
+/** Runs a statement that has the column `APPENDING` with the commit. */
+export function appendAtCommit(tx: Transaction, statement: Statement): void {
+  tx.atCommit<Appended>(statement, ({ rows }) => {
+    // Wakes who dispatches events, where one is waited for.
+    if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
+  })
+}
+
+/**
+ * Commits events of one tenant with what they tell of, in one round trip: for changes that cannot
+ * fail but by failing altogether.
+ */
+export async function commitEvents(
+  database: Database,
+  tenantId: string,
+  changes: readonly Statement[],
+  events: readonly OutboxEvent[],
+): Promise<void> {
+  await database.together(tenantId, [...changes, appending(events)], {
+    wakes: (results) => ((results.at(-1)!.rows[0] as Appended).waiting > 0 ? [EVENTS_CHANNEL] : []),
+  })
+}
+
+function appending(events: readonly OutboxEvent[]): Statement {
+  return { name: 'outbox.append', text: `select ${APPENDING}`, values: appended(events) }
+}
+
+/** A column that appends the events of `appended`, for a statement that writes something besides. */
+export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
+/** How many of the events a subscription may be waiting for. */
+export type Appended = { waiting: number }
+
+/** The first six values of such a statement. */
+export function appended(events: readonly OutboxEvent[]): unknown[] {
+  const written: readonly EventText[] = events.map((event) =>
+    'line' in event ? event : eventText(event),
+  )
+  return [
+    list(events.map(({ tenantId }) => tenantId)),
+    list(events.map(({ id }) => id)),
+    list(events.map(({ type }) => type)),
+    // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
+    written.map(({ body }) => body).join('\n'),
+    list(events.map(({ occurredAt }) => isoTime(occurredAt))),
+    written.map(({ line }) => line).join('\n'),
+  ]
+}
+
+/** An array of ids, names or times: none of them holds what an array would have to quote. */
+function list(words: readonly string[]): string {
+  return `{${words.join(',')}}`
+}
+
+const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`
+
+/** The events of the transaction's tenant after a number, in order. For replays and for tests. */
+export async function eventsAfter(
+  tx: Transaction,
+  tenantId: string,
+  sequence: number,
+  limit: number,
+): Promise<EventRow[]> {
+  const { rows } = await tx.query<EventRow>({
+    name: 'outbox.after',
+    text: `select ${EVENT_COLUMNS} from events
+           where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
+    values: [tenantId, sequence, limit],
+  })
+  return rows
+}
+
+/** Which of these events of a tenant are told already. */
+export async function toldEvents(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'outbox.told',
+    text: 'select id from events where tenant_id = $1 and id = any($2::uuid[])',
+    values: [tenantId, ids],
+  })
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** The number of a tenant's latest event; 0 before its first. */
+export async function lastEventSequence(tx: Transaction, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ last: number }>({
+    name: 'outbox.last',
+    text: 'select last from event_sequences where tenant_id = $1',
+    values: [tenantId],
+  })
+  return rows[0]?.last ?? 0
+}
+
+/**
+ * Takes up to `limit` waiting events, the oldest first, and marks them dispatched: write what they
+ * lead to in the same transaction. Workers do not wait for one another, and a crash undoes both.
+ */
+export async function takeEvents(tx: Transaction, limit: number): Promise<EventRow[]> {
+  const { rows } = await tx.query<EventRow>({
+    name: 'outbox.take',
+    text: `with due as (
+             select tenant_id, sequence from events
+             where dispatched_at is null order by occurred_at, id limit $1
+             for update skip locked
+           )
+           update events e set dispatched_at = statement_timestamp()
+           from due where e.tenant_id = due.tenant_id and e.sequence = due.sequence
+           returning e.tenant_id as "tenantId", e.sequence, e.id, e.type, e.data,
+                     e.occurred_at as "occurredAt"`,
+    values: [limit],
+  })
+  return rows.sort(
+    (a, b) => a.occurredAt.getTime() - b.occurredAt.getTime() || (a.id < b.id ? -1 : 1),
+  )
+}
+
+/** Dispatched events of a tenant since then that no delivery of the subscription tells of. */
+export async function eventsNotDelivered(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  since: Date,
+  types: readonly string[],
+  limit: number,
+): Promise<EventRow[]> {
+  const { rows } = await tx.query<EventRow>({
+    name: 'outbox.not_delivered',
+    text: `select ${EVENT_COLUMNS} from events e
+           where tenant_id = $1 and occurred_at >= $3 and dispatched_at is not null
+             and type = any($4::text[])
+             and not exists (select from webhook_deliveries d
+               where d.tenant_id = e.tenant_id and d.webhook_id = $2 and d.event_id = e.id)
+           order by sequence limit $5`,
+    values: [tenantId, webhookId, since, types, limit],
+  })
+  return rows
+}
+
+/** Removes events that were dispatched before `before`, some at a time. @returns how many. */
+export async function sweepEvents(tx: Transaction, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'outbox.sweep',
+    text: `delete from events where (tenant_id, sequence) in (
+             select tenant_id, sequence from events
+             where dispatched_at < $1 order by dispatched_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

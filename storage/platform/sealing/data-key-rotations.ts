@@ -1,0 +1,83 @@
+/** Data keys that replace others, and the lease of whoever seals anew what stands under those. */
+import type { Transaction } from '../sql.js'
+
+export type RotationRow = { tenantId: string; version: number; startedAt: Date }
+
+export async function insertRotation(
+  tx: Transaction,
+  { tenantId, version, startedAt }: RotationRow,
+): Promise<void> {
+  await tx.query({
+    name: 'data_key_rotation.insert',
+    text: `insert into data_key_rotations (tenant_id, version, started_at) values ($1, $2, $3)`,
+    values: [tenantId, version, startedAt],
+  })
+}
+
+/** Takes the oldest rotation that nobody works on; undefined when there is none. */
+export async function claimRotation(
+  tx: Transaction,
+  { worker, now, until }: { worker: string; now: Date; until: Date },
+): Promise<RotationRow | undefined> {
+  const { rows } = await tx.query<RotationRow>({
+    name: 'data_key_rotation.claim',
+    text: `update data_key_rotations r set worker = $1, working_until = $3
+           from (select tenant_id, version from data_key_rotations
+                 where finished_at is null and (working_until is null or working_until <= $2)
+                 order by started_at limit 1 for update skip locked) free
+           where r.tenant_id = free.tenant_id and r.version = free.version
+           returning r.tenant_id as "tenantId", r.version, r.started_at as "startedAt"`,
+    values: [worker, now, until],
+  })
+  return rows[0]
+}
+
+/** Books a batch and holds the lease longer; false when somebody else has taken it over. */
+export async function continueRotation(
+  tx: Transaction,
+  { tenantId, version }: Pick<RotationRow, 'tenantId' | 'version'>,
+  { worker, until, resealed }: { worker: string; until: Date; resealed: number },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'data_key_rotation.continue',
+    text: `update data_key_rotations set working_until = $4, resealed = resealed + $5
+           where tenant_id = $1 and version = $2 and worker = $3 and finished_at is null`,
+    values: [tenantId, version, worker, until, resealed],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Ends a pass. With `nextAt` another one follows then; without, nothing is left under an older key,
+ * and older rotations of the tenant are done as well.
+ */
+export async function endRotationPass(
+  tx: Transaction,
+  { tenantId, version }: Pick<RotationRow, 'tenantId' | 'version'>,
+  end: { worker: string; now: Date; nextAt: Date | null; unopened: number },
+): Promise<void> {
+  await tx.query({
+    name: 'data_key_rotation.end_pass',
+    text: `update data_key_rotations
+           set worker = case when $5::timestamptz is null then null else worker end,
+             working_until = $5, unopened = $6,
+             finished_at = case when $5::timestamptz is null then $4::timestamptz end
+           where tenant_id = $1 and finished_at is null
+             and ((version = $2 and worker = $3) or (version < $2 and $5::timestamptz is null))`,
+    values: [tenantId, version, end.worker, end.now, end.nextAt, end.unopened],
+  })
+}
+
+export type RotationStanding = { open: number; resealed: number; unopened: number }
+
+/** Crosses tenants: counts only. */
+export async function countRotations(tx: Transaction): Promise<RotationStanding> {
+  const { rows } = await tx.query<RotationStanding>({
+    name: 'data_key_rotation.count',
+    text: `select count(*) filter (where finished_at is null)::integer as open,
+             coalesce(sum(resealed), 0)::integer as resealed,
+             coalesce(sum(unopened), 0)::integer as unopened
+           from data_key_rotations`,
+  })
+  return rows[0]!
+}

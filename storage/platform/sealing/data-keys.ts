@@ -1,0 +1,103 @@
+/** Data keys of tenants, as the kms wrapped them. Never changed, only added to and wrapped anew. */
+import type { Transaction } from '../sql.js'
+
+export type DataKeyRow = {
+  tenantId: string
+  version: number
+  wrapped: Uint8Array
+  masterKeyId: string
+}
+
+/** The key that seals now; undefined while the tenant has none. */
+export async function findNewestDataKey(
+  tx: Transaction,
+  tenantId: string,
+): Promise<DataKeyRow | undefined> {
+  const { rows } = await tx.query<DataKeyRow>({
+    name: 'data_key.newest',
+    text: `select ${COLUMNS} from data_keys where tenant_id = $1 order by version desc limit 1`,
+    values: [tenantId],
+  })
+  return rows[0]
+}
+
+export async function findDataKey(
+  tx: Transaction,
+  tenantId: string,
+  version: number,
+): Promise<DataKeyRow | undefined> {
+  const { rows } = await tx.query<DataKeyRow>({
+    name: 'data_key.find',
+    text: `select ${COLUMNS} from data_keys where tenant_id = $1 and version = $2`,
+    values: [tenantId, version],
+  })
+  return rows[0]
+}
+
+/** Adds a version; false when somebody else has added it, whose key then counts. */
+export async function insertDataKey(
+  tx: Transaction,
+  key: DataKeyRow & { createdAt: Date },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'data_key.insert',
+    text: `insert into data_keys (tenant_id, version, wrapped, master_key_id, created_at)
+           values ($1, $2, $3, $4, $5)
+           on conflict (tenant_id, version) do nothing`,
+    values: [key.tenantId, key.version, key.wrapped, key.masterKeyId, key.createdAt],
+  })
+  return rowCount === 1
+}
+
+/** Keys that another master key than the current one wrapped, oldest tenants first. */
+export async function listDataKeysNotUnder(
+  tx: Transaction,
+  masterKeyId: string,
+  limit: number,
+): Promise<DataKeyRow[]> {
+  const { rows } = await tx.query<DataKeyRow>({
+    name: 'data_key.not_under',
+    text: `select ${COLUMNS} from data_keys where master_key_id <> $1
+           order by tenant_id, version limit $2`,
+    values: [masterKeyId, limit],
+  })
+  return rows
+}
+
+/** Puts a newly wrapped form in place of the one that was read; false when that has changed. */
+export async function rewrapDataKey(
+  tx: Transaction,
+  key: DataKeyRow,
+  previousMasterKeyId: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'data_key.rewrap',
+    text: `update data_keys set wrapped = $3, master_key_id = $4
+           where tenant_id = $1 and version = $2 and master_key_id = $5`,
+    values: [key.tenantId, key.version, key.wrapped, key.masterKeyId, previousMasterKeyId],
+  })
+  return rowCount === 1
+}
+
+/** Crosses tenants: everybody who has a data key, the service itself among them. */
+export async function listDataKeyOwners(tx: Transaction): Promise<string[]> {
+  const { rows } = await tx.query<{ tenantId: string }>({
+    name: 'data_key.owners',
+    text: `select distinct tenant_id as "tenantId" from data_keys order by 1`,
+  })
+  return rows.map(({ tenantId }) => tenantId)
+}
+
+/** How many data keys each master key wraps. */
+export async function countDataKeysByMaster(
+  tx: Transaction,
+): Promise<{ masterKeyId: string; dataKeys: number }[]> {
+  const { rows } = await tx.query<{ masterKeyId: string; dataKeys: number }>({
+    name: 'data_key.by_master',
+    text: `select master_key_id as "masterKeyId", count(*)::integer as "dataKeys"
+           from data_keys group by master_key_id order by master_key_id`,
+  })
+  return rows
+}
+
+const COLUMNS = `tenant_id as "tenantId", version, wrapped, master_key_id as "masterKeyId"`

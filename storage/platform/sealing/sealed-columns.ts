@@ -1,0 +1,91 @@
+/**
+ * Every column that holds sealed values for longer than a day: what a rotation of data keys seals
+ * anew. Answers of refreshes and sign-ins on their way (`refresh_tokens.successor_answer`,
+ * `upstream_sign_ins.sealed`) are gone before it could matter.
+ */
+import { managedTokenContext } from '../../vault/managed-tokens.js'
+import { mailContext } from '../../operations/outgoing-mail.js'
+import { SYSTEM_TENANT_ID } from './seal.js'
+import { totpSecretContext } from '../../identity/second-factors.js'
+import { privateKeyContext } from '../../oauth/signing-keys.js'
+import type { Transaction } from '../sql.js'
+import { ssoSecretContext } from '../../identity/identity-providers.js'
+import { credentialSecretContext } from '../../vault/vault-credentials.js'
+import { webhookSecretContext } from '../../webhooks/webhooks.js'
+
+export type SealedColumn = {
+  readonly table: string
+  readonly column: string
+  /** Names the row within its tenant. */
+  readonly id: string
+  /** `service`: the table has no tenants, all of it belongs to the nil UUID. */
+  readonly owner: 'tenant' | 'service'
+  readonly context: (id: string) => string
+}
+
+const of = (
+  table: string,
+  column: string,
+  context: SealedColumn['context'],
+  more: Partial<SealedColumn> = {},
+): SealedColumn => ({ table, column, id: 'id', owner: 'tenant', context, ...more })
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  of('vault_credentials', 'secret', credentialSecretContext),
+  of('vault_managed_tokens', 'token', managedTokenContext, { id: 'credential_id' }),
+  of('webhooks', 'secret', webhookSecretContext),
+  of('webhooks', 'previous_secret', webhookSecretContext),
+  of('sso_providers', 'client_secret_sealed', ssoSecretContext),
+  of('outgoing_mail', 'letter_sealed', mailContext),
+  of('signing_keys', 'private_sealed', privateKeyContext, { id: 'kid' }),
+  of('totp_factors', 'secret_sealed', totpSecretContext, { owner: 'service' }),
+]
+
+/** The columns in which a tenant may have values. */
+export function sealedColumnsOf(tenantId: string): readonly SealedColumn[] {
+  return SEALED_COLUMNS.filter(({ owner }) => owner === 'tenant' || tenantId === SYSTEM_TENANT_ID)
+}
+
+export type SealedValue = { id: string; sealed: Uint8Array }
+
+/** Values under a data key older than `version`, in the order of their ids, from one id on. */
+export async function listSealedBefore(
+  tx: Transaction,
+  { table, column, id, owner }: SealedColumn,
+  tenantId: string,
+  version: number,
+  after: string,
+  limit: number,
+): Promise<SealedValue[]> {
+  const oldest = Buffer.alloc(4)
+  oldest.writeUInt32BE(version)
+  const { rows } = await tx.query<SealedValue>({
+    name: `sealed_column.${table}.${column}.before`,
+    // Bytes 2 to 5 of a sealed value are the version of its key, the highest byte first.
+    text: `select ${id}::text as id, ${column} as sealed from ${table}
+           where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
+             and ${column} is not null and substring(${column} from 2 for 4) < $2::bytea
+             and ${id}::text > $3
+           order by ${id}::text limit $4`,
+    values: [tenantId, oldest, after, limit],
+  })
+  return rows
+}
+
+/** Puts another form of a value in place of the one that was read; 0 when that has changed. */
+export async function replaceSealed(
+  tx: Transaction,
+  { table, column, id, owner }: SealedColumn,
+  tenantId: string,
+  { id: row, sealed }: SealedValue,
+  renewed: Uint8Array,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: `sealed_column.${table}.${column}.replace`,
+    text: `update ${table} set ${column} = $3
+           where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
+             and ${id}::text = $2 and ${column} = $4`,
+    values: [tenantId, row, renewed, sealed],
+  })
+  return rowCount
+}

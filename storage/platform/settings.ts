@@ -1,0 +1,206 @@
+/** [database], [redis], [memcached]: where state is kept. interface.md, Deployment configuration. */
+import { z } from 'zod'
+import {
+  count,
+  flag,
+  notes,
+  optionalCount,
+  timerSeconds,
+  url,
+} from '../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+import { turnsTlsOff } from './tls-mode.js'
+
+const databaseUrl = () =>
+  url(
+    ['postgres:', 'postgresql:'],
+    'a postgres:// or postgresql:// URL',
+    'postgres://svc@127.0.0.1:5432/svc',
+  )
+
+const planePool = (plane: string) =>
+  z
+    .object({
+      max_connections: optionalCount(1, 10_000, 20).describe('Overrides max_connections.'),
+      min_connections: optionalCount(0, 10_000, 2).describe('Overrides min_connections.'),
+      identity_max_connections: optionalCount(1, 10_000, 10).describe(
+        'Overrides identity_max_connections.',
+      ),
+    })
+    .describe(`Pool sizes of the ${plane} plane.`)
+
+const URL_KEYS = [
+  'url',
+  'identity_url',
+  'listener_url',
+  'auth_url',
+  'control_url',
+  'async_url',
+  'migration_url',
+  'maintenance_url',
+] as const
+
+type UrlsAndTls = { readonly require_ssl: boolean } & {
+  readonly [key in (typeof URL_KEYS)[number]]?: string | undefined
+}
+
+export const databaseSettings = section(
+  'database',
+  {
+    url: databaseUrl()
+      .optional()
+      .describe('The runtime database. Without it the embedded PostgreSQL.'),
+    identity_url: databaseUrl().optional().describe('Identity pool. Required in production.'),
+    listener_url: databaseUrl()
+      .optional()
+      .describe('Session-pooled, for LISTEN. Required in production.'),
+    auth_url: databaseUrl().optional().describe('Runtime URL of the auth plane.'),
+    control_url: databaseUrl().optional().describe('Runtime URL of the control plane.'),
+    async_url: databaseUrl().optional().describe('Runtime URL of the async plane.'),
+    migration_url: databaseUrl().optional().describe('Used by `svc migrate` only.'),
+    maintenance_url: databaseUrl().optional().describe('Long maintenance statements.'),
+    max_connections: count(20, 1, 10_000).describe('Connections of the runtime pool at most.'),
+    min_connections: count(2, 0, 10_000).describe('Connections the runtime pool keeps open.'),
+    identity_max_connections: count(10, 1, 10_000).describe(
+      'Connections of the identity pool at most.',
+    ),
+    connect_timeout_secs: timerSeconds(5).describe('How long opening a connection may take.'),
+    idle_timeout_secs: timerSeconds(600).describe(
+      'An idle connection above the minimum is closed.',
+    ),
+    max_lifetime_secs: timerSeconds(1800).describe('A connection older than this is replaced.'),
+    statement_cache_capacity: count(100, 1, 2048).describe('Prepared statements per connection.'),
+    test_before_acquire: flag(true).describe('Test an idle connection before it is handed out.'),
+    statement_timeout_secs: timerSeconds(10).describe('Limit of one statement of a request.'),
+    background_statement_timeout_secs: timerSeconds(60).describe(
+      'Limit of one statement of background work.',
+    ),
+    idle_in_transaction_timeout_secs: timerSeconds(30).describe(
+      'A transaction that does nothing for this long is ended.',
+    ),
+    maintenance_statement_timeout_secs: timerSeconds(600).describe(
+      'Limit of one maintenance statement.',
+    ),
+    require_ssl: flag(false).describe('Refuse connections without TLS. Production needs it.'),
+    auth_pool: planePool('auth'),
+    control_pool: planePool('control'),
+    async_pool: planePool('async'),
+  },
+  {
+    about: 'PostgreSQL. Without a URL, and outside production, an embedded PostgreSQL is used.',
+    rules: [
+      ...URL_KEYS.map((key, at) => ({
+        keys: [key, 'require_ssl'] as [string, string],
+        holds: (settings: UrlsAndTls) =>
+          !settings.require_ssl ||
+          !turnsTlsOff(settings[key]) ||
+          // Said once of a URL, not of everything that falls back to it.
+          URL_KEYS.slice(0, at).some((other) => settings[other] === settings[key]),
+        rule: 'not turn TLS off by its sslmode while database.require_ssl is true',
+        fix: 'set sslmode to verify-full, or leave it out',
+      })),
+      {
+        keys: ['min_connections', 'max_connections'],
+        holds: ({ min_connections, max_connections }) => min_connections <= max_connections,
+        rule: 'be at most database.max_connections',
+        fix: 'lower min_connections or raise max_connections',
+      },
+      ...(['auth_pool', 'control_pool', 'async_pool'] as const).map((pool) => ({
+        keys: [
+          `${pool}.min_connections`,
+          `${pool}.max_connections`,
+          'min_connections',
+          'max_connections',
+        ] as [string, ...string[]],
+        holds: (settings: PoolSizes) => poolFits(settings, settings[pool]),
+        rule: `be at most the max_connections of database.${pool}`,
+        fix: `lower ${pool}.min_connections or raise ${pool}.max_connections`,
+      })),
+    ],
+  },
+)
+
+type PlanePool = {
+  readonly min_connections?: number | undefined
+  readonly max_connections?: number | undefined
+}
+type PoolSizes = {
+  readonly min_connections: number
+  readonly max_connections: number
+  readonly auth_pool: PlanePool
+  readonly control_pool: PlanePool
+  readonly async_pool: PlanePool
+}
+
+/** A pool that overrides nothing is judged with the sizes it takes. */
+function poolFits(sizes: PoolSizes, pool: PlanePool): boolean {
+  if (pool.min_connections === undefined && pool.max_connections === undefined) return true
+  const least = pool.min_connections ?? sizes.min_connections
+  return least <= (pool.max_connections ?? sizes.max_connections)
+}
+
+export const redisSettings = section(
+  'redis',
+  {
+    url: url(['redis:', 'rediss:'], 'a redis:// or rediss:// URL', 'redis://127.0.0.1:6379')
+      .optional()
+      .describe('Required when deployment.coordination_backend is redis.'),
+    pool_size: count(10, 1, 1000).describe('Connections.'),
+  },
+  { about: 'Used when deployment.coordination_backend is "redis".' },
+)
+
+export const memcachedSettings = section(
+  'memcached',
+  {
+    address: z
+      .string()
+      .regex(/^(\[[0-9a-fA-F:.]+\]|[^\s:/,[\]]+):[0-9]{1,5}$/)
+      .register(notes, { words: 'host:port', example: '127.0.0.1:11211' })
+      .optional()
+      .describe('host:port. Required when deployment.coordination_backend is memcached.'),
+    pool_size: count(10, 1, 1000).describe('Connections.'),
+    max_idle: count(10, 0, 1000).describe('Idle connections kept.'),
+    connect_timeout_secs: timerSeconds(2).describe('How long opening a connection may take.'),
+    command_timeout_secs: timerSeconds(2).describe('How long one command may take.'),
+  },
+  { about: 'Used when deployment.coordination_backend is "memcached".' },
+)
+
+export type DatabaseSettings = SettingsOf<typeof databaseSettings>
+export type RedisSettings = SettingsOf<typeof redisSettings>
+export type MemcachedSettings = SettingsOf<typeof memcachedSettings>
+
+export type DatabaseUrls = {
+  readonly runtime: string
+  readonly identity: string
+  readonly listener: string
+  readonly auth: string
+  readonly control: string
+  readonly async: string
+  readonly migration: string
+  readonly maintenance: string
+}
+
+/**
+ * Every URL with its fallbacks applied; `embeddedUrl` fills what is not set.
+ * decisions.md section 23, database URLs. Undefined when there is neither.
+ */
+export function databaseUrls(
+  settings: DatabaseSettings,
+  embeddedUrl?: string,
+): DatabaseUrls | undefined {
+  const runtime = settings.url ?? embeddedUrl
+  if (runtime === undefined) return undefined
+  const migration = settings.migration_url ?? runtime
+  return {
+    runtime,
+    identity: settings.identity_url ?? runtime,
+    listener: settings.listener_url ?? runtime,
+    auth: settings.auth_url ?? runtime,
+    control: settings.control_url ?? runtime,
+    async: settings.async_url ?? runtime,
+    migration,
+    maintenance: settings.maintenance_url ?? migration,
+  }
+}

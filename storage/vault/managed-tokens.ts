@@ -1,0 +1,150 @@
+/**
+ * Access tokens of upstreams, held for `oauth2` credentials, and the lease of whoever fetches the
+ * next one. A lease is taken by one statement; one that ran out may be taken by anybody.
+ */
+import type { Transaction } from '../platform/sql.js'
+
+export type ClientAuth = 'basic' | 'post'
+
+export type ManagedTokenRow = {
+  /** Sealed; null until the first one. */
+  token: Uint8Array | null
+  obtainedAt: Date | null
+  /** Null where the upstream does not say. */
+  expiresAt: Date | null
+  clientAuth: ClientAuth | null
+  /** Why the last attempt came to nothing, to be told again until `retryAt`. */
+  failure: Readonly<Record<string, unknown>> | null
+  retryAt: Date | null
+}
+
+/** The associated data of a sealed token: it opens in its own row only. */
+export function managedTokenContext(credentialId: string): string {
+  return `vault_managed_token:${credentialId}:token`
+}
+
+export async function findManagedToken(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+): Promise<ManagedTokenRow | undefined> {
+  const { rows } = await tx.query<ManagedTokenRow>({
+    name: 'managed_token.find',
+    text: `select token, obtained_at as "obtainedAt", expires_at as "expiresAt",
+             client_auth as "clientAuth", failure, retry_at as "retryAt"
+           from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
+    values: [tenantId, credentialId],
+  })
+  return rows[0]
+}
+
+/** Takes the lease; false while somebody else holds it. */
+export async function claimRefresh(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  { refresher, now, until }: { refresher: string; now: Date; until: Date },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'managed_token.claim',
+    text: `insert into vault_managed_tokens as m
+             (tenant_id, credential_id, refresher, refreshing_until)
+           values ($1, $2, $3, $5)
+           on conflict (tenant_id, credential_id) do update
+             set refresher = excluded.refresher, refreshing_until = excluded.refreshing_until
+             where m.refreshing_until is null or m.refreshing_until <= $4`,
+    values: [tenantId, credentialId, refresher, now, until],
+  })
+  return rowCount === 1
+}
+
+/** Gives the lease back, if it is still held. */
+export async function releaseRefresh(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  refresher: string,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.release',
+    text: `update vault_managed_tokens set refresher = null, refreshing_until = null
+           where tenant_id = $1 and credential_id = $2 and refresher = $3`,
+    values: [tenantId, credentialId, refresher],
+  })
+}
+
+export type NewManagedToken = {
+  readonly token: Uint8Array
+  readonly obtainedAt: Date
+  readonly expiresAt: Date | null
+  readonly clientAuth: ClientAuth | null
+}
+
+/** Keeps a token and ends the lease of whoever brought it; the newer one wins. */
+export async function keepManagedToken(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  refresher: string,
+  { token, obtainedAt, expiresAt, clientAuth }: NewManagedToken,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.keep',
+    text: `insert into vault_managed_tokens as m
+             (tenant_id, credential_id, token, obtained_at, expires_at, client_auth)
+           values ($1, $2, $4, $5, $6, $7)
+           on conflict (tenant_id, credential_id) do update
+             set token = $4, obtained_at = $5, expires_at = $6, client_auth = $7,
+               failure = null, retry_at = null,
+               refresher = case when m.refresher = $3 then null else m.refresher end,
+               refreshing_until = case when m.refresher = $3 then null else m.refreshing_until end
+             where m.obtained_at is null or m.obtained_at <= $5`,
+    values: [tenantId, credentialId, refresher, token, obtainedAt, expiresAt, clientAuth],
+  })
+}
+
+/** Notes that there was no token to be had, and ends the lease of whoever found out. */
+export async function keepRefreshFailure(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  refresher: string,
+  failure: Readonly<Record<string, unknown>>,
+  retryAt: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.keep_failure',
+    text: `update vault_managed_tokens
+           set failure = $4, retry_at = $5, refresher = null, refreshing_until = null
+           where tenant_id = $1 and credential_id = $2 and refresher = $3`,
+    values: [tenantId, credentialId, refresher, JSON.stringify(failure), retryAt],
+  })
+}
+
+/** Drops a token that was obtained before a time: another one is to be fetched. */
+export async function dropManagedToken(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  before: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.drop',
+    text: `update vault_managed_tokens set token = null, obtained_at = null, expires_at = null
+           where tenant_id = $1 and credential_id = $2 and obtained_at < $3`,
+    values: [tenantId, credentialId, before],
+  })
+}
+
+/** Forgets what was held for a credential whose secret was replaced or revoked. */
+export async function forgetManagedToken(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'managed_token.forget',
+    text: `delete from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
+    values: [tenantId, credentialId],
+  })
+}

@@ -1,0 +1,115 @@
+/** SSH certificates that were signed, as long as they are valid: what may still be revoked. */
+import type { Transaction } from '../platform/sql.js'
+
+export type SshCertificateRow = {
+  tenantId: string
+  credentialId: string
+  /** Decimal, 1 to 2^64 - 1. */
+  serial: string
+  agentId: string
+  keyId: string
+  targetHost: string
+  principals: readonly string[]
+  /** The line of the authority's key that signed it. */
+  caPublicKey: string
+  issuedAt: Date
+  expiresAt: Date
+}
+
+export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow): Promise<void> {
+  await tx.query({
+    name: 'ssh_certificate.insert',
+    text: `insert into ssh_certificates (tenant_id, credential_id, serial, agent_id, key_id,
+             target_host, principals, ca_public_key, issued_at, expires_at)
+           values ($1, $2, $3::numeric, $4, $5, $6, $7, $8, $9, $10)`,
+    values: [
+      c.tenantId,
+      c.credentialId,
+      c.serial,
+      c.agentId,
+      c.keyId,
+      c.targetHost,
+      c.principals,
+      c.caPublicKey,
+      c.issuedAt,
+      c.expiresAt,
+    ],
+  })
+}
+
+export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
+
+/** Revokes a certificate that has not expired; undefined when there is none of that serial. */
+export async function revokeSshCertificate(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  serial: string,
+  now: Date,
+): Promise<RevokedCertificate | undefined> {
+  const { rows } = await tx.query<RevokedCertificate>({
+    name: 'ssh_certificate.revoke',
+    text: `with found as (
+             select serial, revoked_at from ssh_certificates
+             where tenant_id = $1 and credential_id = $2 and serial = $3::numeric
+               and expires_at > $4
+             for update)
+           update ssh_certificates c set revoked_at = coalesce(found.revoked_at, $4) from found
+           where c.tenant_id = $1 and c.credential_id = $2 and c.serial = found.serial
+           returning c.revoked_at as "revokedAt", found.revoked_at is null as first`,
+    values: [tenantId, credentialId, serial, now],
+  })
+  return rows[0]
+}
+
+/** The revoked certificates of an authority that have not expired, by the key that signed them. */
+export async function listRevokedCertificates(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  now: Date,
+): Promise<{ caPublicKey: string; serial: string; revokedAt: Date }[]> {
+  const { rows } = await tx.query<{ caPublicKey: string; serial: string; revokedAt: Date }>({
+    name: 'ssh_certificate.revoked',
+    text: `select ca_public_key as "caPublicKey", serial::text as serial, revoked_at as "revokedAt"
+           from ssh_certificates
+           where tenant_id = $1 and credential_id = $2 and revoked_at is not null
+             and expires_at > $3
+           order by ca_public_key, ssh_certificates.serial`,
+    values: [tenantId, credentialId, now],
+  })
+  return rows
+}
+
+/** The keys under which certificates of an authority are still valid. */
+export async function listCertifyingKeys(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  now: Date,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ caPublicKey: string }>({
+    name: 'ssh_certificate.keys',
+    text: `select distinct ca_public_key as "caPublicKey" from ssh_certificates
+           where tenant_id = $1 and credential_id = $2 and expires_at > $3
+           order by 1`,
+    values: [tenantId, credentialId, now],
+  })
+  return rows.map(({ caPublicKey }) => caPublicKey)
+}
+
+/** Removes certificates that expired before `before`, some at a time. Crosses tenants. */
+export async function removeExpiredCertificates(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'ssh_certificate.sweep',
+    text: `delete from ssh_certificates where (tenant_id, credential_id, serial) in (
+             select tenant_id, credential_id, serial from ssh_certificates
+             where expires_at < $1 order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,386 @@
+/** Credentials in the vault. The secret is sealed before it gets here and opened after it left. */
+import type { Transaction } from '../platform/sql.js'
+
+export type CredentialType = 'oauth2' | 'api_key' | 'ssh_key' | 'ssh_ca' | 'custom'
+
+export type VaultCredentialRow = {
+  id: string
+  tenantId: string
+  tenantName: string
+  ownerType: 'human' | 'agent' | 'service'
+  ownerId: string
+  provider: string
+  credentialType: CredentialType
+  label: string
+  authScheme: string
+  allowedHosts: string[]
+  nonExportable: boolean
+  status: 'active' | 'revoked'
+  metadata: Record<string, unknown>
+  /** Of an ssh_ca: the line for TrustedUserCAKeys. */
+  caPublicKey: string | null
+  /** The oauth2 credential whose access token is the secret; null: it has a secret of its own. */
+  tokenOf: string | null
+  createdAt: Date
+  updatedAt: Date
+  lastUsedAt: Date | null
+}
+
+/** With the sealed secret; null once it was revoked, and where it is the token of another one. */
+export type SecretCredentialRow = VaultCredentialRow & { secret: Uint8Array | null }
+
+/** What decides whether a credential may be used, and how it is. */
+export type HeldCredentialRow = Pick<
+  SecretCredentialRow,
+  | 'id'
+  | 'credentialType'
+  | 'authScheme'
+  | 'allowedHosts'
+  | 'status'
+  | 'tokenOf'
+  | 'updatedAt'
+  | 'secret'
+>
+
+export type NewVaultCredential = Omit<
+  VaultCredentialRow,
+  'tenantName' | 'status' | 'updatedAt' | 'lastUsedAt'
+> & { readonly secret: Uint8Array | null }
+
+/** The associated data of a sealed secret: it opens in its own row only. */
+export function credentialSecretContext(id: string): string {
+  return `vault_credential:${id}:secret`
+}
+
+/** Inserts a credential. Undefined: the tenant has its `most` active ones already (0: no limit). */
+export async function insertVaultCredential(
+  tx: Transaction,
+  c: NewVaultCredential,
+  most: number,
+): Promise<VaultCredentialRow | undefined> {
+  // Those who count take turns, or two of them would both find the last place.
+  if (most > 0 && (await countUnderLock(tx, c.tenantId)) >= most) return undefined
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.insert',
+    text: `with c as (
+             insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider,
+               credential_type, label, auth_scheme, allowed_hosts, non_exportable, metadata, secret,
+               ca_public_key, created_at, updated_at, token_of)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15)
+             returning *)
+           select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
+    values: [
+      c.tenantId,
+      c.id,
+      c.ownerType,
+      c.ownerId,
+      c.provider,
+      c.credentialType,
+      c.label,
+      c.authScheme,
+      c.allowedHosts,
+      c.nonExportable,
+      JSON.stringify(c.metadata),
+      c.secret,
+      c.caPublicKey,
+      c.createdAt,
+      c.tokenOf,
+    ],
+  })
+  return rows[0]
+}
+
+async function countUnderLock(tx: Transaction, tenantId: string): Promise<number> {
+  await tx.query({
+    name: 'vault_credential.take_turns',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [tenantId],
+  })
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'vault_credential.count',
+    text: `select count(*)::integer as count from vault_credentials
+           where tenant_id = $1 and status = 'active'`,
+    values: [tenantId],
+  })
+  return rows[0]!.count
+}
+
+export async function findVaultCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow | undefined> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.find',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Holds credentials as they are until the transaction ends: one that revokes them waits for it. */
+export async function holdVaultCredentials(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<HeldCredentialRow[]> {
+  const { rows } = await tx.query<HeldCredentialRow>({
+    name: 'vault_credential.hold',
+    text: `select id, credential_type as "credentialType", auth_scheme as "authScheme",
+             allowed_hosts as "allowedHosts", status, token_of as "tokenOf",
+             updated_at as "updatedAt", secret
+           from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
+           order by id for no key update`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
+/** Locks the credential until the transaction ends: whoever changes it takes turns. */
+export async function lockVaultCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow | undefined> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.lock',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.id = $2 for update of c`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/**
+ * Locks the credential until the transaction ends, and before it the one whose token it carries, whose
+ * hosts bound its own. In this order everywhere, so that two transactions never wait for each other.
+ */
+export async function lockWithItsSource(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow | undefined> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.lock_with_source',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and (c.id = $2 or c.id = (
+             select token_of from vault_credentials where tenant_id = $1 and id = $2))
+           order by c.token_of is not null for update of c`,
+    values: [tenantId, id],
+  })
+  return rows.find((row) => row.id === id)
+}
+
+/** What may change of a credential; what is null stays. */
+export type CredentialChanges = {
+  readonly label: string | null
+  readonly allowedHosts: readonly string[] | null
+  readonly metadata: Readonly<Record<string, unknown>> | null
+}
+
+export async function updateVaultCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  { label, allowedHosts, metadata }: CredentialChanges,
+  now: Date,
+): Promise<VaultCredentialRow> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.update',
+    text: `with c as (
+             update vault_credentials set label = coalesce($3, label),
+               allowed_hosts = coalesce($4, allowed_hosts), metadata = coalesce($5, metadata),
+               updated_at = $6
+             where tenant_id = $1 and id = $2
+             returning *)
+           select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
+    values: [tenantId, id, label, allowedHosts, metadata && JSON.stringify(metadata), now],
+  })
+  return rows[0]!
+}
+
+/** Puts another secret in place of the one before. */
+export async function replaceCredentialSecret(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  secret: Uint8Array,
+  caPublicKey: string | null,
+  now: Date,
+): Promise<VaultCredentialRow> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.replace_secret',
+    text: `with c as (
+             update vault_credentials set secret = $3, ca_public_key = $4, updated_at = $5
+             where tenant_id = $1 and id = $2
+             returning *)
+           select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
+    values: [tenantId, id, secret, caPublicKey, now],
+  })
+  return rows[0]!
+}
+
+/** The same secret in another form: nobody changed the credential. The row must be locked. */
+export async function keepRenewedSecret(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  secret: Uint8Array,
+): Promise<void> {
+  await tx.query({
+    name: 'vault_credential.keep_renewed_secret',
+    text: `update vault_credentials set secret = $3
+           where tenant_id = $1 and id = $2 and status = 'active'`,
+    values: [tenantId, id, secret],
+  })
+}
+
+/** Ends the credential for good; its secret is gone. */
+export async function revokeVaultCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<VaultCredentialRow> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.revoke',
+    text: `with c as (
+             update vault_credentials
+             set status = 'revoked', secret = null, revoked_at = $3, updated_at = $3
+             where tenant_id = $1 and id = $2
+             returning *)
+           select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]!
+}
+
+/** Locks the active credentials whose secret is the token of another one. */
+export async function lockTokensOf(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SecretCredentialRow[]> {
+  const { rows } = await tx.query<SecretCredentialRow>({
+    name: 'vault_credential.lock_tokens_of',
+    text: `select ${COLUMNS}, c.secret
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.token_of = $2 and c.status = 'active'
+           order by c.id for update of c`,
+    values: [tenantId, id],
+  })
+  return rows
+}
+
+/**
+ * Takes out of the hosts of the credentials that carry the token of this one what is not among `hosts`.
+ * The row of this one must be locked. @returns the ids of those that changed.
+ */
+export async function narrowTokensOf(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  hosts: readonly string[],
+  now: Date,
+): Promise<string[]> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'vault_credential.narrow_tokens_of',
+    text: `with carriers as (
+             select id from vault_credentials
+             where tenant_id = $1 and token_of = $2 and status = 'active'
+               and not allowed_hosts <@ $3
+             order by id for update)
+           update vault_credentials c set updated_at = $4, allowed_hosts = array(
+             select host from unnest(c.allowed_hosts) with ordinality as h (host, place)
+             where host = any($3) order by place)
+           from carriers where c.tenant_id = $1 and c.id = carriers.id
+           returning c.id`,
+    values: [tenantId, id, hosts, now],
+  })
+  return rows.map((row) => row.id)
+}
+
+/** A page of the credentials of a tenant, newest first, the revoked ones included. */
+export async function listVaultCredentials(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<VaultCredentialRow[]> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.list',
+    text: `select ${COLUMNS}
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1
+             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
+           order by c.created_at desc, c.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Notes a use; a clock that lags behind never turns it back. */
+export async function touchVaultCredentials(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'vault_credential.touch',
+    text: `update vault_credentials set last_used_at = greatest(last_used_at, $3)
+           where tenant_id = $1 and id = any($2::uuid[])`,
+    values: [tenantId, ids, now],
+  })
+}
+
+/** Who asks for the list: the agent, and the delegation under which it acts. */
+export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
+
+/** A page of the credentials that the grantee may list: by a grant for that, or by a lease. */
+export async function listGrantedCredentials(
+  tx: Transaction,
+  tenantId: string,
+  { agentId, delegationId }: Grantee,
+  now: Date,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<VaultCredentialRow[]> {
+  const { rows } = await tx.query<VaultCredentialRow>({
+    name: 'vault_credential.list_granted',
+    text: `select ${COLUMNS}
+           from vault_credentials c join tenants t on t.id = c.tenant_id
+           where c.tenant_id = $1 and c.status = 'active'
+             and ($6::timestamptz is null or (c.created_at, c.id) < ($6, $7::uuid))
+             and (exists (select from vault_grants g
+                    where g.tenant_id = $1 and g.credential_id = c.id and g.revoked_at is null
+                      and (g.expires_at is null or g.expires_at > $4)
+                      and 'list' = any(g.capabilities)
+                      and (g.grantee_type, g.grantee_id) in (('agent', $2), ('delegation', $3)))
+               or exists (select from vault_leases l
+                    where l.tenant_id = $1 and l.credential_id = c.id and l.revoked_at is null
+                      and (l.expires_at is null or l.expires_at > $4) and l.recipient_id = $2))
+           order by c.created_at desc, c.id desc limit $5`,
+    values: [
+      tenantId,
+      agentId,
+      delegationId,
+      now,
+      limit,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
+  c.owner_type as "ownerType", c.owner_id as "ownerId", c.provider,
+  c.credential_type as "credentialType", c.label, c.auth_scheme as "authScheme",
+  c.allowed_hosts as "allowedHosts", c.non_exportable as "nonExportable", c.status, c.metadata,
+  c.ca_public_key as "caPublicKey", c.token_of as "tokenOf", c.created_at as "createdAt", c.updated_at as "updatedAt",
+  c.last_used_at as "lastUsedAt"`

@@ -1,0 +1,160 @@
+/** Grants: who may use a credential, for what, until when. */
+import type { Transaction } from '../platform/sql.js'
+import type { CredentialType } from './vault-credentials.js'
+
+/** What a credential was when it was granted. */
+export type CapabilitySnapshot = {
+  readonly credential_type: CredentialType
+  readonly auth_scheme: string
+  readonly allowed_hosts: readonly string[]
+  readonly non_exportable: boolean
+}
+
+export type VaultGrantRow = {
+  id: string
+  tenantId: string
+  credentialId: string
+  granteeType: 'agent' | 'delegation'
+  granteeId: string
+  capabilities: string[]
+  snapshot: CapabilitySnapshot
+  methods: string[] | null
+  pathPrefixes: string[] | null
+  allowRange: boolean
+  maxRequests: number | null
+  maxBytes: number | null
+  expiresAt: Date | null
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+export async function insertVaultGrant(
+  tx: Transaction,
+  g: Omit<VaultGrantRow, 'revokedAt'>,
+): Promise<VaultGrantRow> {
+  const { rows } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.insert',
+    text: `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id,
+             capabilities, snapshot, methods, path_prefixes, max_requests, max_bytes, expires_at,
+             created_at, allow_range)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+           returning ${COLUMNS}`,
+    values: [
+      g.tenantId,
+      g.id,
+      g.credentialId,
+      g.granteeType,
+      g.granteeId,
+      g.capabilities,
+      JSON.stringify(g.snapshot),
+      g.methods,
+      g.pathPrefixes,
+      g.maxRequests,
+      g.maxBytes,
+      g.expiresAt,
+      g.createdAt,
+      g.allowRange,
+    ],
+  })
+  return rows[0]!
+}
+
+/** A page of a credential's grants, newest first, the ended ones included. */
+export async function listVaultGrants(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<VaultGrantRow[]> {
+  const { rows } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.list',
+    text: `select ${COLUMNS} from vault_grants
+           where tenant_id = $1 and credential_id = $2
+             and ($4::timestamptz is null or (created_at, id) < ($4, $5::uuid))
+           order by created_at desc, id desc limit $3`,
+    values: [tenantId, credentialId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Ends a grant, if it has not ended that way before. */
+export async function revokeVaultGrant(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<{ grant: VaultGrantRow; first: boolean } | undefined> {
+  const { rows: ended } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.revoke',
+    text: `update vault_grants set revoked_at = $3
+           where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  if (ended[0] !== undefined) return { grant: ended[0], first: true }
+  const { rows: before } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.find',
+    text: `select ${COLUMNS} from vault_grants where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return before[0] && { grant: before[0], first: false }
+}
+
+/** Ends every grant of a credential. @returns those that ended now. */
+export async function revokeGrantsOf(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  now: Date,
+): Promise<VaultGrantRow[]> {
+  const { rows } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.revoke_all',
+    text: `update vault_grants set revoked_at = $3
+           where tenant_id = $1 and credential_id = $2 and revoked_at is null returning ${COLUMNS}`,
+    values: [tenantId, credentialId, now],
+  })
+  return rows
+}
+
+/** Grants of a credential to an agent with a capability: those in force, then ended ones, the newest first. */
+export async function findAgentGrants(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  agentId: string,
+  capability: string,
+  now: Date,
+): Promise<VaultGrantRow[]> {
+  const { rows } = await tx.query<VaultGrantRow>({
+    name: 'vault_grant.of_agent',
+    text: `select ${COLUMNS} from vault_grants
+           where tenant_id = $1 and credential_id = $2 and grantee_type = 'agent'
+             and grantee_id = $3 and $4 = any(capabilities)
+           order by (revoked_at is null and (expires_at is null or expires_at > $5)) desc,
+             created_at desc, id desc limit 100`,
+    values: [tenantId, credentialId, agentId, capability, now],
+  })
+  return rows
+}
+
+/** Whether an agent is at home in the tenant or a member of its organization (decisions.md 22). */
+export async function agentBelongs(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ belongs: boolean }>({
+    name: 'vault_grant.agent_belongs',
+    text: `select exists (select from agents where tenant_id = $1 and id = $2)
+               or exists (select from organization_members m
+                    join tenants t on t.organization_id = m.organization_id
+                    where t.id = $1 and m.member_type = 'agent' and m.member_id = $2) as belongs`,
+    values: [tenantId, agentId],
+  })
+  return rows[0]!.belongs
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
+  grantee_type as "granteeType", grantee_id as "granteeId", capabilities, snapshot, methods,
+  path_prefixes as "pathPrefixes", allow_range as "allowRange", max_requests as "maxRequests", max_bytes as "maxBytes",
+  expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

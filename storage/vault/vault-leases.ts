@@ -1,0 +1,101 @@
+/** Leases: grants to an agent with a budget of bytes. */
+import type { Transaction } from '../platform/sql.js'
+import type { CapabilitySnapshot } from './vault-grants.js'
+
+export type VaultLeaseRow = {
+  id: string
+  tenantId: string
+  credentialId: string
+  recipientId: string
+  snapshot: CapabilitySnapshot
+  byteBudget: number
+  bytesUsed: number
+  expiresAt: Date | null
+  createdAt: Date
+  revokedAt: Date | null
+}
+
+export async function insertVaultLease(
+  tx: Transaction,
+  l: Omit<VaultLeaseRow, 'bytesUsed' | 'revokedAt'>,
+): Promise<VaultLeaseRow> {
+  const { rows } = await tx.query<VaultLeaseRow>({
+    name: 'vault_lease.insert',
+    text: `insert into vault_leases (tenant_id, id, credential_id, recipient_id, snapshot,
+             byte_budget, expires_at, created_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)
+           returning ${COLUMNS}`,
+    values: [
+      l.tenantId,
+      l.id,
+      l.credentialId,
+      l.recipientId,
+      JSON.stringify(l.snapshot),
+      l.byteBudget,
+      l.expiresAt,
+      l.createdAt,
+    ],
+  })
+  return rows[0]!
+}
+
+/** A page of a credential's leases, newest first, the ended ones included. */
+export async function listVaultLeases(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<VaultLeaseRow[]> {
+  const { rows } = await tx.query<VaultLeaseRow>({
+    name: 'vault_lease.list',
+    text: `select ${COLUMNS} from vault_leases
+           where tenant_id = $1 and credential_id = $2
+             and ($4::timestamptz is null or (created_at, id) < ($4, $5::uuid))
+           order by created_at desc, id desc limit $3`,
+    values: [tenantId, credentialId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Ends a lease, if it has not ended that way before. */
+export async function revokeVaultLease(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<{ lease: VaultLeaseRow; first: boolean } | undefined> {
+  const { rows: ended } = await tx.query<VaultLeaseRow>({
+    name: 'vault_lease.revoke',
+    text: `update vault_leases set revoked_at = $3
+           where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
+    values: [tenantId, id, now],
+  })
+  if (ended[0] !== undefined) return { lease: ended[0], first: true }
+  const { rows: before } = await tx.query<VaultLeaseRow>({
+    name: 'vault_lease.find',
+    text: `select ${COLUMNS} from vault_leases where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return before[0] && { lease: before[0], first: false }
+}
+
+/** Ends every lease of a credential. @returns those that ended now. */
+export async function revokeLeasesOf(
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  now: Date,
+): Promise<VaultLeaseRow[]> {
+  const { rows } = await tx.query<VaultLeaseRow>({
+    name: 'vault_lease.revoke_all',
+    text: `update vault_leases set revoked_at = $3
+           where tenant_id = $1 and credential_id = $2 and revoked_at is null returning ${COLUMNS}`,
+    values: [tenantId, credentialId, now],
+  })
+  return rows
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
+  recipient_id as "recipientId", snapshot, byte_budget as "byteBudget", bytes_used as "bytesUsed",
+  expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

@@ -1,0 +1,347 @@
+/** Webhook deliveries and their attempts: one row for each event and subscription, exactly. */
+import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+
+export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
+
+export type AttemptRow = {
+  attemptedAt: Date
+  responseStatus: number | null
+  durationMs: number
+  error: string | null
+}
+
+export type DeliveryRow = {
+  id: string
+  tenantId: string
+  webhookId: string
+  eventId: string
+  eventType: string
+  status: DeliveryStatus
+  attemptCount: number
+  maxAttempts: number
+  responseStatus: number | null
+  error: string | null
+  durationMs: number | null
+  nextAttemptAt: Date | null
+  lastAttemptAt: Date | null
+  deliveredAt: Date | null
+  createdAt: Date
+}
+
+export type NewDelivery = {
+  readonly id: string
+  readonly tenantId: string
+  readonly webhookId: string
+  readonly eventId: string
+  readonly eventType: string
+  readonly body: string
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", webhook_id as "webhookId", event_id as "eventId",
+  event_type as "eventType", status, attempt_count as "attemptCount",
+  max_attempts as "maxAttempts", response_status as "responseStatus", error,
+  duration_ms as "durationMs", next_attempt_at as "nextAttemptAt",
+  last_attempt_at as "lastAttemptAt", delivered_at as "deliveredAt", created_at as "createdAt"`
+
+/**
+ * Inserts deliveries that are due at once. One that exists for its event and subscription stays as
+ * it is. Wake their lanes in the same transaction.
+ * @returns how many are new.
+ */
+export async function insertDeliveries(
+  tx: Transaction,
+  deliveries: readonly NewDelivery[],
+  { maxAttempts, now }: { maxAttempts: number; now: Date },
+): Promise<number> {
+  if (deliveries.length === 0) return 0
+  const { rowCount } = await tx.query({
+    name: 'delivery.insert',
+    text: `insert into webhook_deliveries (tenant_id, id, webhook_id, event_id, event_type, body,
+             max_attempts, next_attempt_at, created_at)
+           select g.*, $7, statement_timestamp(), $8
+           from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[]) as g
+           on conflict (tenant_id, webhook_id, event_id) do nothing`,
+    values: [
+      deliveries.map(({ tenantId }) => tenantId),
+      deliveries.map(({ id }) => id),
+      deliveries.map(({ webhookId }) => webhookId),
+      deliveries.map(({ eventId }) => eventId),
+      deliveries.map(({ eventType }) => eventType),
+      deliveries.map(({ body }) => body),
+      maxAttempts,
+      now,
+    ],
+  })
+  return rowCount
+}
+
+/** A delivery that its creator sends itself, once: no worker ever sees it. */
+export async function insertTestDelivery(
+  tx: Transaction,
+  delivery: NewDelivery,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'delivery.insert_test',
+    text: `insert into webhook_deliveries (tenant_id, id, webhook_id, event_id, event_type, body,
+             max_attempts, created_at)
+           values ($1, $2, $3, $4, $5, $6, 1, $7)`,
+    values: [
+      delivery.tenantId,
+      delivery.id,
+      delivery.webhookId,
+      delivery.eventId,
+      delivery.eventType,
+      delivery.body,
+      now,
+    ],
+  })
+}
+
+export type DueDelivery = Pick<
+  DeliveryRow,
+  'id' | 'tenantId' | 'webhookId' | 'eventType' | 'attemptCount' | 'maxAttempts'
+> & { body: string; attemptsBefore: number }
+
+/** What each of these lanes may send now, the longest due first, without what is in hand already. */
+export async function dueDeliveries(
+  tx: Transaction,
+  webhookIds: readonly string[],
+  limitEach: number,
+  inHand: readonly string[],
+): Promise<DueDelivery[]> {
+  const { rows } = await tx.query<DueDelivery>({
+    name: 'delivery.due',
+    text: `select d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
+             d.event_type as "eventType", d.attempt_count as "attemptCount",
+             d.max_attempts as "maxAttempts", d.attempts_before as "attemptsBefore", d.body
+           from unnest($1::uuid[]) as lane (id)
+           cross join lateral (
+             select * from webhook_deliveries w
+             where w.webhook_id = lane.id and w.next_attempt_at <= statement_timestamp()
+               and w.id <> all($3::uuid[])
+             order by w.next_attempt_at limit $2) d`,
+    values: [webhookIds, limitEach, inHand],
+  })
+  return rows
+}
+
+export type AttemptRecord = AttemptRow & {
+  readonly tenantId: string
+  readonly deliveryId: string
+  readonly status: 'succeeded' | 'retrying' | 'failed'
+  /** Until the next attempt; null when there is none. */
+  readonly waitSecs: number | null
+}
+
+/**
+ * Writes down what became of attempts. A delivery that was cancelled meanwhile is not taken up
+ * again, and one that arrived has arrived, whoever else failed to bring it.
+ */
+export async function recordAttempts(
+  tx: Transaction,
+  attempts: readonly AttemptRecord[],
+): Promise<void> {
+  await tx.query({
+    name: 'delivery.record',
+    text: `with given as (
+             select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[],
+               $6::integer[], $7::timestamptz[], $8::float8[]) with ordinality
+               as g (tenant_id, id, status, response_status, error, duration_ms, attempted_at, wait,
+                 place)
+             where ${LOOKED_UP}
+           ), changed as (
+             update webhook_deliveries d set
+               attempt_count = d.attempt_count + 1,
+               status = case
+                 when g.status = 'succeeded' or d.status = 'succeeded' then 'succeeded'
+                 when g.status = 'retrying' and d.next_attempt_at is null then d.status
+                 else g.status end,
+               response_status = g.response_status,
+               error = case when d.status = 'failed' and g.status <> 'succeeded' then d.error
+                 else g.error end,
+               duration_ms = g.duration_ms,
+               last_attempt_at = g.attempted_at,
+               delivered_at = case when g.status = 'succeeded'
+                 then g.attempted_at + make_interval(secs => g.duration_ms / 1000.0)
+                 else d.delivered_at end,
+               next_attempt_at = case when d.next_attempt_at is not null
+                 then statement_timestamp() + make_interval(secs => g.wait) end
+             from given g where d.tenant_id = g.tenant_id and d.id = g.id
+             returning d.tenant_id, d.id, d.attempt_count)
+           insert into webhook_attempts (tenant_id, delivery_id, number, attempted_at,
+             response_status, duration_ms, error)
+           select c.tenant_id, c.id, c.attempt_count, g.attempted_at, g.response_status,
+             g.duration_ms, g.error
+           from changed c join given g on g.tenant_id = c.tenant_id and g.id = c.id`,
+    values: [
+      attempts.map(({ tenantId }) => tenantId),
+      attempts.map(({ deliveryId }) => deliveryId),
+      attempts.map(({ status }) => status),
+      attempts.map(({ responseStatus }) => responseStatus),
+      attempts.map(({ error }) => error),
+      attempts.map(({ durationMs }) => durationMs),
+      attempts.map(({ attemptedAt }) => attemptedAt),
+      attempts.map(({ waitSecs }) => waitSecs),
+    ],
+  })
+}
+
+/** Ends everything that waits for a subscription. @returns how many deliveries. */
+export async function cancelDeliveries(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  error: string,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'delivery.cancel',
+    text: `update webhook_deliveries set status = 'failed', error = $3, next_attempt_at = null
+           where tenant_id = $1 and webhook_id = $2 and next_attempt_at is not null`,
+    values: [tenantId, webhookId, error],
+  })
+  return rowCount
+}
+
+export async function findDelivery(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  id: string,
+): Promise<DeliveryRow | undefined> {
+  const { rows } = await tx.query<DeliveryRow>({
+    name: 'delivery.find',
+    text: `select ${COLUMNS} from webhook_deliveries
+           where tenant_id = $1 and webhook_id = $2 and id = $3`,
+    values: [tenantId, webhookId, id],
+  })
+  return rows[0]
+}
+
+/** What is posted for a delivery. */
+export async function deliveryBody(tx: Transaction, tenantId: string, id: string): Promise<string> {
+  const { rows } = await tx.query<{ body: string }>({
+    name: 'delivery.body',
+    text: 'select body from webhook_deliveries where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+  return rows[0]!.body
+}
+
+export type DeliveryFilters = {
+  readonly status: DeliveryStatus | null
+  readonly eventType: string | null
+}
+
+/** One page of the history, newest first, after the row that `createdAt` and `id` name. */
+export async function listDeliveries(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  { status, eventType }: DeliveryFilters,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<DeliveryRow[]> {
+  const { rows } = await tx.query<DeliveryRow>({
+    name: 'delivery.list',
+    text: `select ${COLUMNS} from webhook_deliveries
+           where tenant_id = $1 and webhook_id = $2
+             and ($4::text is null or status = $4) and ($5::text is null or event_type = $5)
+             and ($6::timestamptz is null or (created_at, id) < ($6, $7::uuid))
+           order by created_at desc, id desc limit $3`,
+    values: [
+      tenantId,
+      webhookId,
+      limit,
+      status,
+      eventType,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** The attempts of these deliveries, the first one first. */
+export async function attemptsOf(
+  tx: Transaction,
+  tenantId: string,
+  deliveryIds: readonly string[],
+): Promise<Map<string, AttemptRow[]>> {
+  const { rows } = await tx.query<AttemptRow & { deliveryId: string }>({
+    name: 'delivery.attempts',
+    text: `select delivery_id as "deliveryId", attempted_at as "attemptedAt",
+             response_status as "responseStatus", duration_ms as "durationMs", error
+           from webhook_attempts where tenant_id = $1 and delivery_id = any($2::uuid[])
+           order by delivery_id, number`,
+    values: [tenantId, deliveryIds],
+  })
+  const found = new Map<string, AttemptRow[]>()
+  for (const { deliveryId, ...attempt } of rows) {
+    const attempts = found.get(deliveryId)
+    if (attempts === undefined) found.set(deliveryId, [attempt])
+    else attempts.push(attempt)
+  }
+  return found
+}
+
+/** Starts the ladder of a finished delivery from its first rung. Wake its lane afterwards. */
+export async function replayDelivery(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  id: string,
+  attempts: number,
+): Promise<DeliveryRow | undefined> {
+  const { rows } = await tx.query<DeliveryRow>({
+    name: 'delivery.replay',
+    text: `update webhook_deliveries set status = 'pending', error = null, delivered_at = null,
+             attempts_before = attempt_count, max_attempts = attempt_count + $4,
+             next_attempt_at = statement_timestamp()
+           where tenant_id = $1 and webhook_id = $2 and id = $3
+             and status in ('succeeded', 'failed') and event_type <> 'webhook.test'
+           returning ${COLUMNS}`,
+    values: [tenantId, webhookId, id, attempts],
+  })
+  return rows[0]
+}
+
+/** Starts again what failed since then, some at a time. Wake the lane. @returns how many. */
+export async function replayFailedSince(
+  tx: Transaction,
+  tenantId: string,
+  webhookId: string,
+  since: Date,
+  attempts: number,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'delivery.replay_since',
+    text: `update webhook_deliveries set status = 'pending', error = null,
+             attempts_before = attempt_count, max_attempts = attempt_count + $4,
+             next_attempt_at = statement_timestamp()
+           where tenant_id = $1 and id in (
+             select id from webhook_deliveries
+             where tenant_id = $1 and webhook_id = $2 and status = 'failed' and created_at >= $3
+               and event_type <> 'webhook.test'
+             order by created_at, id limit $5 for update)`,
+    values: [tenantId, webhookId, since, attempts, limit],
+  })
+  return rowCount
+}
+
+/** Removes deliveries of before `before` with their attempts. Needs a crossing transaction. */
+export async function sweepDeliveries(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'delivery.sweep',
+    text: `delete from webhook_deliveries where (tenant_id, id) in (
+             select tenant_id, id from webhook_deliveries
+             where created_at < $1 limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

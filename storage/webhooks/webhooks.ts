@@ -1,0 +1,365 @@
+/** Webhook subscriptions and their sealed secrets. interface.md, Webhook subscription. */
+import { createHash } from 'node:crypto'
+import { tenantInForce } from '../platform/in-force.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type WebhookRow = {
+  id: string
+  tenantId: string
+  url: string
+  eventTypes: string[]
+  description: string
+  active: boolean
+  secretLastRotatedAt: Date
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** The secrets in force, sealed with `webhookSecretContext` as context. */
+export type SealedSecrets = {
+  secret: Uint8Array
+  /** The one before the last rotation while both are in force. */
+  previousSecret: Uint8Array | null
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", url, event_types as "eventTypes", description, active,
+  secret_last_rotated_at as "secretLastRotatedAt", created_at as "createdAt",
+  updated_at as "updatedAt"`
+
+const SECRETS = `secret,
+  case when previous_secret_expires_at > statement_timestamp() then previous_secret end
+    as "previousSecret"`
+
+/** What the seal of a secret is bound to; the same for the secret before it. */
+export function webhookSecretContext(webhookId: string): string {
+  return `webhook:${webhookId}:secret`
+}
+
+/**
+ * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant run one
+ * after another, so that the count holds.
+ * @returns undefined when the tenant has as many as it may.
+ */
+export async function insertWebhook(
+  tx: Transaction,
+  row: Omit<WebhookRow, 'secretLastRotatedAt' | 'updatedAt'> & {
+    secret: Uint8Array
+    secretHint?: number
+  },
+  max: number,
+): Promise<WebhookRow | undefined> {
+  await tx.query({
+    name: 'webhook.one_at_a_time',
+    text: `select pg_advisory_xact_lock(hashtextextended('webhooks:' || $1::text, 0))`,
+    values: [row.tenantId],
+  })
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.insert',
+    text: `with made as (
+             insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
+               secret_hint, secret_last_rotated_at, created_at, updated_at)
+             select $1, $2, $3, $4, $5, $6, $7, $10, $8, $8, $8
+             where (select count(*) from webhooks where tenant_id = $1 and deleted_at is null) < $9
+             returning *),
+           lane as (
+             insert into webhook_lanes (tenant_id, webhook_id) select tenant_id, id from made)
+           select ${COLUMNS} from made`,
+    values: [
+      row.tenantId,
+      row.id,
+      row.url,
+      row.eventTypes,
+      row.description,
+      row.active,
+      Buffer.from(row.secret),
+      row.createdAt,
+      max,
+      row.secretHint ?? null,
+    ],
+  })
+  return rows[0]
+}
+
+export async function findWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.find',
+    text: `select ${COLUMNS} from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** One page, newest first, after the row that `createdAt` and `id` name. */
+export async function listWebhooks(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { createdAt: Date; id: string } | null,
+): Promise<WebhookRow[]> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.list',
+    text: `select ${COLUMNS} from webhooks
+           where tenant_id = $1 and deleted_at is null
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           order by created_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export type WebhookChange = Pick<
+  WebhookRow,
+  'tenantId' | 'id' | 'url' | 'eventTypes' | 'description' | 'active'
+> & { now: Date }
+
+/** Replaces what a PUT states. A subscription that is switched on again starts with a clean slate. */
+export async function replaceWebhook(
+  tx: Transaction,
+  change: WebhookChange,
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.replace',
+    text: `with changed as (
+             update webhooks set url = $3, event_types = $4, description = $5, active = $6,
+               updated_at = $7
+             where tenant_id = $1 and id = $2 and deleted_at is null
+             returning *),
+           lane as (
+             update webhook_lanes l set held_until = null, failures = 0, failing_since = null
+             from changed c where l.tenant_id = c.tenant_id and l.webhook_id = c.id)
+           select ${COLUMNS} from changed`,
+    values: [
+      change.tenantId,
+      change.id,
+      change.url,
+      change.eventTypes,
+      change.description,
+      change.active,
+      change.now,
+    ],
+  })
+  return rows[0]
+}
+
+/** Switches a subscription off: the receiver is gone, or has failed for days. */
+export async function deactivateWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.deactivate',
+    text: `update webhooks set active = false, updated_at = $3
+           where tenant_id = $1 and id = $2 and active`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+/** Deletes it for everybody who asks, and wipes its secrets; the history stays until it is swept. */
+export async function deleteWebhook(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.delete',
+    text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
+             previous_secret = null, previous_secret_expires_at = null, secret_hint = null,
+             previous_secret_hint = null
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id, now],
+  })
+  return rowCount === 1
+}
+
+export async function findRotatedSecret(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<{ secret: Uint8Array; rotatedAt: Date } | undefined> {
+  const { rows } = await tx.query<{ secret: Uint8Array; rotatedAt: Date }>({
+    name: 'webhook.rotated_secret',
+    text: `select secret, secret_last_rotated_at as "rotatedAt" from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Ends the overlap at `previousUntil` where it would end later. @returns when it ends. */
+export async function shortenOverlap(
+  tx: Transaction,
+  overlap: { tenantId: string; id: string; current: Uint8Array; previousUntil: Date },
+): Promise<{ previousExpiresAt: Date | null } | undefined> {
+  const { rows } = await tx.query<{ previousExpiresAt: Date | null }>({
+    name: 'webhook.shorten_overlap',
+    text: `update webhooks
+           set previous_secret_expires_at = least(previous_secret_expires_at,
+             case when previous_secret_expires_at is not null then $4::timestamptz end)
+           where tenant_id = $1 and id = $2 and secret = $3 and deleted_at is null
+           returning previous_secret_expires_at as "previousExpiresAt"`,
+    values: [overlap.tenantId, overlap.id, Buffer.from(overlap.current), overlap.previousUntil],
+  })
+  return rows[0]
+}
+
+/**
+ * A new secret in place of `current`; that one stays in force beside it for a while.
+ * @returns undefined where `current` is not the secret any more.
+ */
+export async function rotateWebhookSecret(
+  tx: Transaction,
+  rotation: {
+    tenantId: string
+    id: string
+    current: Uint8Array
+    secret: Uint8Array
+    secretHint: number
+    now: Date
+    previousUntil: Date
+  },
+): Promise<WebhookRow | undefined> {
+  const { rows } = await tx.query<WebhookRow>({
+    name: 'webhook.rotate_secret',
+    text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
+             previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
+             secret_last_rotated_at = $4, updated_at = $4
+           where tenant_id = $1 and id = $2 and secret = $7 and deleted_at is null
+           returning ${COLUMNS}`,
+    values: [
+      rotation.tenantId,
+      rotation.id,
+      Buffer.from(rotation.secret),
+      rotation.now,
+      rotation.previousUntil,
+      rotation.secretHint,
+      Buffer.from(rotation.current),
+    ],
+  })
+  return rows[0]
+}
+
+export async function findWebhookSecrets(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<SealedSecrets | undefined> {
+  const { rows } = await tx.query<SealedSecrets>({
+    name: 'webhook.secrets',
+    text: `select ${SECRETS} from webhooks
+           where tenant_id = $1 and id = $2 and deleted_at is null`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** What is stored of a secret to find its subscription by: 16 bits. */
+export function secretHint(secret: string): number {
+  return createHash('sha256').update(secret, 'utf8').digest().readUInt16BE()
+}
+
+export type HintedWebhook = SealedSecrets & {
+  tenantId: string
+  id: string
+  eventTypes: string[]
+  hinted: boolean
+}
+
+/**
+ * Active subscriptions of which a secret in force may be the one with this hint: what opens the
+ * fulfillment lookup. Crosses tenants, for whoever asks names none.
+ */
+export async function webhooksByHint(tx: Transaction, hint: number): Promise<HintedWebhook[]> {
+  const { rows } = await tx.query<HintedWebhook>({
+    name: 'webhook.by_hint',
+    text: `select tenant_id as "tenantId", id, event_types as "eventTypes",
+             secret_hint is not null as hinted, ${SECRETS} from webhooks
+           where active and deleted_at is null and ${tenantInForce('webhooks.tenant_id')}
+             and (secret_hint = $1 or previous_secret_hint = $1 or secret_hint is null)
+           limit 1000`,
+    values: [hint],
+  })
+  return rows
+}
+
+/** Gives a secret that was stored before there were hints its own. */
+export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
+  await tx.query({
+    name: 'webhook.store_hint',
+    text: 'update webhooks set secret_hint = $2 where id = $1 and secret_hint is null and active',
+    values: [id, hint],
+  })
+}
+
+/** Who of these tenants wants to hear of something. For the fan-out, which crosses tenants. */
+export async function activeWebhooks(
+  tx: Transaction,
+  tenantIds: readonly string[],
+): Promise<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>[]> {
+  const { rows } = await tx.query<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>>({
+    name: 'webhook.active',
+    text: `select tenant_id as "tenantId", id, event_types as "eventTypes" from webhooks
+           where tenant_id = any($1::uuid[]) and active and deleted_at is null`,
+    values: [tenantIds],
+  })
+  return rows
+}
+
+export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
+  /** The tenant is suspended: what is due waits. */
+  paused: boolean
+  secret: Uint8Array | null
+  previousSecret: Uint8Array | null
+}
+
+/** What sending needs of these subscriptions, whatever their tenants. */
+export async function webhookTargets(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<WebhookTarget[]> {
+  const { rows } = await tx.query<WebhookTarget>({
+    name: 'webhook.targets',
+    text: `select tenant_id as "tenantId", id, url, active,
+             not ${tenantInForce('webhooks.tenant_id')} as paused, ${SECRETS} from webhooks
+           where id = any($1::uuid[])`,
+    values: [ids],
+  })
+  return rows
+}
+
+/** Wipes secrets whose overlap is over. Needs a crossing transaction. @returns how many. */
+export async function wipePreviousSecrets(tx: Transaction, limit: number): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.wipe_previous',
+    text: `update webhooks set previous_secret = null, previous_secret_expires_at = null,
+             previous_secret_hint = null
+           where id in (select id from webhooks
+             where previous_secret_expires_at <= statement_timestamp()
+             limit $1 for update skip locked)`,
+    values: [limit],
+  })
+  return rowCount
+}
+
+/** Removes deleted subscriptions with what is left of their history. Needs a crossing transaction. */
+export async function sweepDeletedWebhooks(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'webhook.sweep',
+    text: `delete from webhooks where id in (
+             select id from webhooks where deleted_at < $1 limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

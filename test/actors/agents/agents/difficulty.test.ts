@@ -1,0 +1,108 @@
+import test from 'ava'
+import * as fc from 'fast-check'
+import { bitsFor, difficulty } from '../../../../actors/agents/agents/difficulty.js'
+import { powOutcomes } from '../../../../actors/agents/agents/metrics.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import { Registry } from 'prom-client'
+import { identityHouse, newcomer, nonceFor } from '../../../support/identity/identity.js'
+
+const settings = {
+  pow_difficulty_bits: 20,
+  pow_trickle_per_minute: 60,
+  pow_flood_bits_max: 4,
+}
+
+/** A clock that stands until it is moved. */
+function standing() {
+  let ms = 0
+  return {
+    clock: { monotonicMs: () => ms } as Clock,
+    pass: (by: number) => {
+      ms += by
+    },
+  }
+}
+
+for (const [starts, bits] of [
+  [1, 20],
+  [60, 20],
+  [61, 21],
+  [119, 21],
+  [120, 22],
+  [240, 23],
+  [480, 24],
+  [300_000, 24],
+] as const) {
+  test(`${starts} starts a minute, where 60 are a trickle, cost ${bits} bits`, (t) => {
+    t.is(bitsFor(starts, settings), bits)
+  })
+}
+
+test('bits never exceed what a challenge can ask for', (t) => {
+  t.is(bitsFor(1_000_000, { ...settings, pow_difficulty_bits: 27, pow_flood_bits_max: 8 }), 28)
+  t.is(bitsFor(1_000_000, { ...settings, pow_flood_bits_max: 0 }), 20)
+})
+
+test('an honest trickle, however it falls, is never charged more', (t) => {
+  fc.assert(
+    fc.property(
+      // Five starts in any five seconds: sixty a minute at the most.
+      fc.array(fc.integer({ min: 1_000, max: 20_000 }), { minLength: 1, maxLength: 300 }),
+      (gapsMs) => {
+        const { clock, pass } = standing()
+        const cost = difficulty(clock, settings)
+        for (const gapMs of gapsMs) {
+          t.is(cost.next('tenant'), 20)
+          pass(gapMs)
+        }
+      },
+    ),
+  )
+})
+
+test('a flood raises the bits of its tenant alone, and they fall when it is over', (t) => {
+  const { clock, pass } = standing()
+  const cost = difficulty(clock, settings)
+  const bits = Array.from({ length: 1_000 }, () => {
+    pass(10)
+    return cost.next('flooded')
+  })
+  t.deepEqual([...new Set(bits)], [20, 21, 22, 23, 24])
+  t.is(cost.next('other'), 20)
+  pass(45_000)
+  t.is(cost.next('flooded'), 24)
+  pass(16_000)
+  t.is(cost.next('flooded'), 20)
+})
+
+test('a flood does not stop an honest registration, which is told what it costs', async (t) => {
+  const house = await identityHouse({ difficultyBits: 4, tricklePerMinute: 10 })
+  t.teardown(() => house.close())
+  const tenant = { tenantId: house.controlPlane.id }
+  const start = () => {
+    const { registration } = newcomer(house.controlPlane.id)
+    return house.agents.ask('startRegistration', { kind: 'agent', registration, tenant })
+  }
+  const flood = Promise.all(Array.from({ length: 300 }, start))
+  const honest = await start()
+  if (honest.tag !== 'started') return t.fail(honest.tag)
+  const nonce = nonceFor(honest)
+  const done = await house.agents.ask('completeRegistration', {
+    challengeId: honest.challengeId,
+    nonce,
+  })
+  t.is(done.tag, 'registered')
+  const asked = (await flood).map((one) => (one.tag === 'started' ? one.difficultyBits : 0))
+  t.is(Math.min(...asked), 4)
+  t.is(Math.max(...asked), 8)
+  t.is(asked.filter((bits) => bits === 4).length, 10)
+  const after = await start()
+  t.is(after.tag === 'started' && after.difficultyBits, 8)
+})
+
+test('what challenges ask for is a figure', async (t) => {
+  const registry = new Registry()
+  powOutcomes(registry).asked(20)
+  powOutcomes(registry).asked(24)
+  t.regex(await registry.metrics(), /svc_agent_pow_difficulty_bits_count 2/)
+})

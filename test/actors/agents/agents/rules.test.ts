@@ -1,0 +1,193 @@
+import test from 'ava'
+import {
+  chooseLogin,
+  judgeChallenge,
+  loginStands,
+  refusal,
+  secondsTooEarly,
+} from '../../../../actors/agents/agents/rules.js'
+import type { Tenant } from '../../../../actors/domain/tenancy.js'
+import type { LoginCandidate, SpentChallenge } from '../../../../storage/agents/agent-challenges.js'
+
+const tenant: Tenant = {
+  id: 'sandbox',
+  organizationId: 'organization',
+  name: 'Acme sandbox',
+  slug: 'acme-sandbox',
+  environment: 'sandbox',
+  status: 'active',
+  controlPlane: false,
+  admitAgents: true,
+  directAgentRegistration: false,
+  credentialIssuerEnabled: false,
+}
+const controlPlane: Tenant = { ...tenant, id: 'control', controlPlane: true, organizationId: null }
+
+for (const [title, change, way, detail] of [
+  ['a tenant that admits agents takes them by proof of work', {}, 'proof_of_work', undefined],
+  ['a tenant that does not, does not', { admitAgents: false }, 'proof_of_work', /does not admit/],
+  ['a suspended tenant takes nobody', { status: 'suspended' }, 'proof_of_work', /suspended/],
+  ['direct registration is closed unless opened', {}, 'direct', /direct/],
+  [
+    'direct registration, where it is opened, does not need admit_agents',
+    { directAgentRegistration: true, admitAgents: false },
+    'direct',
+    undefined,
+  ],
+] as const) {
+  test(title, (t) => {
+    const refused = refusal({ ...tenant, ...change }, way)
+    if (detail === undefined) t.is(refused, undefined)
+    else t.regex(refused?.detail ?? '', detail)
+  })
+}
+
+const issued = {
+  kind: 'agent',
+  status: 'issued',
+  challengeToken: 'token',
+  outlived: false,
+} as const
+
+for (const [title, row, sent, tag] of [
+  ['an issued challenge is open', issued, {}, 'open'],
+  ['an unknown challenge is unknown', undefined, {}, 'unknown_challenge'],
+  [
+    'a challenge of the other route is refused',
+    { ...issued, kind: 'workspace' },
+    {},
+    'challenge_mismatch',
+  ],
+  ['another challenge_token is refused', issued, { challengeToken: 'x' }, 'challenge_mismatch'],
+  ['the issued challenge_token may be sent along', issued, { challengeToken: 'token' }, 'open'],
+  ['an outlived challenge has expired', { ...issued, outlived: true }, {}, 'challenge_expired'],
+  [
+    'too many wrong proofs expire a challenge',
+    { ...issued, status: 'expired' },
+    {},
+    'challenge_expired',
+  ],
+  ['a consumed challenge is consumed', { ...issued, status: 'consumed' }, {}, 'challenge_consumed'],
+  [
+    'a consumed challenge past its time has expired: expiry is checked first',
+    { ...issued, status: 'consumed', outlived: true },
+    {},
+    'challenge_expired',
+  ],
+  [
+    'a consumed challenge of the other route is refused for its kind',
+    { ...issued, kind: 'workspace', status: 'consumed' },
+    {},
+    'challenge_mismatch',
+  ],
+] as const) {
+  test(title, (t) => t.is(judgeChallenge(row, { kind: 'agent', ...sent }).tag, tag))
+}
+
+for (const [ageMs, minDurationSecs, seconds] of [
+  [0, 2, 2],
+  [1, 2, 2],
+  [1000, 2, 1],
+  [1999, 2, 1],
+  [2000, 2, null],
+  [0, 0, null],
+  [-5000, 2, 7],
+] as const) {
+  test(`after ${ageMs} ms of ${minDurationSecs} s there are ${seconds} s to wait`, (t) => {
+    t.is(secondsTooEarly({ ageMs, minDurationSecs }), seconds)
+  })
+}
+
+const candidate: LoginCandidate = {
+  agentId: 'agent',
+  homeTenantId: 'control',
+  fingerprint: 'fingerprint',
+  algorithm: 'ed25519',
+  role: null,
+}
+const owner: LoginCandidate = { ...candidate, role: 'owner' }
+const elsewhere: LoginCandidate = { ...candidate, homeTenantId: 'elsewhere' }
+
+for (const [title, candidates, named, tenantId] of [
+  [
+    'an agent logs in to its home',
+    [candidate],
+    { tenant: controlPlane, by: 'explicit' },
+    'control',
+  ],
+  [
+    'a member of the organization logs in to its tenant',
+    [owner],
+    { tenant, by: 'explicit' },
+    'sandbox',
+  ],
+  ['a stranger does not', [candidate], { tenant, by: 'explicit' }, undefined],
+  ['a stranger does not by host either', [candidate], { tenant, by: 'host' }, undefined],
+  [
+    'an agent that names no tenant means its home',
+    [elsewhere],
+    { tenant: controlPlane, by: 'control_plane' },
+    'elsewhere',
+  ],
+  [
+    'a default tenant gives way to the home of a stranger',
+    [candidate],
+    { tenant, by: 'default' },
+    'control',
+  ],
+  [
+    'an owner at home elsewhere has no business in the control plane',
+    [{ ...elsewhere, role: 'owner' }],
+    { tenant: controlPlane, by: 'explicit' },
+    undefined,
+  ],
+  [
+    'a key registered in two other tenants is not guessed at',
+    [elsewhere, { ...elsewhere, homeTenantId: 'third' }],
+    { tenant: controlPlane, by: 'control_plane' },
+    undefined,
+  ],
+  ['nobody logs in nowhere', [], { tenant: controlPlane, by: 'control_plane' }, undefined],
+] as const) {
+  test(title, (t) => t.is(chooseLogin(candidates, named)?.tenantId, tenantId))
+}
+
+const spent: SpentChallenge = {
+  tenantId: 'sandbox',
+  agentId: 'agent',
+  homeTenantId: 'control',
+  fingerprint: 'fingerprint',
+  nonce: 'nonce',
+  expiresAt: new Date(0),
+  outlived: false,
+  agentStatus: 'active',
+  granted: [],
+  keyStatus: 'active',
+  keyAlgorithm: 'ed25519',
+  publicKey: new Uint8Array(32),
+  tenantStatus: 'active',
+  homeStatus: 'active',
+  controlPlane: false,
+  role: 'owner',
+}
+
+for (const [title, change, keyId, stands] of [
+  ['a login of an active member stands', {}, undefined, true],
+  ['naming the challenged key changes nothing', {}, 'fingerprint', true],
+  ['naming another key ends it', {}, 'another', false],
+  [
+    'a key deprecated meanwhile finishes what it began',
+    { keyStatus: 'deprecated' },
+    undefined,
+    true,
+  ],
+  ['a key revoked meanwhile ends it', { keyStatus: 'revoked' }, undefined, false],
+  ['an agent suspended meanwhile ends it', { agentStatus: 'suspended' }, undefined, false],
+  ['a tenant suspended meanwhile ends it', { tenantStatus: 'suspended' }, undefined, false],
+  ['a home suspended meanwhile ends it', { homeStatus: 'suspended' }, undefined, false],
+  ['a challenge past its time ends it', { outlived: true }, undefined, false],
+  ['a membership lost meanwhile ends it', { role: null }, undefined, false],
+  ['at home no membership is needed', { role: null, homeTenantId: 'sandbox' }, undefined, true],
+] as const) {
+  test(title, (t) => t.is(loginStands({ ...spent, ...change }, keyId), stands))
+}

@@ -1,0 +1,143 @@
+import test from 'ava'
+import * as fc from 'fast-check'
+import {
+  askedScopes,
+  heldScopes,
+  isSteppedUp,
+  judgePoll,
+  visibleTo,
+} from '../../../../actors/agents/delegation/rules.js'
+import type { Principal } from '../../../../actors/domain/principal.js'
+import { HUMAN_SCOPES, SCOPES } from '../../../../actors/domain/scopes.js'
+
+const at = (second: number) => new Date(Date.UTC(2030, 0, 1, 0, 0, second))
+const pending = {
+  status: 'pending',
+  expiresAt: at(900),
+  tooFast: false,
+  interval: 5,
+  revoked: false,
+} as const
+
+for (const [title, row, tag] of [
+  ['a pending request is pending', {}, 'pending'],
+  ['a fast poll of it is told to slow down', { tooFast: true }, 'slow_down'],
+  ['an approved one is redeemed', { status: 'approved' }, 'approved'],
+  ['an approved one, however fast', { status: 'approved', tooFast: true }, 'approved'],
+  ['a denied one stays denied', { status: 'denied' }, 'denied'],
+  [
+    'a denied one stays denied when its time is over',
+    { status: 'denied', expiresAt: at(1) },
+    'denied',
+  ],
+  ['a redeemed one is nothing', { status: 'consumed' }, 'invalid'],
+  [
+    'a redeemed one is nothing though it was revoked',
+    { status: 'consumed', revoked: true },
+    'invalid',
+  ],
+  ['a pending one whose time is over', { expiresAt: at(10) }, 'expired'],
+  ['an approved one whose time is over', { status: 'approved', expiresAt: at(10) }, 'expired'],
+  ['an approval that was taken back', { status: 'approved', revoked: true }, 'denied'],
+] as const) {
+  test(title, (t) => t.is(judgePoll({ ...pending, ...row }, at(10)).tag, tag))
+}
+
+const scopes = fc.uniqueArray(fc.constantFrom(...SCOPES))
+const roles = fc.constantFrom('member', 'admin', 'owner' as const)
+
+test('what is granted was asked for and is held, each once', (t) => {
+  const found = fc.check(
+    fc.property(scopes, roles, (asked, role) => {
+      const read = askedScopes([...asked, ...asked].join(' '))
+      if ('unknown' in read) return asked.length === 0
+      const granted = heldScopes(read.scopes, role)
+      const held: readonly string[] = HUMAN_SCOPES[role]
+      return (
+        new Set(granted).size === granted.length &&
+        granted.every((scope) => held.includes(scope) && (asked as string[]).includes(scope)) &&
+        asked.every((scope) => !held.includes(scope) || granted.includes(scope))
+      )
+    }),
+  )
+  t.false(found.failed, JSON.stringify(found.counterexample))
+})
+
+test('a scope of no catalogue is named', (t) => {
+  t.deepEqual(askedScopes('openid fly  swim'), { unknown: ['fly', 'swim'] })
+  t.deepEqual(askedScopes('  '), { unknown: [] })
+})
+
+test('ssh is short for the scope that signs, which every person holds', (t) => {
+  t.deepEqual(askedScopes('ssh vault:sign openid'), { scopes: ['openid', 'vault:sign'] })
+  for (const role of ['member', 'admin', 'owner'] as const) {
+    t.deepEqual(heldScopes(['vault:sign'], role), ['vault:sign'])
+  }
+})
+
+const principal: Principal = {
+  subject: 'ada',
+  subjectType: 'human',
+  tenantId: 'tenant',
+  organizationId: null,
+  clientId: 'application',
+  scopes: [],
+  audience: [],
+  actors: [],
+  delegationId: null,
+  sessionId: null,
+  acr: 'aal2',
+  authTimeSecs: 1000,
+  jkt: null,
+  tokenId: 'token',
+  expiresAtSecs: 2000,
+}
+const manages = ['delegations:manage']
+const agent = { subject: 'helper', subjectType: 'agent' } as const
+const acting = { actors: [{ sub: 'helper', subjectType: 'agent' }] } as const
+
+for (const [title, who, role, seen] of [
+  ['a person sees their own', {}, 'member', { agentId: null, subject: 'ada' }],
+  ['a member who manages, too', { scopes: manages }, 'member', { agentId: null, subject: 'ada' }],
+  ['an admin without the scope, too', {}, 'admin', { agentId: null, subject: 'ada' }],
+  ['an admin who manages sees all', { scopes: manages }, 'admin', { agentId: null, subject: null }],
+  ['an agent sees its own', agent, null, { agentId: 'helper', subject: null }],
+  [
+    'one that manages sees all',
+    { ...agent, scopes: manages },
+    null,
+    { agentId: null, subject: null },
+  ],
+  [
+    'who acts for a person sees what it was lent',
+    acting,
+    'owner',
+    { agentId: 'helper', subject: 'ada' },
+  ],
+  [
+    'with the scope what they lent',
+    { ...acting, scopes: manages },
+    'owner',
+    { agentId: null, subject: 'ada' },
+  ],
+  ['an application sees nothing', { subjectType: 'service' }, null, null],
+] as const) {
+  test(title, (t) => t.deepEqual(visibleTo({ ...principal, ...who }, role), seen))
+}
+
+for (const [acr, needed, authTimeSecs, now, is] of [
+  ['aal2', 2, 1000, 1300, true],
+  ['aal3', 2, 1000, 1300, true],
+  ['aal3', 3, 1000, 1300, true],
+  ['aal2', 3, 1000, 1300, false],
+  ['aal3', 3, 1000, 1301, false],
+  ['aal2', 2, 1000, 1301, false],
+  ['aal1', 2, 1000, 1000, false],
+  [null, 2, 1000, 1000, false],
+  ['aal9', 2, 1000, 1000, false],
+  ['aal2', 2, null, 1000, false],
+] as const) {
+  test(`${acr} of ${authTimeSecs} is ${is ? '' : 'not '}enough for aal${needed} at ${now}`, (t) => {
+    t.is(isSteppedUp({ ...principal, acr, authTimeSecs }, needed, now, 300), is)
+  })
+}

@@ -1,7 +1,0 @@
-/** Thread entry of the tests: the signer of webhooks, built inside of one. */
-import { deliveriesActor } from '../../../actors/deliveries/actor.js'
-import { seatActor, serveThread } from '../../../runtime/kernel/thread-serve.js'
-
-serveThread({
-  seats: () => ({ actors: [seatActor(deliveriesActor, { worker: null })] }),
-})

@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import test from 'ava'
+import * as fc from 'fast-check'
+import {
+  checkPasswordEngine,
+  type PasswordCompute,
+  passwordPool,
+  passwordsActor,
+} from '../../../../actors/identity/passwords/actor.js'
+import * as computeModule from '../../../../actors/identity/passwords/compute.js'
+import { loadEngine, loadNodeRs, loadNpm } from '../../../../actors/identity/passwords/engine.js'
+import { costOf, formatPhc } from '../../../../actors/identity/passwords/phc.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { openPool } from '../../../../runtime/kernel/threads/pool.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import type { ProbeReport } from './probe.js'
+
+const CHEAP = {
+  argon2_memory_kib: 256,
+  argon2_iterations: 1,
+  argon2_parallelism: 1,
+  argon2_max_concurrent: 2,
+  argon2_waiting_per_tenant_max: 32,
+}
+const random = systemRandom(systemClock)
+const pool = openPool<typeof import('../../../../actors/identity/passwords/compute.js')>(
+  passwordPool(CHEAP, 2),
+)
+test.after.always(() => pool.close())
+
+function actorWith(settings = CHEAP, compute: PasswordCompute = pool) {
+  return spawnInline(passwordsActor, { settings, compute, random, breaches: null }).ref
+}
+
+async function hashOf(password: string, settings = CHEAP): Promise<string> {
+  const outcome = await actorWith(settings).ask('hash', { password })
+  if (outcome.tag !== 'hashed') throw new Error(outcome.tag)
+  return outcome.phc
+}
+
+test('a hash verifies with its password and with no other', async (t) => {
+  const phc = await hashOf('correct horse')
+  const { ask } = actorWith()
+  t.regex(phc, /^\$argon2id\$v=19\$m=256,t=1,p=1\$/)
+  t.deepEqual(await ask('verify', { phc, password: 'correct horse' }), {
+    tag: 'match',
+    needsRehash: false,
+  })
+  for (const password of ['correct hors', 'correct horse ', 'Correct horse']) {
+    t.deepEqual(await ask('verify', { phc, password }), { tag: 'mismatch' })
+  }
+})
+
+test('the same password hashed twice gives two hashes', async (t) => {
+  t.not(await hashOf('twice'), await hashOf('twice'))
+})
+
+test('a password typed composed or decomposed is one password', async (t) => {
+  const phc = await hashOf('caf\u00e9')
+  const outcome = await actorWith().ask('verify', { phc, password: 'cafe\u0301' })
+  t.is(outcome.tag, 'match')
+})
+
+for (const [title, changed] of [
+  ['memory', { argon2_memory_kib: 512 }],
+  ['passes', { argon2_iterations: 2 }],
+  ['lanes', { argon2_parallelism: 2 }],
+] as const) {
+  test(`a hash made with other ${title} matches and asks to be made anew`, async (t) => {
+    const phc = await hashOf('older', { ...CHEAP, ...changed })
+    const outcome = await actorWith().ask('verify', { phc, password: 'older' })
+    t.deepEqual(outcome, { tag: 'match', needsRehash: true })
+  })
+}
+
+for (const [title, password] of [
+  ['an empty password', ''],
+  ['a password of 1,025 bytes', 'x'.repeat(1025)],
+  ['a password of 513 two-byte characters', 'é'.repeat(513)],
+  ['a password with half a character', 'x\ud800'],
+] as const) {
+  test(`${title} is not hashed and matches nothing`, async (t) => {
+    const { ask } = actorWith()
+    t.deepEqual(await ask('hash', { password }), { tag: 'unacceptable' })
+    const phc = await hashOf('another')
+    t.deepEqual(await ask('verify', { phc, password }), { tag: 'mismatch' })
+  })
+}
+
+test('a password of exactly 1,024 bytes is hashed', async (t) => {
+  const password = 'x'.repeat(1024)
+  const phc = await hashOf(password)
+  t.is((await actorWith().ask('verify', { phc, password })).tag, 'match')
+})
+
+test('for an unknown user the same work is done as for a known one, and nothing matches', async (t) => {
+  // Not by the clock: the threads of the pool give way to everything else on the machine.
+  const verified: string[] = []
+  const watched: PasswordCompute = {
+    run: (name, input, options) => {
+      if (name === 'verify') verified.push((input as computeModule.VerifyInput).phc)
+      return pool.run(name, input, options)
+    },
+  }
+  const { ask } = actorWith(CHEAP, watched)
+  const phc = await hashOf('known')
+  t.deepEqual(await ask('verify', { phc, password: 'wrong' }), { tag: 'mismatch' })
+  t.deepEqual(await ask('verify', { phc: null, password: 'wrong' }), { tag: 'mismatch' })
+  t.deepEqual(await ask('verify', { phc: 'not a hash', password: 'wrong' }), { tag: 'mismatch' })
+  t.is(verified.length, 3)
+  t.is(verified[0], phc)
+  for (const nobody of verified.slice(1)) {
+    t.deepEqual(costOf(nobody), costOf(phc))
+    t.is(nobody.length, phc.length)
+  }
+})
+
+for (const stored of [
+  '',
+  'plaintext',
+  '$argon2i$v=19$m=256,t=1,p=1$c2FsdHNhbHRzYWx0$' + 'A'.repeat(43),
+  '$argon2id$v=16$m=256,t=1,p=1$c2FsdHNhbHRzYWx0$' + 'A'.repeat(43),
+  '$argon2id$v=19$m=4194304,t=1,p=1$c2FsdHNhbHRzYWx0$' + 'A'.repeat(43),
+  '$argon2id$v=19$m=256,t=1000000,p=1$c2FsdHNhbHRzYWx0$' + 'A'.repeat(43),
+  '$2b$10$abcdefghijklmnopqrstuv',
+]) {
+  test(`a stored ${stored.slice(0, 36) || 'empty string'} matches nothing`, async (t) => {
+    const outcome = await actorWith().ask('verify', { phc: stored, password: 'plaintext' })
+    t.deepEqual(outcome, { tag: 'mismatch' })
+  })
+}
+
+test('each engine verifies what the other one hashed, and both write m,t,p', async (t) => {
+  const engines = [await loadNodeRs(), await loadNpm()]
+  const cost = { memoryKib: 512, iterations: 2, parallelism: 1 }
+  const salt = random.bytes(16)
+  const password = () => new Uint8Array(Buffer.from('pässword'))
+  const hashes = await Promise.all(engines.map((engine) => engine.hash(password(), salt, cost)))
+  t.is(hashes[0], hashes[1])
+  t.deepEqual(costOf(hashes[0]!), cost)
+  for (const engine of engines) {
+    for (const phc of hashes) {
+      t.true(await engine.verify(phc, password()), engine.name)
+      t.false(await engine.verify(phc, new Uint8Array(8)), engine.name)
+    }
+  }
+})
+
+test('where the first engine does not load the second does the work', async (t) => {
+  const absent = () => Promise.reject(new Error('no such binary'))
+  t.is((await loadEngine()).name, '@node-rs/argon2')
+  t.is((await loadEngine(absent)).name, 'argon2')
+  await t.throwsAsync(loadEngine(absent, absent), { message: 'no such binary' })
+})
+
+test('the start-up check passes on a sound engine and throws on an unsound one', async (t) => {
+  t.is(await checkPasswordEngine(pool), '@node-rs/argon2')
+  const unsound = { run: async () => ({ engine: 'broken', sound: false }) } as never
+  await t.throwsAsync(checkPasswordEngine(unsound), { message: /broken/ })
+})
+
+test('the bytes of a password are wiped once it is hashed or checked', async (t) => {
+  const password = new Uint8Array(Buffer.from('wipe me'))
+  const cost = { memoryKib: 64, iterations: 1, parallelism: 1 }
+  const phc = await computeModule.hash({ password, salt: random.bytes(16), cost })
+  t.deepEqual(password, new Uint8Array(7))
+  const again = new Uint8Array(Buffer.from('wipe me'))
+  t.true(await computeModule.verify({ password: again, phc }))
+  t.deepEqual(again, new Uint8Array(7))
+})
+
+test('costs survive being written and read', (t) => {
+  const upTo = (max: number) => fc.integer({ min: 1, max })
+  fc.assert(
+    fc.property(upTo(9_999_999), upTo(9_999), upTo(255), (memoryKib, iterations, parallelism) => {
+      const cost = { memoryKib, iterations, parallelism }
+      t.deepEqual(costOf(formatPhc(cost, random.bytes(16), random.bytes(32))), cost)
+    }),
+  )
+})
+
+test('hashing at its limit keeps its bounds of memory, waiting and latency', async (t) => {
+  const script = fileURLToPath(new URL('./probe.js', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, [script])
+  const report = JSON.parse(stdout) as ProbeReport
+  t.log(report)
+  // Two threads and 72 MiB each, and what 100 promises and V8 may take.
+  t.true(report.peakMib - report.baseMib < 2 * 72 + 32, 'memory')
+  t.is(report.hashed + report.busy, 100)
+  t.true(report.busy > 50, 'most of the flood is refused')
+  t.true(report.slowestBusyMs < report.fastestHashMs, 'refusals do not wait for a hash')
+  t.true(report.medianDelayMs < 100, 'the event loop stays free')
+  if (report.nice !== null) {
+    t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads give way')
+  }
+})

@@ -1,0 +1,183 @@
+/** Who is asking for an address that nobody has must not be told so by the clock. */
+import test from 'ava'
+import { Registry } from 'prom-client'
+import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
+import { loginActor } from '../../../../actors/identity/sign-in/actor.js'
+import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
+import { openMailRoom } from '../../../../actors/operations/mail/mail-queue.js'
+import type { SsoProtocol } from '../../../../actors/identity/federated-login/protocol.js'
+import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
+import { NO_CAPTCHA } from '../../../../actors/identity/abuse-protection/gate.js'
+import type { ActorRef } from '../../../../runtime/kernel/actor.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { silentLogger } from '../../../../runtime/kernel/log.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import { postgresCoordination } from '../../../../storage/platform/coordination/postgres.js'
+import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
+import { identityHouse } from '../../../support/identity/identity.js'
+import { workspace } from '../../../support/identity/workspace.js'
+
+const house = await identityHouse()
+test.after.always(() => house.close())
+
+/** Every statement that goes through, by name, and every password check by its hash. */
+const work: string[] = []
+
+const watched = (tx: Transaction): Transaction => ({
+  tenantId: tx.tenantId,
+  query: <Row>(statement: Statement) => {
+    work.push(statement.name)
+    return tx.query<Row>(statement)
+  },
+  atCommit: (statement, told) => {
+    work.push(statement.name)
+    tx.atCommit(statement, told)
+  },
+})
+const database: Database = {
+  tenant: (tenantId, run, options) =>
+    house.database.tenant(tenantId, (tx) => run(watched(tx)), options),
+  system: (run, options) => house.database.system((tx) => run(watched(tx)), options),
+  together: (tenantId, statements, options) => {
+    for (const { name } of statements) work.push(name)
+    return house.database.together(tenantId, statements, options)
+  },
+  ping: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+}
+const coordination = postgresCoordination(house.database)
+const counted = {
+  take: (...args: Parameters<typeof coordination.take>) => {
+    work.push('take')
+    return coordination.take(...args)
+  },
+  get: (key: string) => {
+    work.push('get')
+    return coordination.get(key)
+  },
+  put: coordination.put,
+}
+const passwords = {
+  name: 'passwords',
+  ask: async (kind: string) => {
+    work.push(kind)
+    return { tag: 'mismatch' }
+  },
+  tell: () => undefined,
+} as unknown as ActorRef<PasswordsProtocol>
+
+const sealer = {
+  seal: async (_tenantId: string, _context: string, plaintext: Uint8Array) => {
+    work.push('seal')
+    return new Uint8Array(plaintext.length)
+  },
+  open: () => Promise.reject(new Error('nothing is opened here')),
+}
+const sso = {
+  name: 'sso',
+  ask: async () => ({ tag: 'offered', upstreams: [] }),
+  tell: () => undefined,
+} as unknown as ActorRef<SsoProtocol>
+
+test('a wrong password and an unknown address cost the same work', async (t) => {
+  const clock = systemClock
+  const random = systemRandom(clock)
+  const options = { clock, log: silentLogger }
+  const sessions = spawnInline(
+    browserSessionsActor,
+    { database, clock, random, alwaysTwo: false },
+    options,
+  )
+  const login = spawnInline(
+    loginActor,
+    {
+      database,
+      coordination: counted,
+      sealer,
+      clock,
+      random,
+      passwords,
+      tenants: house.tenants,
+      browserSessions: sessions.ref,
+      sso,
+      registry: new Registry(),
+      settings: {
+        brute_force_max_attempts: 10,
+        brute_force_lockout_secs: 900,
+        password_verify_ip_max_attempts: 60,
+        password_verify_ip_window_secs: 60,
+      },
+      alwaysTwo: false,
+      passkeys: false,
+      cookies: { idle_secs: 60, absolute_secs: 60 },
+      mail: openMailRoom({
+        database,
+        sealer,
+        random,
+        clock,
+        bounds: {
+          queuedMax: 10,
+          perTenantMax: 10,
+          perSandboxMax: 10,
+          perAddressMax: 10,
+          perAddressGapSecs: 0,
+        },
+        destination: 'delivered',
+        shares: new ShareCounts(),
+      }),
+      email: {
+        requests_per_name_max: 5,
+        requests_per_address_max: 20,
+        requests_window_secs: 900,
+      },
+      emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
+      magicLink: { enabled: true, ttl_secs: 600 },
+      gate: NO_CAPTCHA,
+      offers: { passkey: false, code: true, link: true, reset: true },
+      issuer: 'https://auth.svc.example',
+    },
+    options,
+  )
+  t.teardown(async () => {
+    await login.stop()
+    await sessions.stop()
+  })
+  const made = await workspace(house)
+  const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
+  const page = await login.ref.ask('start', {
+    flow: null,
+    tenant: { tenantId: made.tenant.id },
+    returnTo: null,
+    visitor,
+  })
+  if (page.tag !== 'page') return t.fail(page.tag)
+  const traces = []
+  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+    work.length = 0
+    const answer = await login.ref.ask('password', {
+      flow: page.flow,
+      email,
+      password: 'wrong',
+      captcha: '',
+      visitor,
+    })
+    t.is(answer.tag, 'wrong')
+    traces.push([...work])
+  }
+  t.deepEqual(traces[0], traces[1])
+  t.true(traces[0]!.includes('verify'))
+  t.true(traces[0]!.includes('outbox.append'))
+
+  const mailed = []
+  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+    work.length = 0
+    const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
+    const answer = await login.ref.ask('requestMail', { flow: page.flow, email, ...asker })
+    t.is(answer.tag, 'sent')
+    mailed.push([...work])
+  }
+  t.deepEqual(mailed[0], mailed[1], 'asking for a letter costs the same as well')
+  t.true(mailed[0]!.includes('outgoing_mail.insert'))
+  t.true(mailed[0]!.includes('seal'))
+})

@@ -1,0 +1,132 @@
+import test from 'ava'
+import { heldClock, systemClock } from '../../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import { tenantsActor } from '../../../../actors/identity/tenants/actor.js'
+import { TENANTS_CHANNEL } from '../../../../actors/identity/tenants/protocol.js'
+import { freshDatabase } from '../../../support/storage/database.js'
+import { sql } from '../../../support/identity/identity.js'
+
+const fresh = await freshDatabase()
+test.after.always(() => fresh.drop())
+const { database } = fresh
+
+function spawn(clock = systemClock, defaultTenantSlug?: string) {
+  const settings = {
+    baseDomain: 'svc.example',
+    issuerHost: 'auth.svc.example',
+    defaultTenantSlug,
+  }
+  const random = systemRandom(systemClock)
+  const needs = { database, clock, random, settings }
+  return spawnInline(tenantsActor, needs, { cloneMessages: true }).ref
+}
+
+async function insertTenant(slug: string): Promise<string> {
+  const id = crypto.randomUUID()
+  await sql(
+    database,
+    `with o as (insert into organizations values ($1, $2, $2, 'active', now(), now()))
+     select $1::uuid`,
+    [id, slug],
+  )
+  await sql(
+    database,
+    `insert into tenants (id, organization_id, name, slug, environment, admit_agents, created_at,
+       updated_at) values ($1, $1, $2, $2, 'sandbox', true, now(), now())`,
+    [id, slug],
+  )
+  return id
+}
+
+test.serial('ten processes that start at once agree on the control plane', async (t) => {
+  const found = await Promise.all(
+    Array.from({ length: 10 }, () => spawn().ask('ensureControlPlane', {})),
+  )
+  const ids = new Set(found.map(({ tenant }) => tenant.id))
+  t.is(ids.size, 1)
+  const [first] = found
+  t.like(first?.tenant, {
+    slug: 'control-plane',
+    controlPlane: true,
+    organizationId: null,
+    admitAgents: true,
+    directAgentRegistration: false,
+  })
+  t.deepEqual(await spawn().ask('ensureControlPlane', {}), first)
+})
+
+test.serial('a tenant is found by id, slug and host', async (t) => {
+  const id = await insertTenant('found')
+  const tenants = spawn()
+  for (const [selector, by] of [
+    [{ tenantId: id }, 'explicit'],
+    [{ tenantSlug: 'found' }, 'explicit'],
+    [{ host: 'found.svc.example' }, 'host'],
+  ] as const) {
+    t.like(await tenants.ask('resolve', selector), { tag: 'resolved', by, tenant: { id } })
+  }
+})
+
+test.serial(
+  'a default slug that nobody has is an unknown tenant, not the control plane',
+  async (t) => {
+    t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
+  },
+)
+
+test.serial(
+  'what changed is seen at once when told, and soon when the message was lost',
+  async (t) => {
+    const id = await insertTenant('changing')
+    const clock = heldClock(new Date())
+    const tenants = spawn(clock)
+    const admits = async () => {
+      const resolved = await tenants.ask('resolve', { tenantId: id })
+      return resolved.tag === 'resolved' && resolved.tenant.admitAgents
+    }
+    const admit = (value: boolean) =>
+      sql(database, `update tenants set admit_agents = $2 where id = $1`, [id, value])
+    t.true(await admits())
+    await admit(false)
+    t.true(await admits(), 'remembered')
+    tenants.tell('forget', { tenantId: id })
+    t.false(await admits(), 'told')
+    await admit(true)
+    t.false(await admits(), 'remembered')
+    clock.advance(10_000)
+    t.true(await admits(), 'too old')
+  },
+)
+
+test.serial('the database announces every tenant that changes', async (t) => {
+  const heard: string[] = []
+  const end = await database.listener.listen(TENANTS_CHANNEL, {
+    notified: (id) => void heard.push(id),
+  })
+  const id = await insertTenant('announced')
+  while (!heard.includes(id)) await new Promise((resolve) => setTimeout(resolve, 10))
+  end()
+  t.pass()
+})
+
+test.serial('everything may be forgotten at once', async (t) => {
+  const id = await insertTenant('forgotten')
+  const tenants = spawn()
+  await tenants.ask('resolve', { tenantId: id })
+  await sql(database, `update tenants set status = 'suspended' where id = $1`, [id])
+  tenants.tell('forget', { tenantId: null })
+  t.like(await tenants.ask('resolve', { tenantId: id }), { tenant: { status: 'suspended' } })
+})
+
+test.serial('a slug that moves to another tenant is followed', async (t) => {
+  const first = await insertTenant('moving')
+  const second = await insertTenant('waiting')
+  const tenants = spawn()
+  t.like(await tenants.ask('resolve', { tenantSlug: 'moving' }), { tenant: { id: first } })
+  await sql(database, `update tenants set slug = 'moved' where id = $1`, [first])
+  await sql(database, `update tenants set slug = 'moving' where id = $1`, [second])
+  tenants.tell('forget', { tenantId: first })
+  tenants.tell('forget', { tenantId: second })
+  t.like(await tenants.ask('resolve', { tenantSlug: 'moving' }), { tenant: { id: second } })
+})

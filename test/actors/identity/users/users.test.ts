@@ -1,0 +1,52 @@
+import { NO_LETTERS } from '../../../support/operations/mail.js'
+import test from 'ava'
+import type {
+  HashOutcome,
+  PasswordsProtocol,
+} from '../../../../actors/identity/passwords/protocol.js'
+import { usersActor } from '../../../../actors/identity/users/actor.js'
+import { fixtureEmail } from '../../../../actors/identity/users/protocol.js'
+import type { ActorRef } from '../../../../runtime/kernel/actor.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+
+function spawn(outcome: HashOutcome) {
+  const seen: string[] = []
+  const passwords = {
+    name: 'passwords',
+    tell: () => undefined,
+    ask: async (_kind: string, { password }: { password: string }) => {
+      seen.push(password)
+      return outcome
+    },
+  } as unknown as ActorRef<PasswordsProtocol>
+  const clock = systemClock
+  const random = systemRandom(clock)
+  // Making up a fixture user touches no database.
+  const database = {} as Database
+  const needs = { database, clock, random, passwords, ...NO_LETTERS }
+  return { ref: spawnInline(usersActor, needs).ref, seen }
+}
+
+test('a fixture user gets a mailbox and a password of its own, hashed as it is given', async (t) => {
+  const { ref, seen } = spawn({ tag: 'hashed', phc: '$argon2id$' })
+  const first = await ref.ask('prepareFixture', {})
+  const second = await ref.ask('prepareFixture', {})
+  if (first.tag !== 'prepared' || second.tag !== 'prepared') return t.fail()
+  t.deepEqual(seen, [first.password, second.password])
+  t.not(first.password, second.password)
+  t.not(first.mailbox, second.mailbox)
+  t.is(Buffer.from(first.password, 'base64url').length, 18)
+  t.is(first.passwordHash, '$argon2id$')
+})
+
+test('busy password workers are passed on', async (t) => {
+  const { ref } = spawn({ tag: 'busy' })
+  t.deepEqual(await ref.ask('prepareFixture', {}), { tag: 'busy' })
+})
+
+test('the address of a fixture lies under a domain that no mail reaches', (t) => {
+  t.is(fixtureEmail('fixture-1', 'acme-sandbox'), 'fixture-1@acme-sandbox.test')
+})

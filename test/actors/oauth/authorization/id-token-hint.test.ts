@@ -1,0 +1,25 @@
+/** A hint that cannot be judged now is neither right nor wrong. */
+import test from 'ava'
+import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
+import { readIdTokenHint } from '../../../../actors/oauth/authorization/id-token-hint.js'
+
+const ISSUER = 'https://auth.svc.example'
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const HINT = [
+  part({ alg: 'ES256', typ: 'JWT', kid: 'k' }),
+  part({ iss: ISSUER, sub: 's', aud: 'a', sid: 'i', tenant_id: 't' }),
+  Buffer.alloc(64).toString('base64url'),
+].join('.')
+
+type Keys = Parameters<typeof readIdTokenHint>[0]
+type Turn = Parameters<typeof readIdTokenHint>[3]
+const answering = (tag: string) => ({ ask: async () => ({ tag }) }) as unknown as Keys
+const read = (tag: string) => readIdTokenHint(answering(tag), ISSUER, HINT, {} as Turn)
+
+test('without keys to judge it by, it is to be tried again: no defect of the service', async (t) => {
+  await t.throwsAsync(read('keys_unavailable'), { instanceOf: DependencyUnavailable })
+})
+
+test('of a key that is not ours it is none', async (t) => {
+  t.is(await read('unknown'), null)
+})

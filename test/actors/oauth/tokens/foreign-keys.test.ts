@@ -1,0 +1,100 @@
+/** Signatures under a kid that was somebody else's, or is nobody's any more. */
+import test from 'ava'
+import { exportJWK, SignJWT } from 'jose'
+import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
+import { buildTown, byAssertion, ISSUER, request, type Town } from './tokens-fixture.js'
+
+let town: Town
+test.before(async () => {
+  town = await buildTown()
+})
+test.after.always(() => town?.close())
+
+const GRANT = { grant_type: 'client_credentials' }
+
+async function keyed(tenantId: string, kid: string) {
+  const pair = freshKeyPair('P-256')
+  const jwk = { ...(await exportJWK(pair.publicKey)), kid }
+  const application = await town.application(tenantId, {
+    tokenEndpointAuthMethod: 'private_key_jwt',
+    secretSha256: null,
+    jwks: { keys: [jwk] },
+  })
+  return { ...application, ...pair, jwk, kid }
+}
+
+async function exchanged(clientId: string, by: Awaited<ReturnType<typeof keyed>>, kid: string) {
+  const assertion = await town.assertion(clientId, by.privateKey, {}, { kid })
+  const outcome = await town.tokens.ask(
+    'exchange',
+    request({ ...GRANT, ...byAssertion(assertion) }),
+  )
+  return 'error' in outcome ? outcome.error : outcome.tag
+}
+
+const presented = (token: string) =>
+  town.tokens.ask('authenticate', {
+    token,
+    scheme: 'Bearer',
+    dpopProof: null,
+    httpMethod: 'GET',
+    httpUrl: `${ISSUER}/api/v1/applications`,
+  })
+
+test.serial("another tenant's kid signs no assertion", async (t) => {
+  const mine = await keyed(await town.tenant('mine'), 'k-mine')
+  const theirs = await keyed(await town.tenant('theirs'), 'k-theirs')
+  t.is(await exchanged(mine.clientId, mine, mine.kid), 'issued')
+  t.is(await exchanged(theirs.clientId, theirs, theirs.kid), 'issued')
+  t.is(await exchanged(mine.clientId, theirs, theirs.kid), 'invalid_client', 'their key and kid')
+  t.is(await exchanged(mine.clientId, theirs, mine.kid), 'invalid_client', 'their key, my kid')
+  t.is(await exchanged(mine.clientId, mine, theirs.kid), 'invalid_client', 'my key, their kid')
+})
+
+test.serial('a kid that an application gave up signs no assertion', async (t) => {
+  const before = await keyed(await town.tenant('gave-up'), 'old')
+  const after = freshKeyPair('P-256')
+  t.is(await exchanged(before.clientId, before, 'old'), 'issued')
+  const keys = [{ ...(await exportJWK(after.publicKey)), kid: 'new' }]
+  await town.sql('update applications set jwks = $2 where id = $1', [
+    before.clientId,
+    JSON.stringify({ keys }),
+  ])
+  town.tokens.tell('standingChanged', { ids: [before.clientId] })
+  t.is(await exchanged(before.clientId, before, 'old'), 'invalid_client')
+  t.is(await exchanged(before.clientId, before, 'new'), 'invalid_client')
+  t.is(await exchanged(before.clientId, { ...before, ...after }, 'new'), 'issued')
+})
+
+test.serial('a kid of an application or of an agent signs no access token', async (t) => {
+  const tenantId = await town.tenant('no-signer')
+  const app = await keyed(tenantId, 'k-app')
+  const agent = await town.agent(tenantId, 'es256')
+  const { accessToken } = await town.login(tenantId, agent)
+  t.is((await presented(accessToken)).tag, 'authenticated')
+  const claims = JSON.parse(
+    Buffer.from(accessToken.split('.')[1]!, 'base64url').toString(),
+  ) as Record<string, unknown>
+  for (const [kid, key] of [
+    [app.kid, app.privateKey],
+    [agent.fingerprint, agent.privateKey],
+  ] as const) {
+    const forged = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
+      .sign(key)
+    t.like(await presented(forged), { tag: 'refused', error: 'unauthorized' }, kid)
+  }
+})
+
+test.serial('a withdrawn kid takes its tokens along, also those already judged', async (t) => {
+  const tenantId = await town.tenant('withdrawn')
+  const agent = await town.agent(tenantId)
+  const [judged, fresh] = [await town.login(tenantId, agent), await town.login(tenantId, agent)]
+  t.is((await presented(judged.accessToken)).tag, 'authenticated')
+  const rotated = await town.keys.ask('rotate', { compromised: true })
+  t.is(rotated.tag, 'rotated')
+  for (const { accessToken } of [judged, fresh])
+    t.like(await presented(accessToken), { tag: 'refused', error: 'unauthorized' })
+  const next = await town.login(tenantId, agent)
+  t.is((await presented(next.accessToken)).tag, 'authenticated')
+})

@@ -1,0 +1,93 @@
+import test from 'ava'
+import * as fc from 'fast-check'
+import { readForm, readScope } from '../../../../actors/oauth/tokens/form.js'
+
+test('a form gives each value once, and an empty one as if it were absent', (t) => {
+  const form = readForm([
+    ['grant_type', 'refresh_token'],
+    ['scope', ''],
+  ])
+  t.false('repeated' in form)
+  if ('repeated' in form) return
+  t.is(form.get('grant_type'), 'refresh_token')
+  t.is(form.get('scope'), null)
+  t.is(form.get('client_id'), null)
+})
+
+test('any repeated name is reported, resource alone may repeat', (t) => {
+  t.deepEqual(
+    readForm([
+      ['scope', 'a'],
+      ['client_id', 'x'],
+      ['scope', 'a'],
+    ]),
+    { repeated: 'scope' },
+  )
+  const form = readForm([
+    ['resource', 'https://a.example'],
+    ['resource', ''],
+    ['resource', 'https://b.example'],
+  ])
+  t.false('repeated' in form)
+  if (!('repeated' in form))
+    t.deepEqual(form.all('resource'), ['https://a.example', 'https://b.example'])
+})
+
+test('whatever the fields, a form either names a repetition or gives every value back', (t) => {
+  const field = fc.tuple(
+    fc.constantFrom('a', 'b', 'resource', '__proto__', 'constructor', 'toString', ''),
+    fc.string(),
+  )
+  fc.assert(
+    fc.property(fc.array(field, { maxLength: 8 }), (fields) => {
+      const names = fields.map(([name]) => name).filter((name) => name !== 'resource')
+      const repeats = new Set(names).size !== names.length
+      const form = readForm(fields)
+      if ('repeated' in form) return repeats && names.some((name) => name === form.repeated)
+      return (
+        !repeats &&
+        fields.every(
+          ([name, value]: readonly [string, string]) =>
+            value === '' || form.all(name).includes(value),
+        )
+      )
+    }),
+  )
+  t.pass()
+})
+
+for (const [scope, tokens] of [
+  ['openid', ['openid']],
+  ['vault:read vault:list', ['vault:read', 'vault:list']],
+  ['a b a', ['a', 'b']],
+  ['!#[]~', ['!#[]~']],
+  [' a', null],
+  ['a ', null],
+  ['a  b', null],
+  ['a\tb', null],
+  ['a"b', null],
+  ['a\\b', null],
+  ['ä', null],
+  ['', null],
+] as const) {
+  test(`the scope ${JSON.stringify(scope)} is ${tokens === null ? 'malformed' : 'read'}`, (t) =>
+    t.deepEqual(readScope(scope), tokens))
+}
+
+test('a scope of well-formed tokens comes back as its set, in order', (t) => {
+  const characters = Array.from({ length: 0x7e - 0x21 + 1 }, (_, i) =>
+    String.fromCharCode(0x21 + i),
+  )
+  const token = fc.string({
+    unit: fc.constantFrom(...characters.filter((c) => c !== '"' && c !== '\\')),
+    minLength: 1,
+    maxLength: 12,
+  })
+  fc.assert(
+    fc.property(fc.array(token, { minLength: 1, maxLength: 10 }), (tokens) => {
+      const read = readScope(tokens.join(' '))
+      return read !== null && read.join(' ') === [...new Set(tokens)].join(' ')
+    }),
+  )
+  t.pass()
+})

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { healthActor } from '../../../../actors/operations/health/actor.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { buildTown } from '../../oauth/tokens/tokens-fixture.js'
+
+const READY_WITHIN_MS = 5_000
+const LOST_WITHIN_MS = 2_000
+
+/** The status after at most `withinMs`, as soon as it is what is waited for. */
+async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinMs: number) {
+  const end = performance.now() + withinMs
+  while (performance.now() < end) {
+    if ((await ask()).tag === tag) return true
+    await sleep(20)
+  }
+  return false
+}
+
+test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
+  const town = await buildTown()
+  // A switch in the line: everything behind it is the real database.
+  let cut = false
+  const ping = (signal?: AbortSignal) =>
+    cut ? new Promise<never>(() => undefined) : town.database.ping(signal)
+  const process = { started: () => true, stopping: () => false, unfit: () => [] }
+  const health = spawnInline(healthActor, { database: { ping }, keys: town.keys, process })
+  const ready = () => health.ref.ask('ready', null)
+  t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
+  t.is((await health.ref.ask('startup', null)).tag, 'ok')
+  cut = true
+  t.true(await becomes(ready, 'unavailable', LOST_WITHIN_MS))
+  t.is((await health.ref.ask('live', null)).tag, 'ok')
+  t.is((await health.ref.ask('startup', null)).tag, 'ok', 'a start is not undone')
+  cut = false
+  t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
+  await health.stop()
+  await town.close()
+})
+
+test.serial('a process that starts, stops or has an unfit actor is not ready', async (t) => {
+  const town = await buildTown()
+  const state = { started: false, stopping: false, unfit: [] as string[] }
+  const health = spawnInline(healthActor, {
+    database: town.database,
+    keys: town.keys,
+    process: {
+      started: () => state.started,
+      stopping: () => state.stopping,
+      unfit: () => state.unfit,
+    },
+  })
+  const ready = async () => (await health.ref.ask('ready', null)).tag
+  t.is((await health.ref.ask('startup', null)).tag, 'starting')
+  t.is(await ready(), 'unavailable')
+  state.started = true
+  t.true(await becomes(() => health.ref.ask('ready', null), 'ok', READY_WITHIN_MS))
+  state.unfit = ['egress']
+  t.is(await ready(), 'unavailable')
+  state.unfit = []
+  state.stopping = true
+  t.is(await ready(), 'unavailable')
+  await health.stop()
+  await town.close()
+})

@@ -1,0 +1,332 @@
+/** The secret is taken out however the answer is cut, and nothing else is; usage is read however it is cut. */
+import test from 'ava'
+import * as fc from 'fast-check'
+import { NoRoom } from '../../../../actors/vault/egress/redact/secret-automaton.js'
+import {
+  createRedactor,
+  Needles,
+  REDACTED,
+} from '../../../../actors/vault/egress/redact/redaction.js'
+import { createUsageReader } from '../../../../actors/vault/egress/relay/usage.js'
+
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  return [0, ...at].map((from, index) => bytes.subarray(from, [...at, bytes.length][index]))
+}
+
+function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'bearer') {
+  const redactor = createRedactor(new Needles(Buffer.from(secret), scheme))
+  const parts = chunks.flatMap((chunk) => [...redactor.push(chunk)])
+  const text = Buffer.concat([...parts, ...redactor.end()]).toString('latin1')
+  return { text, count: redactor.count }
+}
+
+/** Few letters, so that a secret often overlaps with itself and with what stands around it. */
+const letters = fc.stringMatching(/^[ab/+~]{6,12}$/)
+const places = fc.array(fc.nat(), { maxLength: 40 })
+
+test('a secret in any spelling is taken out wherever the chunks end', (t) => {
+  fc.assert(
+    fc.property(
+      letters,
+      fc.array(fc.stringMatching(/^[ab/+~<> ]{0,8}$/)),
+      places,
+      (secret, between, at) => {
+        const bytes = Buffer.from(secret)
+        const spellings = [
+          secret,
+          bytes.toString('base64'),
+          bytes.toString('base64url'),
+          encodeURIComponent(secret),
+          encodeURIComponent(secret).toLowerCase(),
+        ]
+        const text = between
+          .map((each, index) => each + spellings[index % spellings.length])
+          .join('')
+        const whole = redacted(secret, [Buffer.from(text)])
+        const parts = redacted(secret, cut(Buffer.from(text), at))
+        t.deepEqual(parts, whole)
+        for (const each of spellings) t.false(parts.text.includes(each.replace(/=+$/, '')), each)
+        t.true(parts.count >= between.length - 1 || between.length === 0 || parts.count > 0)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+for (const [name, secret, told, scheme] of [
+  ['encodeURIComponent', "a!b/'c'", "a!b%2F'c'"],
+  ['encodeURIComponent, lower case', "a!b/'c'", "a!b%2f'c'"],
+  ['a form', 'a b+c/d~', 'a+b%2Bc%2Fd%7E', 'query:key'],
+  ['JSON of PHP', 'a/b"c/d', String.raw`a\/b\"c\/d`],
+  ['JSON of Go', 'a<b>&c', String.raw`a\u003cb\u003e\u0026c`],
+  ['JSON of Python', 'schl\u00fcssel', String.raw`schl\u00fcssel`],
+  ['JSON as it is', 'schl\u00fcssel', 'schl\u00fcssel'],
+  ['HTML of Python', `a<b>&"'c`, 'a&lt;b&gt;&amp;&quot;&#x27;c'],
+  ['HTML of Go', `a<b>&"'c`, 'a&lt;b&gt;&amp;&#34;&#39;c'],
+  ['hex', 'a-secret', '612d736563726574'],
+  ['hex, upper case', 'j-secret', '6A2D736563726574'],
+  ['base64 with its padding', 'a-secret', 'YS1zZWNyZXQ='],
+  ['base64url of the field value', 'a-secret', 'QmVhcmVyIGEtc2VjcmV0'],
+  [
+    'base64 of user and password in base64',
+    'me:a-secret',
+    'QmFzaWMgYldVNllTMXpaV055WlhRPQ==',
+    'basic',
+  ],
+  ['percent-encoded base64 of user and password', 'me:a-secret', 'bWU6YS1zZWNyZXQ%3D', 'basic'],
+  ['Latin-1 written as UTF-8', 'schl\u00fcssel', 'schl\u00c3\u00bcssel'],
+  ['a field value without the space around it', ' a-secret\t', 'a-secret'],
+] as const) {
+  test(`a secret is taken out as it is written by others: ${name}`, (t) => {
+    const { text, count } = redacted(secret, [Buffer.from(`<${told}>`)], scheme)
+    t.is(text, `<${REDACTED}>`)
+    t.is(count, 1)
+  })
+}
+
+test('what holds no secret passes byte for byte, whatever it is', (t) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), places, (bytes, at) => {
+      const secret = 'never-in-there-0123456789'
+      const { text, count } = redacted(secret, cut(Buffer.from(bytes), at))
+      t.true(Buffer.from(text, 'latin1').equals(Buffer.from(bytes)))
+      t.is(count, 0)
+    }),
+  )
+})
+
+test('of a beginning that goes on otherwise nothing is lost', (t) => {
+  const secret = 'abcabcabd'
+  for (const text of ['abcabcabc', 'abcabcabcabd', 'abcabcababcabcabd', 'xabcabcab']) {
+    const bytes = [...Buffer.from(text)].map((byte) => Buffer.of(byte))
+    t.is(redacted(secret, bytes).text, text.replaceAll(secret, REDACTED))
+  }
+})
+
+test('base64 is found at each alignment, up to the characters that it shares with its neighbours', (t) => {
+  const secret = 'a-secret-of-some-length'
+  for (const before of ['', 'x', 'xy']) {
+    for (const after of ['', 'z', 'zz']) {
+      const told = Buffer.from(`{"key":"${before}${secret}${after}"}`).toString('base64')
+      const { text, count } = redacted(secret, [Buffer.from(told)])
+      t.is(count, 1)
+      const left = Buffer.from(text.replace(REDACTED, ''), 'base64').toString('latin1')
+      t.false(/secret|some|length/.test(left), left)
+      t.true(text.length <= told.length - Math.floor((secret.length * 4) / 3) + REDACTED.length + 2)
+    }
+  }
+})
+
+/** The definition, word by word: every byte of every occurrence is left out; what overlaps is one. */
+function naive(secret: string, text: Buffer, scheme: string): { text: string; count: number } {
+  const covered = new Uint8Array(text.length)
+  const begins = new Uint8Array(text.length)
+  for (const { bytes, ends } of new Needles(Buffer.from(secret), scheme).list) {
+    for (const end of ends) {
+      const needle = bytes.subarray(0, end)
+      for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
+        covered.fill(1, at, at + end)
+        // Not the first byte of an occurrence, but one within it: so it is no border.
+        begins.fill(1, at + 1, at + end)
+      }
+    }
+  }
+  let out = ''
+  let count = 0
+  for (let at = 0; at < text.length; at += 1) {
+    if (covered[at] === 0) out += String.fromCharCode(text[at]!)
+    else if (begins[at] === 0) {
+      out += REDACTED
+      count += 1
+    }
+  }
+  return { text: out, count }
+}
+
+const SEED = 20_261_123
+
+/** Words that are repeated, so that a secret overlaps with itself and with its own beginnings. */
+const periodic = fc
+  .array(fc.tuple(fc.stringMatching(/^[ab"/<]{1,3}$/), fc.integer({ min: 1, max: 30 })), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .map((parts) => parts.map(([word, times]) => word.repeat(times)).join(''))
+
+test('it leaves out what the definition leaves out, wherever the chunks end', (t) => {
+  fc.assert(
+    fc.property(
+      periodic,
+      fc.constantFrom('bearer', 'basic', 'header:x-k', 'query:k'),
+      fc.array(
+        fc.tuple(fc.nat({ max: 40 }), fc.nat({ max: 400 }), fc.stringMatching(/^[ab"/<]{0,9}$/)),
+      ),
+      places,
+      (secret, scheme, pieces, at) => {
+        const { list } = new Needles(Buffer.from(secret), scheme)
+        // Whole needles, beginnings of them, and what looks like one.
+        const text = Buffer.concat(
+          pieces.flatMap(([index, length, between]) => [
+            list[index % list.length]!.bytes.subarray(0, length),
+            Buffer.from(between),
+          ]),
+        )
+        const wanted = naive(secret, text, scheme)
+        t.deepEqual(redacted(secret, [text], scheme), wanted)
+        t.deepEqual(redacted(secret, cut(text, at), scheme), wanted)
+        t.deepEqual(
+          redacted(
+            secret,
+            [...text].map((byte) => Buffer.of(byte)),
+            scheme,
+          ),
+          wanted,
+        )
+      },
+    ),
+    { numRuns: 400, seed: SEED },
+  )
+})
+
+test('no more is held back than the longest needle, and at once what cannot be the beginning of one', (t) => {
+  fc.assert(
+    fc.property(periodic, fc.array(periodic, { minLength: 1, maxLength: 20 }), (secret, chunks) => {
+      const needles = new Needles(Buffer.from(secret), 'header:x-k')
+      const redactor = createRedactor(needles)
+      let text = Buffer.alloc(0)
+      let passed = 0
+      for (const chunk of chunks) {
+        text = Buffer.concat([text, Buffer.from(chunk)])
+        for (const part of redactor.push(Buffer.from(chunk))) passed += part.length
+        if (redactor.count > 0) return
+        let open = 0
+        for (const { bytes } of needles.list) {
+          for (let length = Math.min(bytes.length, text.length); length > open; length -= 1) {
+            if (text.subarray(text.length - length).equals(bytes.subarray(0, length))) open = length
+          }
+        }
+        t.is(text.length - passed, open)
+      }
+    }),
+    { numRuns: 300, seed: SEED },
+  )
+})
+
+const CHUNK_BYTES = 64 * 1024
+const fibonacci = (length: number) => {
+  let [one, two] = ['a', 'ab']
+  while (two.length < length) [one, two] = [two, two + one]
+  return two.slice(0, length)
+}
+
+for (const [name, secret, body] of [
+  ['a long secret of one letter but one', `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`, 'a'],
+  ['a long secret of one letter', 'a'.repeat(60_000), 'a'],
+  ['a secret of one letter', 'a'.repeat(1_000), 'a'],
+  ['a short secret of one letter', 'aaaaaaaaaaaa', 'a'],
+  ['two letters', 'ab', 'ab'],
+  ['a beginning that never goes on', `${'a'.repeat(31)}b`, `${'a'.repeat(31)}c`],
+  ['base64 of one letter', `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`, 'YWFh'],
+  ['Fibonacci words', `${fibonacci(30_000)}c${fibonacci(29_000)}`, fibonacci(50_000)],
+  ['runs of many lengths', `${'a'.repeat(50_000)}b`, `${'a'.repeat(900)}b${'a'.repeat(77)}b`],
+  ['all escapes', '"<&/'.repeat(15_000), '&quot;&lt;&amp;/'],
+] as const) {
+  test(`the work is linear whatever the secret and the body are: ${name}`, (t) => {
+    const needles = new Needles(Buffer.from(secret), 'header:x-k')
+    const redactor = createRedactor(needles)
+    const body64 = Buffer.from(body.repeat(Math.ceil((4 * CHUNK_BYTES) / body.length)))
+    const round = () => {
+      for (let at = 0; at < body64.length; at += CHUNK_BYTES) {
+        redactor.push(body64.subarray(at, at + CHUNK_BYTES))
+      }
+    }
+    round()
+    const nodes = needles.list.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    t.true(redactor.steps <= 3 * body64.length + 6 * nodes, 'with what is built once')
+    const built = redactor.steps
+    for (let times = 0; times < 4; times += 1) round()
+    t.true(redactor.steps - built <= 4 * 3 * body64.length, String(redactor.steps - built))
+  })
+}
+
+test('fields are searched in linear work, too', (t) => {
+  const redactor = createRedactor(
+    new Needles(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
+  )
+  const value = 'a'.repeat(60_000)
+  t.is(redactor.text(value), value)
+  const built = redactor.steps
+  t.is(redactor.text(value), value)
+  t.true(redactor.steps - built <= 3 * value.length)
+})
+
+test('the memory for a long secret is asked for once, only when its beginning comes, and is bounded', (t) => {
+  const asked: number[] = []
+  const secret = '"<&/'.repeat(16 * 1024)
+  const needles = new Needles(Buffer.from(secret), 'header:x-k', (bytes) => {
+    asked.push(bytes)
+    return asked.length < 2
+  })
+  const redactor = createRedactor(needles)
+  redactor.push(Buffer.from('something else altogether'.repeat(100)))
+  t.deepEqual(asked, [])
+  redactor.push(Buffer.from(secret))
+  redactor.push(Buffer.from(secret))
+  t.is(asked.length, 1)
+  t.true(asked[0]! <= 16 * 1024 * 1024)
+  const none = createRedactor(new Needles(Buffer.from(secret), 'header:x-k', () => false))
+  t.throws(() => none.push(Buffer.from(secret)), { instanceOf: NoRoom })
+})
+
+const count = fc.nat({ max: 1e9 })
+const filler = fc.stringMatching(/^[a-z {}:",]{0,40}$/).filter((text) => !text.includes('usage'))
+
+test('usage of OpenAI and Anthropic is read wherever the chunks end; the last one counts', (t) => {
+  const objects = fc.oneof(
+    fc.record({ prompt_tokens: count, completion_tokens: count }),
+    fc.record({ input_tokens: count, output_tokens: count }),
+    fc.record({
+      prompt_tokens: count,
+      prompt_tokens_details: fc.record({ cached_tokens: count }),
+      completion_tokens: count,
+    }),
+  )
+  fc.assert(
+    fc.property(
+      fc.array(objects, { minLength: 1, maxLength: 4 }),
+      filler,
+      places,
+      (all, words, at) => {
+        for (const space of [0, 2]) {
+          const text = all
+            .map((usage) => `data: ${JSON.stringify({ id: words, usage }, null, space)}\n\n`)
+            .join('')
+          const reader = createUsageReader('text/event-stream')!
+          for (const chunk of cut(Buffer.from(text), at)) reader.push(chunk)
+          const last = all.at(-1)! as Record<string, number>
+          t.deepEqual(reader.counts, {
+            input: last['prompt_tokens'] ?? last['input_tokens']!,
+            output: last['completion_tokens'] ?? last['output_tokens']!,
+          })
+        }
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+test('whatever else an answer holds, reading its usage does not fail', (t) => {
+  const noise = fc.oneof(
+    fc.uint8Array(),
+    fc.constantFrom('"usage"', '{', '}', ':', '9').map((text) => Buffer.from(text)),
+  )
+  fc.assert(
+    fc.property(fc.array(noise), (chunks) => {
+      const reader = createUsageReader('application/json')!
+      for (const chunk of chunks) reader.push(chunk)
+      const { input, output } = reader.counts
+      t.true(input === null && output === null)
+    }),
+  )
+})

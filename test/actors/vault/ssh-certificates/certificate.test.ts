@@ -1,0 +1,277 @@
+/** Certificates and keys as OpenSSH itself reads them. decisions.md 6; OpenSSH PROTOCOL.certkeys. */
+import { generateKeyPairSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import test from 'ava'
+import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
+import {
+  authority,
+  certificate,
+  type CertificateInput,
+} from '../../../../actors/vault/ssh-certificates/compute.js'
+import { publicKeyLine, string } from '../../../../actors/vault/ssh-certificates/wire.js'
+import { testWithProgram } from '../../../support/service/programs.js'
+import { ran, sshFolder } from '../../../support/vault/ssh.js'
+
+const KEY_ID = 'svc:tenant:agent'
+
+function madeAuthority(privateKey: string | null = null) {
+  const made = authority({ privateKey })
+  if (made.tag !== 'authority') throw new Error(made.detail)
+  return made
+}
+
+const input = (more: Partial<CertificateInput> = {}): CertificateInput => ({
+  authority: madeAuthority().pkcs8,
+  publicKey: null,
+  keyId: KEY_ID,
+  serial: '18446744073709551615',
+  nonce: new Uint8Array(32).fill(7),
+  principals: ['deploy', 'Ops.2@db_1'],
+  targetHost: 'db1.example',
+  validAfterSecs: 1_900_000_000,
+  validBeforeSecs: 1_900_000_360,
+  sourceAddresses: [],
+  forceCommand: null,
+  ...more,
+})
+
+function signed(more: Partial<CertificateInput> = {}) {
+  const made = certificate(input(more))
+  if (made.tag !== 'certificate') throw new Error(made.tag)
+  return made
+}
+
+const pem = (name: 'ed25519' | 'prime256v1' | 'secp384r1' | 'rsa') =>
+  (name === 'ed25519'
+    ? freshKeyPair('ed25519')
+    : name === 'rsa'
+      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      : generateKeyPairSync('ec', { namedCurve: name })
+  ).privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
+
+/** The line of a fresh ECDSA key. */
+function ecdsaLine(): string {
+  const { x = '', y = '' } = freshKeyPair('P-256').publicKey.export({ format: 'jwk' })
+  const point = Buffer.concat([
+    Buffer.of(4),
+    Buffer.from(x, 'base64url'),
+    Buffer.from(y, 'base64url'),
+  ])
+  const type = 'ecdsa-sha2-nistp256'
+  return publicKeyLine(type, Buffer.concat([string(type), string('nistp256'), string(point)]))
+}
+
+for (const type of ['ed25519', 'prime256v1'] as const) {
+  testWithProgram('ssh-keygen', `ssh-keygen reads what was signed (${type})`, async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const { pkcs8, caPublicKey } = madeAuthority(pem(type))
+    const made = signed({
+      authority: pkcs8,
+      sourceAddresses: ['10.1.0.0/16', '2001:db8::/32'],
+      forceCommand: 'uptime -p',
+    })
+    t.is(made.caPublicKey, caPublicKey)
+    const { code, output } = await ran(
+      keygen,
+      '-L',
+      '-f',
+      folder.write('cert.pub', made.certificate),
+    )
+    t.is(code, 0, output)
+    const { output: ca } = await ran(keygen, '-l', '-f', folder.write('ca.pub', caPublicKey))
+    const { output: own } = await ran(keygen, '-l', '-f', folder.write('own.pub', made.publicKey))
+    // Newer ones print the bytes of an option that they do not know as well.
+    const lines = output
+      .split('\n')
+      .map((line) => line.trim().replace(/ UNKNOWN OPTION.*\(len/, ' UNKNOWN OPTION (len'))
+    const at = (secs: number) => {
+      const local = new Date(secs * 1000 - new Date(secs * 1000).getTimezoneOffset() * 60_000)
+      return local.toISOString().slice(0, 19)
+    }
+    t.deepEqual(lines.slice(1), [
+      'Type: ssh-ed25519-cert-v01@openssh.com user certificate',
+      `Public key: ED25519-CERT ${own.split(' ')[1]}`,
+      `Signing CA: ${type === 'ed25519' ? 'ED25519' : 'ECDSA'} ${ca.split(' ')[1]} (using ${caPublicKey.split(' ')[0]})`,
+      `Key ID: "${KEY_ID}"`,
+      'Serial: 18446744073709551615',
+      `Valid: from ${at(1_900_000_000)} to ${at(1_900_000_360)}`,
+      'Principals:',
+      'deploy',
+      'Ops.2@db_1',
+      'Critical Options:',
+      'force-command uptime -p',
+      'source-address 10.1.0.0/16,2001:db8::/32',
+      'Extensions:',
+      'permit-pty',
+      'target-host@svc UNKNOWN OPTION (len 15)',
+      '',
+    ])
+    t.is(made.certificate.split(' ').at(-1), KEY_ID)
+  })
+}
+
+// Of 256 numbers one begins with a zero byte, which some forms leave out: the more, the surer to meet it.
+for (const type of ['ed25519', 'prime256v1'] as const) {
+  testWithProgram(
+    'ssh-keygen',
+    `each of very many certificates is valid, whatever its numbers (${type})`,
+    async (t, keygen) => {
+      t.timeout(120_000)
+      const folder = sshFolder()
+      t.teardown(folder.remove)
+      const { pkcs8 } = madeAuthority(pem(type))
+      const certificates = Array.from({ length: 2_000 }, () => {
+        const line = type === 'ed25519' ? null : ecdsaLine()
+        return signed({ authority: Uint8Array.from(pkcs8), publicKey: line }).certificate
+      })
+      const all = folder.write('all.pub', `${certificates.join('\n')}\n`)
+      // It checks each signature before it lists a certificate.
+      const { output } = await ran(keygen, '-L', '-f', all)
+      t.is(output.match(/invalid key.*/)?.[0], undefined)
+      t.is(output.match(/Serial: /g)?.length, certificates.length)
+    },
+  )
+}
+
+testWithProgram(
+  'ssh-keygen',
+  'an authority whose private number is short is read from each form',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const short = () => {
+      for (;;) {
+        const { privateKey } = freshKeyPair('P-256')
+        const { d = '' } = privateKey.export({ format: 'jwk' })
+        if (Buffer.from(d, 'base64url')[0] === 0) return privateKey
+      }
+    }
+    const text = short().export({ format: 'pem', type: 'sec1' }) as string
+    const path = folder.write('ca', text)
+    const { caPublicKey } = madeAuthority(text)
+    await ran(keygen, '-q', '-p', '-P', '', '-N', '', '-f', path)
+    const openSsh = readFileSync(path, 'utf8')
+    t.true(openSsh.startsWith('-----BEGIN OPENSSH PRIVATE KEY-----'))
+    const read = madeAuthority(openSsh)
+    t.is(read.caPublicKey, caPublicKey)
+    t.is(signed({ authority: read.pkcs8 }).caPublicKey, caPublicKey)
+  },
+)
+
+testWithProgram(
+  'ssh-keygen',
+  'the private key opens as the key that was certified',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const { privateKey, publicKey } = signed()
+    t.regex(
+      privateKey!,
+      /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^\n]{70}\n)+[^\n]{1,70}\n-----END/,
+    )
+    t.true(privateKey!.endsWith('-----END OPENSSH PRIVATE KEY-----\n'))
+    const { code, output } = await ran(
+      keygen,
+      '-y',
+      '-P',
+      '',
+      '-f',
+      folder.write('key', privateKey!),
+    )
+    t.is(code, 0, output)
+    t.is(output.trim(), publicKey)
+  },
+)
+
+for (const type of ['ed25519', 'ecdsa'] as const) {
+  testWithProgram(
+    'ssh-keygen',
+    `a caller's own ${type} key is certified, and stays with it`,
+    async (t, keygen) => {
+      const folder = sshFolder()
+      t.teardown(folder.remove)
+      await ran(keygen, '-q', '-t', type, '-N', '', '-C', 'mine', '-f', folder.path('key'))
+      const line = readFileSync(folder.path('key.pub'), 'utf8').trim()
+      const made = signed({ publicKey: line })
+      t.is(made.privateKey, null)
+      t.is(made.publicKey, line.replace(/mine$/, KEY_ID))
+      const { output } = await ran(keygen, '-L', '-f', folder.write('c.pub', made.certificate))
+      const { output: own } = await ran(keygen, '-l', '-f', folder.path('key.pub'))
+      t.true(output.includes(String(own.split(' ')[1])), output)
+    },
+  )
+}
+
+testWithProgram(
+  'ssh-keygen',
+  'an authority comes in every form that ssh-keygen writes',
+  async (t, keygen) => {
+    for (const type of ['ed25519', 'ecdsa']) {
+      for (const format of ['RFC4716', 'PEM']) {
+        const folder = sshFolder()
+        await ran(
+          keygen,
+          '-q',
+          '-t',
+          type,
+          '-m',
+          format,
+          '-N',
+          '',
+          '-C',
+          '',
+          '-f',
+          folder.path('ca'),
+        )
+        const { caPublicKey, pkcs8 } = madeAuthority(readFileSync(folder.path('ca'), 'utf8'))
+        t.is(caPublicKey, readFileSync(folder.path('ca.pub'), 'utf8').trim())
+        t.is(signed({ authority: pkcs8 }).caPublicKey, caPublicKey)
+        folder.remove()
+      }
+    }
+  },
+)
+
+testWithProgram(
+  'ssh-keygen',
+  'an RSA, encrypted or foreign authority is refused',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    await ran(keygen, '-q', '-t', 'ed25519', '-N', 'secret', '-f', folder.path('encrypted'))
+    await ran(keygen, '-q', '-t', 'rsa', '-b', '2048', '-N', '', '-f', folder.path('rsa'))
+    const refusals = [
+      ['rsa', readFileSync(folder.path('rsa'), 'utf8')],
+      ['rsa', pem('rsa')],
+      ['ecdsa', pem('secp384r1')],
+      ['encrypted', readFileSync(folder.path('encrypted'), 'utf8')],
+      ['not a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
+      ['not a private key', 'nonsense'],
+    ] as const
+    for (const [reason, text] of refusals) {
+      const made = authority({ privateKey: text })
+      if (made.tag !== 'refused') return t.fail(`${reason} was accepted`)
+      t.true(made.detail.includes(reason), made.detail)
+    }
+  },
+)
+
+test('keys that are not certified are refused', (t) => {
+  const rsa = `ssh-rsa ${Buffer.from('nonsense').toString('base64')}`
+  const offCurve = Buffer.concat([Buffer.alloc(65).fill(4, 0, 1)])
+  const part = (bytes: Uint8Array) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes])
+  const point = Buffer.concat([
+    part(Buffer.from('ecdsa-sha2-nistp256')),
+    part(Buffer.from('nistp256')),
+    part(offCurve),
+  ])
+  const bad = ['', 'nonsense', rsa, `ecdsa-sha2-nistp256 ${point.toString('base64')}`]
+  for (const publicKey of bad) t.is(certificate(input({ publicKey })).tag, 'bad_key', publicKey)
+})
+
+test('the bytes of the authority are wiped', (t) => {
+  const given = input()
+  certificate(given)
+  t.true(given.authority.every((byte) => byte === 0))
+})

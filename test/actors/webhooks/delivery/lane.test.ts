@@ -1,0 +1,82 @@
+/** How long a receiver keeps its place, and when it is given a rest. */
+import test from 'ava'
+import { Lane, type LaneKeeper } from '../../../../actors/webhooks/delivery/lane.js'
+import { silentLogger } from '../../../../runtime/kernel/log.js'
+import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
+
+const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }
+const CLAIMED = { tenantId: 't', webhookId: 'w', failures: 0, failingSince: null }
+
+/** A receiver with more due than ends, which takes `answerMs` of a clock of the test's for an answer. */
+function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
+  let nowMs = 0
+  let made = 0
+  const due = (): DueDelivery => {
+    made += 1
+    return {
+      id: `d${made}`,
+      tenantId: 't',
+      webhookId: 'w',
+      eventType: 'x',
+      attemptCount: 0,
+      maxAttempts: 10,
+      attemptsBefore: 0,
+      body: '{}',
+    }
+  }
+  let sent = 0
+  const keeper: LaneKeeper = {
+    sender: {
+      async send() {
+        sent += 1
+        await new Promise((resolve) => setImmediate(resolve))
+        nowMs += answerMs
+        return {
+          attemptedAt: new Date(0),
+          durationMs: answerMs,
+          responseStatus: 200,
+          error: null,
+          retryAfterSecs: null,
+        }
+      },
+      close: async () => undefined,
+    },
+    schedule: [0],
+    outcomes: { count: () => undefined },
+    log: silentLogger,
+    giveUp: new AbortController().signal,
+    stopping: () => false,
+    nowMs: () => nowMs,
+    chance: () => 0.5,
+    record: async () => undefined,
+    refill: async () => ({ target: TARGET, due: made < limit ? [due(), due(), due()] : [] }),
+    deactivate: async () => undefined,
+    cancel: async () => undefined,
+  }
+  const lane = new Lane(keeper, CLAIMED, async () => TARGET, [])
+  return { lane, sent: () => sent }
+}
+
+test('a turn ends after ten seconds, whatever is due', async (t) => {
+  const { lane, sent } = endless(1_000)
+  const release = await lane.run()
+  t.is(release.heldSecs, 0)
+  t.true(sent() >= 10 && sent() <= 14, String(sent()))
+})
+
+test('a turn of a quick receiver ends after a thousand attempts', async (t) => {
+  const { lane, sent } = endless(0)
+  const release = await lane.run()
+  t.is(release.heldSecs, 0)
+  t.is(sent(), 1_000)
+})
+
+test('a receiver whose answers are slow is given a rest, for a minute at most', async (t) => {
+  const slow = endless(6_000)
+  const rest = await slow.lane.run()
+  t.true(slow.sent() <= 8)
+  t.true(rest.heldSecs >= 20 && rest.heldSecs <= 60, String(rest.heldSecs))
+  // With nothing more to send, too: the next event finds it resting.
+  const once = endless(14_000, 1)
+  t.is((await once.lane.run()).heldSecs, 60)
+})

@@ -1,0 +1,213 @@
+/**
+ * The process is killed (SIGKILL) while the card provider has a question of ours and has not answered:
+ * nothing is paid twice, nothing is forgotten, and our books agree with those of the provider.
+ */
+import test, { type ExecutionContext } from 'ava'
+import { svc } from '../../flows/vault/command.js'
+import {
+  type Called,
+  type Mishap,
+  startCardProvider,
+} from '../../support/commerce/card-provider.js'
+import { cardShop } from '../../support/commerce/card-shop.js'
+import { sql } from '../../support/identity/identity.js'
+import { freePort, testService } from '../../support/service.js'
+import { COMMERCE } from '../../support/commerce/shop.js'
+
+const provider = await startCardProvider()
+const environment = { ...COMMERCE, ...provider.environment, SVC_COMMERCE__CARD__TIMEOUT_SECS: '30' }
+/** Does no work that is due, and goes on when the other one is killed. */
+const running = await testService({
+  environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+})
+const { fresh, close } = cardShop(running, provider)
+test.after.always(async () => {
+  await close()
+  await running.end()
+  await provider.close()
+})
+const { database } = running.db
+
+/** A process that does what is due; the one that is killed, and the one after it. */
+async function worker(t: ExecutionContext) {
+  const one = svc(t, {
+    environment: {
+      ...environment,
+      ...running.kms.environment,
+      DATABASE_URL: running.db.url,
+      SVC_RUNTIME_PLANE: 'async',
+      SVC_SERVER__PORT: String(await freePort()),
+      SVC_OIDC__ISSUER_URL: running.issuer,
+      SVC_DATABASE__MAX_CONNECTIONS: '4',
+      SVC_DATABASE__MIN_CONNECTIONS: '0',
+    },
+  })
+  await one.ready()
+  return one
+}
+
+/** Has the next call of a kind hang. @returns a promise that it was reached. */
+function hangAt(kind: (call: Called) => boolean, mishap: Mishap): Promise<void> {
+  return new Promise((resolve) => {
+    provider.mishap = (call) => {
+      if (!kind(call)) return 'none'
+      provider.mishap = () => 'none'
+      setImmediate(resolve)
+      return mishap
+    }
+  })
+}
+
+/** The leases of the dead have run out. */
+async function endLeases(tenantId: string): Promise<void> {
+  await sql(
+    database,
+    `update subscriptions s set due_at = now() where tenant_id = $1 and due_at is not null
+       and exists (select from charges c where c.subscription_id = s.id and c.status = 'pending')`,
+    [tenantId],
+  )
+  await sql(
+    database,
+    `update charges set due_at = now() where tenant_id = $1 and status = 'pending'
+       and rail is not null and subscription_period is distinct from 2`,
+    [tenantId],
+  )
+  await sql(
+    database,
+    `update refunds set due_at = now() where tenant_id = $1 and status = 'pending'`,
+    [tenantId],
+  )
+}
+
+const toPayments = ({ method, path }: Called) => method === 'POST' && path === '/v1/payment_intents'
+const toConfirm = ({ path }: Called) => path.endsWith('/confirm')
+
+for (const [step, kind] of [
+  ['creation', toPayments],
+  ['confirmation', toConfirm],
+] as const) {
+  for (const mishap of ['hang_before', 'hang_after'] as const) {
+    test.serial(`a renewal is charged once: killed at its ${step}, ${mishap}`, async (t) => {
+      t.timeout(120_000)
+      const shop = await fresh()
+      const { tenantId } = shop.workspace
+      const priceId = await shop.price({ recurring: { interval: 'month' }, amount_minor: 900 })
+      const { id } = await shop.subscribed(priceId)
+      const reached = hangAt(kind, mishap)
+      const victim = await worker(t)
+      await shop.makeDue('subscriptions')
+      await reached
+      victim.child.kill('SIGKILL')
+      await victim.ended()
+      const pending = await sql<{ id: string }>(
+        database,
+        `select id from charges where tenant_id = $1 and status = 'pending'`,
+        [tenantId],
+      )
+      t.is(pending.length, 1, 'what was begun is known')
+      await endLeases(tenantId)
+      const next = await worker(t)
+      await shop.subscriptionWhen(id, ({ period }) => period === 2)
+      next.child.kill('SIGTERM')
+      t.is(await next.ended(), 0)
+      const payments = provider.paymentsOf(pending[0]!.id)
+      t.is(payments.filter(({ status }) => status === 'succeeded').length, 1)
+      t.is(payments.length, 1, 'one creation under one idempotency key')
+      t.like(await shop.charge(pending[0]!.id), { status: 'succeeded' })
+      t.deepEqual(await shop.books(), { total: '0', clearing: '1800', unbalanced: 0 })
+    })
+  }
+}
+
+for (const mishap of ['hang_before', 'hang_after'] as const) {
+  test.serial(`a refund is made once: killed at it, ${mishap}`, async (t) => {
+    t.timeout(120_000)
+    const shop = await fresh()
+    const { tenantId } = shop.workspace
+    const chargeId = await shop.bought()
+    const path = `/api/v1/commerce/charges/${chargeId}/refund`
+    // Not answered here, so that a worker takes it up; the worker is killed while it asks.
+    const first = hangAt(
+      ({ method, path: to }) => method === 'POST' && to === '/v1/refunds',
+      'error_before',
+    )
+    await shop.api.post(path, shop.token, { amount_minor: 700 })
+    await first
+    // The provider keeps a server error under its key for a day; afterwards it has forgotten it.
+    provider.forgetKeys()
+    const reached = hangAt(
+      ({ method, path: to }) => method === 'POST' && to === '/v1/refunds',
+      mishap,
+    )
+    const victim = await worker(t)
+    await endLeases(tenantId)
+    await reached
+    victim.child.kill('SIGKILL')
+    await victim.ended()
+    provider.forgetKeys()
+    await endLeases(tenantId)
+    const next = await worker(t)
+    await shop.chargeWhen(chargeId, (charge) => charge['refunded_amount_minor'] === 700)
+    next.child.kill('SIGTERM')
+    t.is(await next.ended(), 0)
+    const made = [...provider.refunds.values()].filter(
+      (one) => one['payment_intent'] === provider.paymentsOf(chargeId)[0]!.id,
+    )
+    t.deepEqual(
+      made.map(({ amount }) => amount),
+      [700],
+    )
+    t.deepEqual(await shop.books(), { total: '0', clearing: '1299', unbalanced: 0 })
+  })
+
+  test.serial(`a buyer pays once: killed while the page is made, ${mishap}`, async (t) => {
+    t.timeout(120_000)
+    const shop = await fresh()
+    const { tenantId } = shop.workspace
+    const opened = await shop.checkout()
+    const chargeId = opened['charge_id']
+    const path = new URL(String(opened['checkout_url'])).pathname
+    const port = await freePort()
+    const front = svc(t, {
+      environment: {
+        ...environment,
+        ...running.kms.environment,
+        DATABASE_URL: running.db.url,
+        SVC_SERVER__PORT: String(port),
+        SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+        SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
+        SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
+      },
+    })
+    await front.ready()
+    const buyer = shop.browserAt(`http://localhost:${port}`)
+    const reached = hangAt(({ path: to }) => to === '/v1/checkout/sessions', mishap)
+    const pressed = buyer.submit(await buyer.get(path), { rail: 'card' }).catch(() => undefined)
+    await reached
+    front.child.kill('SIGKILL')
+    await front.ended()
+    await pressed
+    t.is((await shop.charge(chargeId))['status'], 'pending')
+
+    const again = shop.browserAt(running.baseUrl)
+    const sent = await again.submit(await again.get(path), { rail: 'card' })
+    t.regex(sent.location ?? '', /\/c\/pay\/cs_/)
+    provider.buyerPays(sent.location)
+    await endLeases(tenantId)
+    const next = await worker(t)
+    await shop.chargeWhen(chargeId, ({ status }) => status === 'succeeded')
+    next.child.kill('SIGTERM')
+    t.is(await next.ended(), 0)
+    t.is(provider.paymentsOf(chargeId).length, 1)
+    t.deepEqual(await shop.books(), { total: '0', clearing: '1999', unbalanced: 0 })
+  })
+}
+
+test.serial('all that the provider has is in our books', async (t) => {
+  const [row] = await sql<{ clearing: string }>(
+    database,
+    `select coalesce(sum(balance_minor), 0)::text as clearing from ledger_accounts
+     where account = 'clearing' and rail = 'card'`,
+  )
+  t.is(row!.clearing, String(provider.held()))
+})

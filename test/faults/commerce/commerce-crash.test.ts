@@ -1,0 +1,128 @@
+/**
+ * Two async planes killed (SIGKILL) again and again while subscriptions renew, payouts are sent and
+ * settlements move: each period is charged once, and the books agree with those of the rail.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { svc } from '../../flows/vault/command.js'
+import { sql } from '../../support/identity/identity.js'
+import { freePort, testService } from '../../support/service.js'
+import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
+import { auditBooks } from '../../support/commerce/checkout-fixture.js'
+
+const LONG = process.env['TEST_LONG'] !== undefined
+const SUBSCRIPTIONS = LONG ? 200 : 30
+const KILLS = LONG ? 20 : 4
+const STOPS_MAX = 10
+
+test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kills`, async (t) => {
+  t.timeout(LONG ? 1_200_000 : 240_000)
+  const running = await testService({
+    environment: { ...COMMERCE, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+  })
+  const shop = await openShop(running)
+  t.teardown(async () => {
+    await shop.api.close()
+    await running.end()
+  })
+  const { db, kms } = running
+  const { tenantId } = shop.workspace
+  const priceId = await shop.price({ recurring: { interval: 'year' }, amount_minor: 500 })
+  for (let count = 0; count < SUBSCRIPTIONS; count += 1) {
+    const { body } = await shop.api.post(`${PUBLIC}/subscription-checkout-sessions`, undefined, {
+      price_id: priceId,
+      customer_email: `buyer${count}@example.com`,
+    })
+    await shop.pay(body['checkout_url'])
+  }
+  const start = async () => {
+    const one = svc(t, {
+      environment: {
+        ...COMMERCE,
+        ...kms.environment,
+        DATABASE_URL: db.url,
+        SVC_RUNTIME_PLANE: 'async',
+        SVC_SERVER__PORT: String(await freePort()),
+        SVC_OIDC__ISSUER_URL: running.issuer,
+        SVC_DATABASE__MAX_CONNECTIONS: '4',
+        SVC_DATABASE__MIN_CONNECTIONS: '0',
+      },
+    })
+    await one.ready()
+    return one
+  }
+  /** Time passes: what is to come is due. */
+  const makeDue = async () => {
+    await sql(db.database, `update subscriptions set due_at = now() where due_at is not null`)
+    await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
+  }
+  /** The leases of the dead on what they had begun have run out. */
+  const endLeases = async () => {
+    await sql(
+      db.database,
+      `update subscriptions s set due_at = now() where due_at is not null and exists (
+         select from charges c where c.subscription_id = s.id and c.status = 'pending')`,
+    )
+    await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
+  }
+  const periods = async () => {
+    const [row] = await sql<{ sum: number }>(
+      db.database,
+      'select coalesce(sum(period), 0)::int as sum from subscriptions where tenant_id = $1',
+      [tenantId],
+    )
+    return row!.sum
+  }
+
+  let workers = await Promise.all([start(), start()])
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    await makeDue()
+    const before = await periods()
+    // In the middle of a round, some way further each time.
+    const wanted = before + Math.ceil((SUBSCRIPTIONS * (kill % 4)) / 4) + 1
+    for (let turn = 0; turn < 2_000 && (await periods()) < wanted; turn += 1) await sleep(5)
+    const [victim, other] = workers as [(typeof workers)[0], (typeof workers)[0]]
+    victim.child.kill('SIGKILL')
+    await victim.ended()
+    workers = [other, await start()]
+  }
+  await makeDue()
+  const rest = async () => {
+    const [row] = await sql<{ open: number }>(
+      db.database,
+      `select ((select count(*) from charges where status = 'pending')
+        + (select count(*) from settlements where status <> 'released')
+        + (select count(*) from subscriptions where due_at <= now()))::int as open`,
+    )
+    return row!.open
+  }
+  // Books and rail are compared while nobody works: of a renewal that is under way one is ahead.
+  for (let stop = 0; stop === 0 || (stop < STOPS_MAX && (await rest()) > 0); stop += 1) {
+    if (stop > 0) workers = await Promise.all([start(), start()])
+    for (let turn = 0; turn < 2_000 && (await rest()) > 0; turn += 1) {
+      if (turn % 200 === 0) await endLeases()
+      await sleep(20)
+    }
+    for (const { child } of workers) child.kill('SIGTERM')
+    for (const worker of workers) t.is(await worker.ended(), 0)
+  }
+  t.is(await rest(), 0, 'everything comes to its end')
+  const wrong = await sql(
+    db.database,
+    `select s.id from subscriptions s where status <> 'active' or period <> (
+       select count(*) from charges c where c.subscription_id = s.id and c.status = 'succeeded')
+       or period <> (select max(subscription_period) from charges c
+         where c.subscription_id = s.id and c.status = 'succeeded')`,
+  )
+  t.deepEqual(wrong, [], 'as many paid charges as periods')
+  const books = await auditBooks(db.database, tenantId)
+  t.like(books, { total: '0', unbalanced: 0, apart: 0, strangers: 0 })
+  t.is(books.clearing, books.paid)
+  const [rail] = await sql<{ sum: string }>(
+    db.database,
+    `select sum(amount_minor)::text as sum from sandbox_payments where outcome = 'succeed'`,
+  )
+  t.is(rail?.sum, books.paid, 'the rail took nothing that we do not know of')
+  t.log({ periods: await periods(), kills: KILLS })
+  t.true((await periods()) > SUBSCRIPTIONS)
+})

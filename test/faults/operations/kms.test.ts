@@ -1,0 +1,52 @@
+/** The kms goes away under the whole service. */
+import test from 'ava'
+import {
+  bootstrap,
+  callerOf,
+  clientToken,
+  complete,
+  demand,
+  login,
+  start,
+} from '../../support/agents/journey.js'
+import type { TestKms } from '../../support/storage/kms.js'
+import { testService } from '../../support/service.js'
+import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
+
+const NOTICED_WITHIN_MS = 2_500
+const RECOVERED_WITHIN_MS = 5_000
+
+for (const [what, take] of [
+  ['is away', (kms: TestKms) => kms.interrupt()],
+  ['is stopped', (kms: TestKms) => kms.freeze()],
+] as const)
+  test(`where the kms ${what} everything goes on that needs no key opened, and readiness tells`, async (t) => {
+    const running = await testService({
+      environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+    })
+    t.teardown(() => running.end())
+    const http = callerOf(running.baseUrl)
+    const space = await bootstrap(http)
+    const pulse = watchLive(http)
+    t.true(await isReady(http))
+
+    await take(running.kms)
+    await until('not ready', NOTICED_WITHIN_MS, async () => !(await isReady(http)))
+    for (let turn = 0; turn < 5; turn += 1) {
+      demand(await http.call('/.well-known/jwks.json'), 200)
+      demand(await clientToken(http, space), 200)
+      demand(await login(http, space), 200)
+      const authorization = `Bearer ${space.accessToken}`
+      demand(await http.call('/api/v1/agents/me', { headers: { authorization } }), 200)
+      const begun = await start(http)
+      demand(await complete(http, begun), 201)
+    }
+    t.is((await http.call('/health/startup')).status, 200, 'a start is not undone')
+
+    await running.kms.resume()
+    await until('ready again', RECOVERED_WITHIN_MS, () => isReady(http))
+    await bootstrap(http)
+    t.is((await pulse.stop()).bad, 0)
+    t.is(await metric(http, 'svc_actor_restarts_total'), 0)
+    t.is(await metric(http, 'svc_actor_unavailable_total', { reason: 'failed' }), 0)
+  })

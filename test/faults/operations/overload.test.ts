@@ -1,0 +1,157 @@
+/** More work than one actor takes: it refuses, the rest of the service does not notice. */
+import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import test from 'ava'
+import { Client } from 'pg'
+import { agents } from '../../../actors/agents/agents/protocol.js'
+import { agentsActor } from '../../../actors/agents/agents/actor.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { runningPerShare } from '../../../runtime/kernel/mailbox.js'
+import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../support/agents/journey.js'
+import { bootstrapped } from '../../support/identity/person.js'
+import {
+  authorized,
+  callbackOf,
+  journey,
+  pathOf,
+  relyingParty,
+} from '../../support/oauth/relying-party.js'
+import { testService } from '../../support/service.js'
+import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
+
+/** What was stuck stays so for longer; how fast a probe is, a benchmark tells. */
+const LIVE_WITHIN_MS = 5_000
+
+test('a full mailbox is answered 503 at once, while probes and other work go on', async (t) => {
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+  })
+  t.teardown(() => running.end())
+  const http = callerOf(running.baseUrl)
+  const space = await bootstrap(http)
+  const superuser = new Client({ connectionString: running.db.superuserUrl })
+  await superuser.connect()
+  t.teardown(() => superuser.end())
+
+  // Nobody can read a challenge: every completion hangs where it is.
+  await superuser.query('begin')
+  await superuser.query('lock table pow_challenges in access exclusive mode')
+  const { capacity, inflightMax } = agentsActor.mailbox
+  const giveUp = new AbortController()
+  const { signal } = giveUp
+  setMaxListeners(0, signal)
+  const ref = running.service.ref(agents)
+  // The share of the requests below: for one that waits with less, a full mailbox makes room.
+  const share = '127.0.0.1'
+  const stuck = Array.from({ length: capacity + runningPerShare(inflightMax) }, () => {
+    const message = { challengeId: randomUUID(), nonce: '1' }
+    return ref.ask('completeRegistration', message, { signal, share }).catch(() => undefined)
+  })
+
+  const pulse = watchLive(http)
+  const began = performance.now()
+  const refused = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      http.post(`${REGISTER}/pow/complete`, { challenge_id: randomUUID(), nonce: '1' }),
+    ),
+  )
+  const tookMs = performance.now() - began
+  for (const { status, headers, body } of refused) {
+    t.is(status, 503)
+    t.is(headers.get('content-type'), 'application/problem+json')
+    t.is(headers.get('retry-after'), '1')
+    t.like(body, { error: 'service_unavailable', detail: 'The service is overloaded.' })
+  }
+  t.true(tookMs < 5_000, `refused at once, not after ${tookMs} ms`)
+  t.is(
+    await metric(http, 'svc_actor_unavailable_total', { actor: 'agents', reason: 'mailbox_full' }),
+    20,
+  )
+  demand(await http.call('/.well-known/jwks.json'), 200)
+
+  // The askers give up: what waited is never run, what ran is cancelled in the database.
+  giveUp.abort()
+  await Promise.all(stuck)
+  await superuser.query('rollback')
+  await until('the actor takes work again', 10_000, async () => {
+    const { status } = await http.post(`${REGISTER}/pow/complete`, {
+      challenge_id: randomUUID(),
+      nonce: '1',
+    })
+    return status === 400
+  })
+  demand(await clientToken(http, space), 200)
+  await bootstrap(http)
+  const { probes, bad, slowestMs } = await pulse.stop()
+  t.true(probes > 0)
+  t.is(bad, 0)
+  t.true(slowestMs < LIVE_WITHIN_MS, `the slowest probe took ${slowestMs} ms`)
+})
+
+/** A service whose person allowed an application before, and a hand on its database. */
+async function allowedBefore(environment: Readonly<Record<string, string>>) {
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
+  })
+  const person = await bootstrapped(running)
+  const party = await relyingParty(running, person)
+  const browser = openBrowser(running)
+  callbackOf(await authorized(browser, person, (await journey(party)).url))
+  const superuser = new Client({ connectionString: running.db.superuserUrl })
+  await superuser.connect()
+  return {
+    http: callerOf(running.baseUrl),
+    superuser,
+    authorize: async () =>
+      browser.get(pathOf((await journey(party)).url), { accept: 'application/json' }),
+    async end() {
+      await superuser.end()
+      await browser.close()
+      await running.end()
+    },
+  }
+}
+
+test('codes of one browser do not wait for one another', async (t) => {
+  const { superuser, authorize, end } = await allowedBefore({
+    SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '5',
+  })
+  t.teardown(end)
+  // What a transaction that commits slowly holds until it has.
+  await superuser.query('begin')
+  const { rowCount } = await superuser.query(
+    "select from sessions where subject_type = 'human' for update",
+  )
+  t.is(rowCount, 1)
+  await superuser.query('select from browser_sessions for share')
+  const pages = await Promise.all(Array.from({ length: 16 }, authorize))
+  for (const page of pages) t.truthy(callbackOf(page).searchParams.get('code'))
+  await superuser.query('rollback')
+})
+
+for (const [what, environment, reason] of [
+  ['a statement that the database has no time for', { STATEMENT_TIMEOUT_SECS: '1' }, 1],
+  [
+    'no connection for as long as one may be waited for',
+    { MAX_CONNECTIONS: '2', CONNECT_TIMEOUT_SECS: '1' },
+    3,
+  ],
+] as const) {
+  test(`${what} is told as overload`, async (t) => {
+    const named = Object.entries(environment).map(([key, value]) => [`SVC_DATABASE__${key}`, value])
+    const { http, superuser, authorize, end } = await allowedBefore(Object.fromEntries(named))
+    t.teardown(end)
+    await superuser.query('begin')
+    await superuser.query('lock table consents in access exclusive mode')
+    const asked = Array.from({ length: reason }, authorize)
+    const refused = await Promise.race(asked)
+    t.is(refused.status, 503)
+    t.is(JSON.parse(refused.html).detail, 'The service is overloaded.')
+    t.is(refused.headers['retry-after'], '1')
+    await superuser.query('rollback')
+    await Promise.all(asked)
+    t.truthy(callbackOf(await authorize()).searchParams.get('code'))
+    t.true((await metric(http, 'svc_actor_unavailable_total', { reason: 'overloaded' })) >= 1)
+    t.is(await metric(http, 'svc_actor_unavailable_total', { reason: 'dependency' }), 0)
+  })
+}

@@ -1,0 +1,82 @@
+/** The books of egress where the answer to their commit is lost: each end is booked once. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { apiOf } from '../../support/api.js'
+import { relayTo } from '../../support/storage/database-relay.js'
+import { bodyCall, closedCalls, egressHouse, settingOf } from '../../support/vault/egress.js'
+import { sql } from '../../support/identity/identity.js'
+import { testService } from '../../support/service.js'
+
+test('an end whose commit was not answered is booked once, and calls go on', async (t) => {
+  const first = await testService()
+  t.teardown(() => first.end())
+  const relay = await relayTo(t, first.db.url)
+  const house = await egressHouse({ beside: first, environment: { DATABASE_URL: relay.url } })
+  t.teardown(() => house.end())
+  const setting = await settingOf(
+    { ...house, running: first, api: apiOf(first) },
+    {},
+    { max_bytes: 4_000_000 },
+  )
+  const call = async () => {
+    const { statusCode, body } = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${house.upstream.origin}/echo`),
+      body: 'hello',
+    })
+    await body.dump()
+    return statusCode
+  }
+  const used = async () => {
+    const [row] = await sql<{ used: number }>(
+      first.db.database,
+      'select bytes_used as used from vault_grants where tenant_id = $1 and id = $2',
+      [setting.tenantId, setting.grantId],
+    )
+    return row!.used
+  }
+  t.is(await call(), 200)
+  await closedCalls(house, setting.tenantId, 1)
+  const each = await used()
+  t.true(each > 0 && each < 1_000, String(each))
+  relay.loseAnswerTo('outbox.append')
+  t.is(await call(), 200)
+  await closedCalls(house, setting.tenantId, 2)
+  // Longer than the books wait before they try again.
+  await sleep(2_000)
+  t.is(await call(), 200)
+  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+  await sleep(200)
+  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+  t.is(await used(), each * 3)
+})
+
+test('an end that cannot be booked keeps no other from it', async (t) => {
+  const house = await egressHouse()
+  t.teardown(() => house.end())
+  const setting = await settingOf(house, {}, { max_bytes: 4_000_000 })
+  const call = async (path: string) => {
+    const { statusCode, body } = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${house.upstream.origin}${path}`),
+      body: 'hello',
+    })
+    await body.dump()
+    return statusCode
+  }
+  const odd = call('/pause/1500')
+  await sleep(700)
+  // What the call has taken cannot be put back: the books hold less.
+  await sql(
+    house.running.db.database,
+    'update vault_grants set bytes_used = 0 where tenant_id = $1 and id = $2 returning id',
+    [setting.tenantId, setting.grantId],
+  )
+  t.is(await odd, 200)
+  await sleep(500)
+  t.is(await call('/echo'), 200)
+  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  t.is(closed!['outcome'], 'completed')
+  t.is(await call('/echo'), 200)
+  t.is((await closedCalls(house, setting.tenantId, 2)).length, 2)
+})

@@ -1,0 +1,181 @@
+/** Calls whose process is killed: their ends are told later, once, and of no call that may still run. */
+import { once } from 'node:events'
+import test from 'ava'
+import { request } from 'undici'
+import { settleLostCalls } from '../../../actors/vault/egress/admission/lost-calls.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { svc } from '../../flows/vault/command.js'
+import {
+  bodyCall,
+  closedCalls,
+  type EgressHouse,
+  egressHouse,
+  longAgo,
+  type Setting,
+  settingOf,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+import { sql } from '../../support/identity/identity.js'
+import { freePort, TEST_DEFAULTS, testService } from '../../support/service.js'
+
+const MAX_BYTES = 4_000_000
+const BY_HAND = { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' }
+
+type Told = {
+  id: string
+  type: string
+  data: Record<string, unknown>
+  audit: Record<string, unknown>
+}
+
+/** What is told of calls of a tenant. */
+function toldOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
+  return sql<Told>(
+    running.db.database,
+    `select e.id, e.type, e.data, to_jsonb(a) as audit from events e
+     join audit_events a on a.tenant_id = e.tenant_id and a.id = e.id
+     where e.tenant_id = $1
+       and (e.type = 'egress.stream.closed' or e.data ->> 'access' = 'egress')
+     order by e.sequence`,
+    [tenantId],
+  )
+}
+
+const settle = ({ running }: EgressHouse) =>
+  settleLostCalls({ database: running.db.database, clock: systemClock })
+
+async function used({ running }: EgressHouse, { tenantId, grantId }: Setting) {
+  const [row] = await sql<{ bytes: number; requests: number }>(
+    running.db.database,
+    `select bytes_used as bytes, requests_used as requests from vault_grants
+     where tenant_id = $1 and id = $2`,
+    [tenantId, grantId],
+  )
+  return row!
+}
+
+const call = (house: EgressHouse, { direct, ...setting }: Setting, path: string) =>
+  house.send('/v1/proxy/body', {
+    token: direct,
+    headers: bodyCall(setting, `${house.upstream.origin}${path}`),
+    body: 'hello',
+  })
+
+test('a process is killed in the middle of calls: their ends are told, once', async (t) => {
+  const house = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
+  t.teardown(() => house.end())
+  const port = await freePort()
+  const process = svc(t, {
+    environment: {
+      ...TEST_DEFAULTS,
+      ...house.environment,
+      DATABASE_URL: house.running.db.url,
+      SVC_SERVER__PORT: String(port),
+      SVC_OIDC__ISSUER_URL: house.running.issuer,
+      ...house.running.kms.environment,
+    },
+  })
+  await process.ready()
+  const limits = { max_bytes: MAX_BYTES, max_requests: 3 }
+  const settings = [await settingOf(house, {}, limits), await settingOf(house, {}, limits)]
+  const [one, other] = settings as [Setting, Setting]
+  const readings: Promise<unknown>[] = []
+  for (const { direct, ...setting } of settings) {
+    const answer = await request(`http://localhost:${port}/v1/proxy/body`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${direct}`,
+        'x-request-id': `lost-${setting.tenantId}`,
+        ...bodyCall(setting, `${house.upstream.origin}/silent-after-chunk`),
+      },
+    })
+    await once(answer.body, 'readable')
+    readings.push(t.throwsAsync(answer.body.text()))
+  }
+  // It runs on in another process.
+  const running = await call(house, one, '/silent-after-chunk')
+  running.body.on('error', () => {})
+  process.child.kill('SIGKILL')
+  t.is(await process.ended(), 'SIGKILL')
+  await Promise.all(readings)
+
+  t.is(await settle(house), 0, 'they may still run, for all that is known')
+  const before = await used(house, other)
+  t.is(before.requests, 1)
+  t.true(before.bytes > 0 && before.bytes < MAX_BYTES, String(before.bytes))
+
+  await longAgo(house, other)
+  const hour = 'insert into egress_call_limits values (7200, now())'
+  await sql(house.running.db.database, hour)
+  t.is(await settle(house), 0, 'another process lets calls run for longer')
+  await sql(
+    house.running.db.database,
+    'delete from egress_call_limits where hop_timeout_secs > 7000',
+  )
+  const found = await Promise.all([1, 2, 3, 4].map(() => settle(house)))
+  t.is(
+    found.reduce((sum, each) => sum + each),
+    1,
+    found.join(),
+  )
+  t.is(await settle(house), 0)
+  const [begun, ended, ...more] = await toldOf(house, other)
+  t.deepEqual(more, [])
+  t.deepEqual(ended!.data, {
+    actor: begun!.data['actor'],
+    resource: begun!.data['resource'],
+    request_id: begun!.data['request_id'],
+    credential_id: other.credentialId,
+    host: UPSTREAM_NAME,
+    method: 'POST',
+    outcome: 'upstream_error',
+  })
+  t.is(ended!.data['request_id'], `lost-${other.tenantId}`)
+  const who = ['subject', 'actors', 'client_id', 'delegation_id', 'grant_id', 'resource', 'ip']
+  for (const member of who) t.deepEqual(ended!.audit[member], begun!.audit[member], member)
+  t.is(ended!.audit['grant_id'], other.grantId)
+  t.is(ended!.audit['outcome'], 'failure')
+  const verified = await house.api.get('/api/v1/audit-events/verify', other.operator)
+  t.is(verified.body['valid'], true, JSON.stringify(verified.body))
+  t.deepEqual(await used(house, other), before, 'what was taken counts as used')
+  const next = await call(house, other, '/echo')
+  t.is(await next.body.text(), 'hello')
+
+  // The call that runs is told of by its own process, with all that is known of it.
+  running.body.destroy()
+  const [left] = await closedCalls(house, one.tenantId, 1)
+  t.like(left, { outcome: 'client_closed', bytes: 14 })
+  await longAgo(house, one)
+  // The next start finds what is left.
+  const started = await testService({ beside: house.running, transport: 'plain_http' })
+  t.teardown(() => started.end())
+  const closed = await closedCalls(house, one.tenantId, 2)
+  t.deepEqual(
+    closed.map(({ outcome }) => outcome),
+    ['client_closed', 'upstream_error'],
+  )
+  const told = await toldOf(house, one)
+  t.is(told.length, 4)
+  t.is(new Set(told.map(({ id }) => id)).size, 4)
+})
+
+test('a call that was given up as lost is told of once, and others go on', async (t) => {
+  const house = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
+  t.teardown(() => house.end())
+  const setting = await settingOf(house, {}, { max_bytes: MAX_BYTES })
+  const stands = await call(house, setting, '/silent-after-chunk')
+  stands.body.on('error', () => {})
+  // As of a process that stood still for an hour.
+  await longAgo(house, setting)
+  t.is(await settle(house), 1)
+  stands.body.destroy()
+  const next = await call(house, setting, '/echo')
+  t.is(await next.body.text(), 'hello')
+  const [lost, own, ...more] = await closedCalls(house, setting.tenantId, 2)
+  t.deepEqual(more, [])
+  t.is(lost!['outcome'], 'upstream_error')
+  t.is(own!['outcome'], 'completed')
+  const again = await call(house, setting, '/echo')
+  t.is(await again.body.text(), 'hello')
+  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+})

@@ -1,0 +1,24 @@
+/** A service that stops in good order while a program under `svc run` is answered. docs/guides/vault/svc-run.md */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
+import { shimOf } from '../../support/vault/svc-run.js'
+
+test('an answer that is under way as the service stops comes to its end', async (t) => {
+  const house = await egressHouse({ transport: 'tls_h2_only' })
+  t.teardown(() => house.end())
+  const setting = await settingOf(house)
+  const shim = await shimOf(house, { delegated: setting.direct })
+  t.teardown(() => shim.end())
+  const before = house.upstream.requests.length
+  const ran = shim.run(
+    ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`],
+    ['curl', '-sS', '--no-buffer', `${house.upstream.origin}/pause/4000`],
+  )
+  while (house.upstream.requests.length === before) await sleep(20)
+  await sleep(500)
+  await house.running.service.stop()
+  const { code, out, err } = await ran
+  t.is(out, 'before after', err)
+  t.is(code, 0)
+})

@@ -1,0 +1,139 @@
+/** Connections that `svc run` lets through as they are, and how they end. docs/guides/vault/svc-run.md */
+import { once } from 'node:events'
+import { createServer as createHttpServer, request } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
+import { shimOf } from '../../support/vault/svc-run.js'
+
+const BYTES = 12 * 2 ** 20
+
+const house = await egressHouse()
+const setting = await settingOf(house)
+const shim = await shimOf(house, { delegated: setting.direct })
+const access = ['--url', house.running.baseUrl, '--token-file', shim.tokenFile]
+const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
+const running = shim.begin(
+  ['run', ...access, ...named, '--passthrough', 'localhost', '--', 'sh', '-c'].concat(
+    'echo $HTTPS_PROXY; exec sleep 600',
+  ),
+)
+const proxy = new URL((await running.printed(/\n/)).trim())
+const login = `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`
+test.after.always(async () => {
+  running.child.kill('SIGTERM')
+  await running.ended
+  await shim.end()
+  await house.end()
+})
+
+/** A connection through the proxy to a server that does this with its own. */
+async function tunnelTo(
+  t: { teardown(end: () => void): void },
+  serve: (socket: Socket) => void,
+): Promise<Socket> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    serve(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const asked = request({
+    host: proxy.hostname,
+    port: proxy.port,
+    method: 'CONNECT',
+    path: `localhost:${port}`,
+    headers: { 'proxy-authorization': login },
+  }).end()
+  const [answer, socket, head] = (await once(asked, 'connect')) as [
+    { statusCode: number },
+    Socket,
+    Buffer,
+  ]
+  if (answer.statusCode !== 200) throw new Error(String(answer.statusCode))
+  if (head.length > 0) socket.unshift(head)
+  t.teardown(() => {
+    socket.destroy()
+    server.close()
+  })
+  return socket
+}
+
+test('all that a server sends before it closes reaches a program that reads slowly', async (t) => {
+  const socket = await tunnelTo(t, (upstream) => void upstream.end(Buffer.alloc(BYTES, 'svc ')))
+  let bytes = 0
+  for await (const chunk of socket) {
+    bytes += (chunk as Buffer).length
+    await sleep(5)
+  }
+  t.is(bytes, BYTES)
+})
+
+test('a server that resets the connection has said nothing more', async (t) => {
+  const socket = await tunnelTo(t, (upstream) => {
+    upstream.write('hello')
+    setTimeout(() => upstream.resetAndDestroy(), 200)
+  })
+  let said = ''
+  socket.setEncoding('latin1').on('data', (text: string) => (said += text))
+  const error: unknown = await once(socket, 'close').catch(({ code }: { code: string }) => code)
+  t.is(said, 'hello')
+  t.is(error, 'ECONNRESET')
+})
+
+test('what asks for another protocol over plain http is answered in this one', async (t) => {
+  const server = createHttpServer((asked, response) => {
+    response.end(JSON.stringify([asked.headers.upgrade ?? null, asked.headers.connection]))
+  })
+  server.on('upgrade', (_, socket) => {
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const socket = connect(Number(proxy.port), proxy.hostname)
+  t.teardown(() => void socket.destroy())
+  socket.write(
+    `GET http://localhost:${port}/ HTTP/1.1\r\nHost: localhost:${port}\r\n` +
+      `Proxy-Authorization: ${login}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+  )
+  const [first] = (await once(socket, 'data', { signal: AbortSignal.timeout(10_000) })) as [Buffer]
+  t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /)
+})
+
+test('a connection goes on after an answer that did not wait for the upload', async (t) => {
+  const { host } = new URL(house.upstream.origin)
+  const asked = request({
+    host: proxy.hostname,
+    port: proxy.port,
+    method: 'CONNECT',
+    path: host,
+    headers: { 'proxy-authorization': login },
+  }).end()
+  const [, plain] = (await once(asked, 'connect')) as [unknown, Socket]
+  const socket = connectTls({ socket: plain, servername: UPSTREAM_NAME, rejectUnauthorized: false })
+  t.teardown(() => void socket.destroy())
+  let said = ''
+  socket.setEncoding('latin1').on('data', (text: string) => (said += text))
+  const until = async (pattern: RegExp) => {
+    for (let waited = 0; !pattern.test(said); waited += 1) {
+      if (waited > 1_000) throw new Error(`no ${pattern}: ${said}`)
+      await sleep(20)
+    }
+    said = ''
+  }
+  const chunk = Buffer.alloc(2 ** 20, 'x')
+  socket.write(
+    `POST /early HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${chunk.length * 6}\r\n\r\n`,
+  )
+  socket.write(chunk)
+  await until(/ 413 .*too much/s)
+  for (let sent = 1; sent < 6; sent += 1) socket.write(chunk)
+  socket.write(`POST /echo HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\n\r\nhello`)
+  await until(/ 200 .*hello/s)
+  t.pass()
+})

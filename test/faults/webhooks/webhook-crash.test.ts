@@ -1,0 +1,156 @@
+/**
+ * The async plane killed again and again while it delivers, beside a receiver that sometimes fails
+ * and sometimes hangs: nothing is lost, and what comes twice comes under the same delivery id.
+ * 500 events and 5 kills; with TEST_LONG 10,000 and 20, and database connections cut in between.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { Client } from 'pg'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { svc } from '../../flows/vault/command.js'
+import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
+import { freePort, testService } from '../../support/service.js'
+import { subscriber } from '../../support/webhooks/webhooks.js'
+
+const LONG = process.env['TEST_LONG'] !== undefined
+const EVENTS = LONG ? 10_000 : 500
+const KILLS = LONG ? 20 : 5
+const SUBSCRIPTIONS = 10
+const TYPE = 'security.suspicious_activity'
+const random = systemRandom(systemClock)
+
+test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
+  t.timeout(LONG ? 1_200_000 : 240_000)
+  const accepted = new Map<string, string[]>()
+  let count = 0
+  const receiver = await startReceiver((request: Received) => {
+    count += 1
+    if (count % 100 === 50) return () => undefined
+    if (count % 20 === 10) return 503
+    const { event_id: eventId } = JSON.parse(request.body.toString()) as { event_id: string }
+    const ids = accepted.get(eventId) ?? []
+    accepted.set(eventId, [...ids, String(request.headers['x-svc-delivery'])])
+    return 200
+  })
+  const environment = {
+    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+    SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1, 1, 1, 1, 1, 1, 1]',
+    SVC_WEBHOOKS__TIMEOUT_SECS: '2',
+  }
+  const running = await testService({
+    environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+  })
+  t.teardown(async () => {
+    await running.end()
+    await receiver.close()
+  })
+  const { db, kms } = running
+  const { tenantId, subscribe } = await subscriber(running, receiver)
+  // Each subscription asks for a type of its own, so that an event is one delivery.
+  const types = [
+    TYPE,
+    'vault.credential.created',
+    'vault.credential.accessed',
+    'vault.grant.revoked',
+    'org.created',
+    'org.suspended',
+    'org.reactivated',
+    'org.tenant.suspended',
+    'org.tenant.reactivated',
+    'security.refresh_token.reuse',
+  ].slice(0, SUBSCRIPTIONS)
+  for (const type of types) await subscribe({ event_types: [type] })
+
+  const start = async () => {
+    const one = svc(t, {
+      environment: {
+        ...environment,
+        ...kms.environment,
+        DATABASE_URL: db.url,
+        SVC_RUNTIME_PLANE: 'async',
+        SVC_SERVER__PORT: String(await freePort()),
+        SVC_OIDC__ISSUER_URL: running.issuer,
+        SVC_DATABASE__MAX_CONNECTIONS: '4',
+        SVC_DATABASE__MIN_CONNECTIONS: '0',
+      },
+    })
+    await one.ready()
+    return one
+  }
+  let worker = await start()
+  const written = new Set<string>()
+  const committed = async (ids: readonly string[]) => {
+    const text = 'select id from events where id = any($1::uuid[])'
+    const statement = { name: 'test.committed', text, values: [ids] }
+    const { rows } = await db.database.tenant(tenantId, (tx) => tx.query<{ id: string }>(statement))
+    return rows.map(({ id }) => id)
+  }
+  const write = async () => {
+    const batch = Math.max(1, Math.floor(EVENTS / 100))
+    while (written.size < EVENTS) {
+      const events = Array.from({ length: Math.min(batch, EVENTS - written.size) }, (_, at) => {
+        const type = types[(written.size + at) % types.length]!
+        return { id: random.uuid(), tenantId, type, data: { at }, occurredAt: new Date() }
+      })
+      // A cut connection leaves open whether the commit came through: look.
+      await db.database.tenant(tenantId, (tx) => appendEvents(tx, events)).catch(() => sleep(100))
+      for (const id of await committed(events.map(({ id }) => id))) written.add(id)
+      await sleep(20)
+    }
+  }
+  const reached = async (size: number) => {
+    for (let turn = 0; accepted.size < size && turn < 12_000; turn += 1) await sleep(10)
+  }
+  const writing = write()
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const part = EVENTS / (KILLS + 1)
+    await reached(part * (kill - 0.5))
+    if (LONG) await cutConnections(db.superuserUrl)
+    await reached(part * kill)
+    worker.child.kill('SIGKILL')
+    await worker.ended()
+    worker = await start()
+  }
+  await writing
+  await reached(EVENTS)
+
+  const repeated = [...accepted.values()].filter((ids) => ids.length > 1)
+  t.log({ events: EVENTS, kills: KILLS, requests: count, repeated: repeated.length })
+  t.deepEqual(
+    [...written].filter((id) => !accepted.has(id)),
+    [],
+    'nothing is lost',
+  )
+  t.true(repeated.every((ids) => new Set(ids).size === 1))
+  // What a lane may have in hand when it is killed, and no more.
+  const mishaps = LONG ? KILLS * 2 : KILLS
+  t.true(repeated.length <= mishaps * SUBSCRIPTIONS * 4)
+  for (let turn = 0; turn < 500 && (await open(tenantId)) > 0; turn += 1) await sleep(20)
+  t.is(await open(tenantId), 0, 'every delivery is written down as succeeded')
+
+  async function open(tenant: string): Promise<number> {
+    return db.database.tenant(tenant, async (tx) => {
+      const { rows } = await tx.query<{ count: number }>({
+        name: 'test.open',
+        text: `select count(*)::int as count from webhook_deliveries where status <> 'succeeded'`,
+      })
+      return rows[0]!.count
+    })
+  }
+})
+
+/** As a fail-over of the database would. */
+async function cutConnections(superuserUrl: string): Promise<void> {
+  const client = new Client({ connectionString: superuserUrl })
+  await client.connect()
+  await client.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid()
+       and application_name in ('svc plane', 'svc listener')`,
+  )
+  await client.end()
+}

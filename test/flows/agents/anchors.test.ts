@@ -1,0 +1,157 @@
+/** Anchors revoked on their own: decisions.md 1.1, 1.6 and 17. Two services on one database. */
+import test from 'ava'
+import { createAgentKey } from '../../../runtime/client/agent.js'
+import type { Json } from '../../support/api.js'
+import { sql } from '../../support/identity/identity.js'
+import { twoServices } from '../../support/service/two-services.js'
+
+const { first: api, second, end } = await twoServices()
+test.after.always(end)
+
+const AGENTS = '/api/v1/agents'
+const revokePath = (agentId: string, did: string) =>
+  `${AGENTS}/${agentId}/anchors/${encodeURIComponent(did)}/revoke`
+
+/** An agent at home in a sandbox, logged in, with two keys and so with two anchors. */
+async function anchored() {
+  const owner = await api.workspace()
+  const { key, agentId } = await api.register(owner.tenantId)
+  const selector = { agent_id: agentId, tenant_id: owner.tenantId }
+  const { body } = await api.login(key, selector)
+  const token = String(body['access_token'])
+  const other = createAgentKey('es256')
+  const { public_key, key_algorithm, key_ownership_proof } = other.registration({
+    issuer: api.at.baseUrl,
+    tenantId: owner.tenantId,
+  })
+  const more = { public_key, key_algorithm, key_ownership_proof }
+  const added = await api.post(`${AGENTS}/${agentId}/keys`, token, more)
+  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  return { owner, key, other, agentId, selector, token }
+}
+
+const anchorsOf = (agent: Json) =>
+  (agent['anchors'] as Json[]).map(({ value, status }) => `${String(value)} ${String(status)}`)
+
+test('an anchor is revoked, its key is not', async (t) => {
+  const { owner, key, other, agentId, selector, token } = await anchored()
+  const byDid = { did: key.did, tenant_id: owner.tenantId }
+  t.is((await api.login(key, byDid)).status, 200)
+
+  const path = revokePath(agentId, key.did)
+  const revoked = await api.post(path, token)
+  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  t.like(revoked.body, { type: 'did_key', value: key.did, status: 'revoked' })
+  t.deepEqual(Object.keys(revoked.body).toSorted(), ['status', 'type', 'value', 'verified_at'])
+  t.deepEqual((await second.post(path, token)).body, revoked.body)
+
+  for (const at of [api, second]) {
+    // No longer known by it; known as before by everything else.
+    const unknown = await at.login(key, byDid)
+    t.is(unknown.status, 400)
+    t.is(unknown.body['error'], 'bad_request')
+    t.is((await at.login(other, selector)).status, 200)
+    const byKey = { key_id: key.fingerprint, tenant_id: owner.tenantId }
+    t.is((await at.login(key, byKey)).status, 200)
+    t.is((await at.login(other, { ...byDid, did: other.did })).status, 200)
+    const { status, body } = await at.get(`${AGENTS}/me`, token)
+    t.is(status, 200, 'what it had goes on')
+    t.deepEqual(anchorsOf(body), [`${key.did} revoked`, `${other.did} active`])
+    t.is(body['did'], other.did)
+    t.deepEqual(
+      (body['keys'] as Json[]).map(({ status: of }) => of),
+      ['active', 'active'],
+    )
+  }
+  const events = await api.list('/api/v1/audit-events?type=admin.agent.anchor.revoked', owner.token)
+  t.is(events.rows.length, 1, 'repeating it changes nothing')
+  t.like(events.rows[0]!, {
+    subject: { sub: agentId, subject_type: 'agent' },
+    resource: { type: 'agent', id: agentId },
+    data: { type: 'did_key', value: key.did },
+    request_id: revoked.headers['x-request-id'],
+  })
+  t.is((await api.get('/api/v1/audit-events/verify', owner.token)).body['valid'], true)
+})
+
+test('a did:web is found by its name, the percent signs in it encoded', async (t) => {
+  const { owner, agentId } = await anchored()
+  const did = 'did:web:agents.example.com%3A8443:buyer'
+  await sql(
+    api.at.db.database,
+    `insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
+     values ($1, $2, 'did_web', $3, now())`,
+    [owner.tenantId, agentId, did],
+  )
+  const revoked = await api.post(revokePath(agentId, did), owner.token)
+  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  t.like(revoked.body, { type: 'did_web', value: did, status: 'revoked' })
+})
+
+test('the agent keeps one anchor, those who look after it may take the last', async (t) => {
+  const { owner, key, other, agentId, selector, token } = await anchored()
+  const both = [key, other].map(({ did }) => revokePath(agentId, did))
+  const outcomes = await Promise.all([api.post(both[0]!, token), second.post(both[1]!, token)])
+  t.deepEqual(outcomes.map(({ status }) => status).toSorted(), [200, 409])
+  const refused = outcomes.find(({ status }) => status === 409)!
+  t.is(refused.body['error'], 'conflict')
+
+  for (const path of both) t.is((await api.post(path, owner.token)).status, 200)
+  const { body } = await api.get(`${AGENTS}/${agentId}`, owner.token)
+  t.deepEqual(
+    (body['anchors'] as Json[]).map(({ status }) => status),
+    ['revoked', 'revoked'],
+  )
+  t.is((await api.login(other, selector)).status, 200)
+})
+
+test('a key takes its anchors along, and what is revoked stays so', async (t) => {
+  const { key, other, agentId, token } = await anchored()
+  const gone = await api.post(`${AGENTS}/${agentId}/keys/${other.fingerprint}/revoke`, token)
+  t.is(gone.status, 200)
+  const again = await api.post(revokePath(agentId, other.did), token)
+  t.is(again.status, 200)
+  t.is(again.body['status'], 'revoked')
+  t.is((await api.post(revokePath(agentId, key.did), token)).status, 409)
+})
+
+test('whose anchor it is not, and who may not', async (t) => {
+  const { owner, key, agentId, token } = await anchored()
+  const stranger = await anchored()
+  const path = revokePath(agentId, key.did)
+  t.is((await api.post(path)).status, 401)
+  // Another agent of the same tenant; one of another tenant, and who looks after it.
+  const colleague = await api.register(owner.tenantId)
+  const { body } = await api.login(colleague.key, {
+    agent_id: colleague.agentId,
+    tenant_id: owner.tenantId,
+  })
+  const refused = await api.post(path, String(body['access_token']))
+  t.is(refused.status, 403)
+  t.is(refused.body['error'], 'insufficient_scope')
+  for (const foreign of [stranger.token, stranger.owner.token])
+    t.is((await api.post(path, foreign)).status, 404)
+  // An anchor of somebody else, none, and what is no DID.
+  for (const did of [stranger.key.did, createAgentKey().did, 'nonsense', '%', 'did:web:x%2Fy']) {
+    const unknown = await api.post(revokePath(agentId, did), token)
+    t.is(unknown.status, 404, did)
+    t.is(unknown.body['error'], 'not_found')
+  }
+  // The owner is at home in the control plane: its own tenant does not decide about it.
+  const { key: ownKey, agentId: ownerId } = owner
+  const manager = await api.call('PATCH', `${AGENTS}/${colleague.agentId}`, {
+    token: owner.token,
+    json: { scopes: ['agents:manage'] },
+  })
+  t.is(manager.status, 200)
+  const managing = await api.login(colleague.key, {
+    agent_id: colleague.agentId,
+    tenant_id: owner.tenantId,
+  })
+  const elsewhere = await api.post(
+    revokePath(ownerId, ownKey.did),
+    String(managing.body['access_token']),
+  )
+  t.is(elsewhere.status, 403)
+  t.is(elsewhere.body['error'], 'policy_denied')
+})

@@ -1,0 +1,284 @@
+/**
+ * Authority does not outlive what it came from: a role that was taken away comes back by no other
+ * membership, what was approved and not fetched ends with the session behind it, and nobody becomes
+ * mightier by way of somebody they look after.
+ */
+import test from 'ava'
+import { createAgentKey } from '../../../runtime/client/agent.js'
+import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import {
+  fixtureOf,
+  newFixture,
+  ownToken,
+  present,
+  type Human,
+} from '../../support/agents/delegation.js'
+import { sql } from '../../support/identity/identity.js'
+import { owned } from '../../support/identity/owner.js'
+import { signIn } from '../../support/identity/person.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  relyingParty,
+} from '../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+const VERIFY = '/oauth/device/verify'
+
+let running: TestService
+let api: Api
+let workspace: Workspace
+test.before(async () => {
+  running = await testService()
+  api = apiOf(running)
+  workspace = await api.workspace()
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+const agentOf = (id: string) => `/api/v1/agents/${id}`
+
+/** An agent at home in the workspace with the scopes given, and a token of its own. */
+async function agentWith(scopes: readonly string[]) {
+  const { key, agentId } = await api.register(workspace.tenantId)
+  await api.call('PATCH', agentOf(agentId), { token: workspace.token, json: { scopes } })
+  const selector = { agent_id: agentId, tenant_id: workspace.tenantId }
+  const { body } = await api.login(key, selector)
+  return { key, agentId, selector, token: String(body['access_token']) }
+}
+
+function newKey(tenantId: string) {
+  const key = createAgentKey()
+  const { issuer } = running
+  const { public_key, key_algorithm, key_ownership_proof } = key.registration({ issuer, tenantId })
+  return { key, json: { public_key, key_algorithm, key_ownership_proof } }
+}
+
+async function userOf({ email }: Pick<Human, 'email'>): Promise<string> {
+  const at = `/api/v1/tenant-users?email=${encodeURIComponent(email)}`
+  const { rows } = await api.list(at, workspace.token)
+  return `/api/v1/tenant-users/${String(rows[0]!['id'])}`
+}
+const giving = (path: string, roles: readonly string[], token = workspace.token) =>
+  api.call('PATCH', path, { token, json: { roles } })
+
+test('nobody adds a key to an agent that was given more than they have', async (t) => {
+  const mighty = await agentWith(['tenant:manage', 'agents:read'])
+  const keeper = await agentWith(['agents:manage', 'agents:read'])
+  const { key, json } = newKey(workspace.tenantId)
+  const denied = await api.post(`${agentOf(mighty.agentId)}/keys`, keeper.token, json)
+  t.is(denied.status, 403)
+  t.is(denied.body['error'], 'insufficient_scope')
+  t.regex(denied.headers['www-authenticate'] ?? '', /scope="tenant:manage"/)
+  t.is((await api.login(key, mighty.selector)).status, 400, 'it is no key of the agent')
+
+  const equal = await agentWith(['agents:read'])
+  t.is((await api.post(`${agentOf(equal.agentId)}/keys`, keeper.token, json)).status, 201)
+  // What every agent has comes with agents:manage.
+  const plain = await api.register(workspace.tenantId)
+  const more = newKey(workspace.tenantId).json
+  t.is((await api.post(`${agentOf(plain.agentId)}/keys`, keeper.token, more)).status, 201)
+  const own = newKey(workspace.tenantId).json
+  t.is((await api.post(`${agentOf(mighty.agentId)}/keys`, mighty.token, own)).status, 201)
+})
+
+test('a token for one organization does not become one for all by a new key', async (t) => {
+  const { agentId, organizationId, controlPlane, operator, key } = await api.workspace()
+  const at = `/api/v1/control-plane/organizations/${organizationId}/token`
+  const bound = String((await api.post(at, operator)).body['access_token'])
+  const { json } = newKey(controlPlane)
+  const denied = await api.post(`${agentOf(agentId)}/keys`, bound, json)
+  t.is(denied.status, 403)
+  t.is(denied.body['error'], 'forbidden')
+  const mine = `${agentOf(agentId)}/keys/${key.fingerprint}`
+  t.is((await api.post(`${mine}/deprecate`, bound)).status, 403)
+  t.is((await api.post(`${agentOf(agentId)}/keys`, operator, json)).status, 201)
+})
+
+test('a password of a fixture user is for those who hold what the user holds', async (t) => {
+  const human = await newFixture(api, workspace)
+  const path = await userOf(human)
+  const id = path.slice(path.lastIndexOf('/') + 1)
+  const rotate = (token: string) =>
+    api.post(`/api/v1/sandbox/fixture-users/${id}/rotate-password`, token)
+  const clerk = await agentWith(['users:manage'])
+  t.is((await rotate(clerk.token)).status, 200, 'that of a member')
+  t.is((await giving(path, ['admin'])).status, 200)
+  const denied = await rotate(clerk.token)
+  t.is(denied.status, 403)
+  t.is(denied.body['error'], 'insufficient_scope')
+  t.is((await rotate(workspace.token)).status, 200)
+})
+
+test('whoever is no owner of the environment any more is none by owning the organization', async (t) => {
+  const { made, person, token } = await owned(api)
+  const { rows } = await api.list('/api/v1/tenant-users', token)
+  const self = rows.find(({ fixture }) => fixture === false)!
+  const path = `/api/v1/tenant-users/${String(self['id'])}`
+  const taken = await api.call('PATCH', path, { token, json: { roles: ['member'] } })
+  t.deepEqual(taken.body['roles'], ['member'])
+  t.is((await api.get('/api/v1/tenant-users', token)).status, 401)
+
+  const browser = openBrowser(running)
+  const owed = await browser.follow(await signIn(browser, person.human))
+  await browser.submit(owed, { code: person.codes.next() }, '/auth/mfa')
+  const scope = 'openid org:read tenant:manage users:manage'
+  const again = await ownToken(api, made, { browser, human: person.human }, scope)
+  t.is(claimsOf(again)['scope'], 'openid org:read')
+  await browser.close()
+  await person.browser.close()
+})
+
+test('a scope that an agent loses ends its sessions in every tenant', async (t) => {
+  const there = await api.workspace('There')
+  const { agentId, key, token } = await agentWith(['openid', 'users:read'])
+  await sql(
+    running.db.database,
+    `insert into organization_members (organization_id, member_type, member_id, role, created_at)
+     values ($1, 'agent', $2, 'member', now())`,
+    [there.organizationId, agentId],
+  )
+  const elsewhere = await api.login(key, { agent_id: agentId, tenant_id: there.tenantId })
+  const borrowed = String(elsewhere.body['access_token'])
+  t.is((await api.get('/api/v1/tenant-users', borrowed)).status, 200)
+  const json = { scopes: ['openid'] }
+  await api.call('PATCH', agentOf(agentId), { token: workspace.token, json })
+  for (const one of [token, borrowed])
+    t.is((await api.get('/api/v1/tenant-users', one)).status, 401)
+})
+
+/** A device that an admin allowed to look after people, and that has not polled since. */
+async function approved(human: Human) {
+  const party = await relyingParty(running, workspace, {
+    clientType: 'public',
+    grantTypes: [DEVICE, 'refresh_token'],
+    scopes: ['openid', 'users:manage'],
+  })
+  const begun = await api.form('/oauth/device/code', {
+    client_id: party.clientId,
+    scope: 'openid users:manage',
+  })
+  const browser = openBrowser(running)
+  const page = `${VERIFY}?user_code=${String(begun.body['user_code'])}`
+  const login = await browser.follow(await browser.get(page))
+  const asked = await browser.follow(await browser.submit(login, human))
+  await browser.submit(asked, { action: 'approve' })
+  const withdraw = async () => {
+    const account = await browser.get('/auth/account')
+    await browser.submit(account, {}, `/auth/account/consents/${party.clientId}/withdraw`)
+  }
+  const device_code = String(begun.body['device_code'])
+  const poll = () =>
+    api.form('/oauth/token', { grant_type: DEVICE, device_code, client_id: party.clientId })
+  return { poll, withdraw, close: () => browser.close() }
+}
+
+const ENDINGS: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
+  'the role is taken away': (path) => giving(path, []),
+  'the user is suspended, and comes back': async (path) => {
+    await api.post(`${path}/suspend`, workspace.token)
+    await api.post(`${path}/reactivate`, workspace.token)
+  },
+  'the password is rotated': (path) => {
+    const id = path.slice(path.lastIndexOf('/') + 1)
+    return api.post(`/api/v1/sandbox/fixture-users/${id}/rotate-password`, workspace.token)
+  },
+}
+for (const [why, ending] of Object.entries(ENDINGS)) {
+  test.serial(`a device gets nothing of an approval once ${why}`, async (t) => {
+    const human = fixtureOf(workspace)
+    const rotated = await api.post(
+      `/api/v1/sandbox/fixture-users/${(await userOf(human)).split('/').at(-1)!}/rotate-password`,
+      workspace.token,
+    )
+    const person = { ...human, password: String(rotated.body['password']) }
+    const path = await userOf(human)
+    await giving(path, ['admin'])
+    const fetched = await approved(person)
+    const kept = await fetched.poll()
+    t.is(kept.status, 200)
+    t.is(kept.body['scope'], 'openid users:manage')
+    const waiting = await approved(person)
+    await ending(path)
+    const late = await waiting.poll()
+    t.is(late.status, 400)
+    t.is(late.body['error'], 'access_denied')
+    const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
+    t.is(used.status, 401)
+    await fetched.close()
+    await waiting.close()
+  })
+}
+
+test.serial(
+  'an application gets nothing of a consent that was taken back before it came',
+  async (t) => {
+    const human = await newFixture(api, workspace)
+    const waiting = await approved(human)
+    await waiting.withdraw()
+    t.is((await waiting.poll()).body['error'], 'access_denied')
+    await waiting.close()
+
+    const party = await relyingParty(running, workspace)
+    const browser = openBrowser(running)
+    const { url, verifier } = await journey(party, { scope: 'openid' })
+    const code = callbackOf(await authorized(browser, human, url)).searchParams.get('code')!
+    const account = await browser.get('/auth/account')
+    await browser.submit(account, {}, `/auth/account/consents/${party.clientId}/withdraw`)
+    const answer = await api.form('/oauth/token', {
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+      client_id: party.clientId,
+      client_secret: party.secret,
+    })
+    t.is(answer.status, 400)
+    t.is(answer.body['error'], 'invalid_grant')
+    await browser.close()
+  },
+)
+
+test.serial(
+  'an agent gets nothing of an approval that a person gave while their role was taken',
+  async (t) => {
+    const human = await newFixture(api, workspace)
+    const path = await userOf(human)
+    await giving(path, ['admin'])
+    const person = await present(api, human)
+    const asked = await api.post('/api/v1/agents/delegations/device', workspace.token, {
+      scope: 'openid users:manage',
+    })
+    const page = await person.browser.follow(
+      await person.browser.get(`/device/delegation/${String(asked.body['user_code'])}`),
+    )
+    const approve = `/device/delegation/${String(asked.body['user_code'])}/approve`
+    // Both wait for one row: first whoever takes the role, then the approval, both under way.
+    const answers = await running.db.database.system(async (tx) => {
+      await tx.query({
+        name: '',
+        text: 'select from delegation_requests where tenant_id = $1 for update',
+        values: [workspace.tenantId],
+      })
+      const deciding = person.browser.submit(page, {}, approve)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      const taking = giving(path, [])
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      return { deciding, taking }
+    })
+    await answers.deciding
+    t.is((await answers.taking).status, 200)
+    const got = await api.post('/api/v1/agents/delegations/device/token', workspace.token, {
+      device_code: asked.body['device_code'],
+    })
+    t.is(got.status, 400)
+    t.is(got.body['error'], 'access_denied')
+    await person.browser.close()
+  },
+)

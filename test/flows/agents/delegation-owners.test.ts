@@ -1,0 +1,285 @@
+/** Two people, three agents, two tenants: who sees which delegation, and who may end it. */
+import anyTest, { type TestFn } from 'ava'
+import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import { softAuthenticator } from '../../support/identity/authenticator.js'
+import {
+  ask,
+  decide,
+  fixtureOf,
+  type Lent,
+  lend,
+  newFixture,
+  ownToken,
+  type Person,
+  poll,
+  present,
+} from '../../support/agents/delegation.js'
+import { sql } from '../../support/identity/identity.js'
+import { ADD, optionsOf, SECOND_FACTOR, useKey } from '../../support/identity/passkeys.js'
+import { testService } from '../../support/service.js'
+
+const LIST = '/api/v1/delegations'
+
+type Scene = {
+  readonly api: Api
+  readonly here: Workspace
+  readonly there: Workspace
+  readonly ada: Person
+  readonly bob: Person
+  readonly stranger: Person
+  /** An agent of `here` with the scopes of any registered agent. */
+  readonly helper: { readonly agentId: string; readonly token: string }
+}
+const test = anyTest as TestFn<Scene>
+
+test.before(async (t) => {
+  const api = apiOf(await testService({ environment: { SVC_PASSKEY__ENABLED: 'true' } }))
+  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+  const ada = await present(api, fixtureOf(here))
+  const bob = await present(api, await newFixture(api, here))
+  const stranger = await present(api, fixtureOf(there))
+  const { key, agentId } = await api.register(here.tenantId)
+  const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
+  const helper = { agentId, token: String(login.body['access_token']) }
+  t.context = { api, here, there, ada, bob, stranger, helper }
+})
+test.after.always(async (t) => {
+  const { api, ada, bob, stranger } = t.context
+  for (const person of [ada, bob, stranger]) await person?.browser.close()
+  await api?.close()
+  await api?.at.end()
+})
+
+const revoke = (api: Api, token: string, { delegationId }: Pick<Lent, 'delegationId'>) =>
+  api.post(`${LIST}/${delegationId}/revoke`, token)
+
+const isUsable = async (api: Api, { token }: Pick<Lent, 'token'>) =>
+  (await api.get('/api/v1/vault/credentials', token)).status === 200
+
+test.serial(
+  'each sees their own, whoever manages sees the tenant, nobody sees another tenant',
+  async (t) => {
+    const { api, here, there, ada, bob, stranger, helper } = t.context
+    const fromAda = await lend(api, here.token, ada)
+    const toHelper = await lend(api, helper.token, ada)
+    const fromBob = await lend(api, helper.token, bob)
+    const elsewhere = await lend(api, there.token, stranger)
+    const [tokenOfAda, tokenOfBob] = [
+      await ownToken(api, here, ada),
+      await ownToken(api, here, bob),
+    ]
+    const ids = async (token: string) =>
+      (await api.list(LIST, token)).rows.map(({ id }) => id as string)
+    const all = [fromBob, toHelper, fromAda].map(({ delegationId }) => delegationId)
+    t.deepEqual(await ids(tokenOfAda), [toHelper.delegationId, fromAda.delegationId])
+    t.deepEqual(await ids(tokenOfBob), [fromBob.delegationId])
+    t.deepEqual(await ids(helper.token), [fromBob.delegationId, toHelper.delegationId])
+    t.deepEqual(await ids(here.token), all)
+    t.deepEqual(await ids(there.token), [elsewhere.delegationId])
+    // The agent that acts for Ada sees what it was lent, not what others were.
+    t.deepEqual(await ids(toHelper.token), [toHelper.delegationId])
+
+    const page = await api.list(`${LIST}?limit=2`, here.token)
+    t.deepEqual(
+      page.rows.map(({ id }) => id),
+      all.slice(0, 2),
+    )
+    const rest = await api.list(page.next!, here.token)
+    t.deepEqual(
+      rest.rows.map(({ id }) => id),
+      all.slice(2),
+    )
+    t.is(rest.next, undefined)
+
+    const { body } = await api.get(`${LIST}/${fromBob.delegationId}`, tokenOfBob)
+    t.like(body, {
+      id: fromBob.delegationId,
+      tenant_id: here.tenantId,
+      agent_id: helper.agentId,
+      scope: 'openid vault:list vault:read',
+      audience: api.at.baseUrl,
+      status: 'active',
+      acr: 'aal2',
+      revoked_at: null,
+    })
+    const lifetimeMs =
+      Date.parse(String(body['expires_at'])) - Date.parse(String(body['created_at']))
+    t.is(lifetimeMs, 604_800_000)
+    for (const [token, of] of [
+      [tokenOfAda, fromBob],
+      [tokenOfBob, elsewhere],
+      [helper.token, fromAda],
+      [there.token, fromAda],
+    ] as const) {
+      t.is((await api.get(`${LIST}/${of.delegationId}`, token)).status, 404)
+    }
+    t.is((await api.get(`${LIST}/nonsense`, here.token)).status, 404)
+    t.is((await api.get(`${LIST}?limit=0`, here.token)).status, 400)
+    const application = await api.form(
+      '/oauth/token',
+      { grant_type: 'client_credentials', scope: 'vault:list' },
+      {
+        authorization: `Basic ${Buffer.from(`${String(here.body['client_id'])}:${String(here.body['client_secret'])}`).toString('base64')}`,
+      },
+    )
+    t.is((await api.get(LIST, String(application.body['access_token']))).status, 403)
+  },
+)
+
+test.serial('its person ends it at once and again; nobody else does', async (t) => {
+  const { api, here, ada, bob, stranger, helper } = t.context
+  const lent = await lend(api, helper.token, ada)
+  const [own, other] = [await ownToken(api, here, ada), await ownToken(api, here, bob)]
+  const foreign = await ownToken(api, t.context.there, stranger)
+  t.is((await revoke(api, other, lent)).status, 404)
+  t.is((await revoke(api, foreign, lent)).status, 404)
+  for (const token of [helper.token, here.token, lent.token]) {
+    t.is((await revoke(api, token, lent)).status, 403)
+  }
+  const narrow = await ownToken(api, here, ada, 'openid vault:list')
+  const refused = await revoke(api, narrow, lent)
+  t.is(refused.status, 403)
+  t.is(refused.body['error'], 'insufficient_scope')
+  t.true(await isUsable(api, lent))
+
+  const first = await revoke(api, own, lent)
+  t.is(first.status, 200, JSON.stringify(first.body))
+  t.like(first.body, { id: lent.delegationId, status: 'revoked' })
+  t.false(await isUsable(api, lent))
+  t.deepEqual((await revoke(api, own, lent)).body, first.body)
+  const events = await sql<{ data: Json }>(
+    api.at.db.database,
+    `select data from events where type = 'admin.delegation.revoked' and data->>'delegation_id' = $1`,
+    [lent.delegationId],
+  )
+  t.is(events.length, 1)
+  t.like(events[0]!.data, { agent_id: helper.agentId, reason: 'revoked' })
+  const audit = await api.list('/api/v1/audit-events?type=admin.delegation.revoked', here.token)
+  t.is(audit.rows[0]?.['delegation_id'], lent.delegationId)
+})
+
+test.serial('whoever is not surely there gets the challenge of RFC 9470', async (t) => {
+  const { api, here, bob, helper } = t.context
+  const lent = await lend(api, helper.token, bob)
+  const set = (text: string) =>
+    sql(
+      api.at.db.database,
+      `update browser_sessions set ${text} where account_id in
+         (select id from accounts where email = $1) and ended_at is null`,
+      [bob.human.email],
+    )
+  await set(`auth_time = auth_time - interval '301 seconds'`)
+  const stale = await ownToken(api, here, bob)
+  await set(`auth_time = auth_time + interval '301 seconds', level = 1`)
+  const weak = await ownToken(api, here, bob)
+  await set('level = 2')
+  for (const token of [stale, weak]) {
+    const { status, headers, body } = await revoke(api, token, lent)
+    t.is(status, 401)
+    t.is(body['error'], 'insufficient_user_authentication')
+    t.regex(headers['www-authenticate'] ?? '', /^Bearer error="insufficient_user_authentication"/)
+    t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3 aal2", max_age="300"$/)
+  }
+  t.true(await isUsable(api, lent))
+  t.is((await revoke(api, await ownToken(api, here, bob), lent)).status, 200)
+})
+
+test.serial(
+  'whoever has a key that stays on its device needs it, here as on the page',
+  async (t) => {
+    const { api, here, helper } = t.context
+    const person = await present(api, await newFixture(api, here))
+    t.teardown(() => person.browser.close())
+    const lent = await lend(api, helper.token, person)
+    const before = await ownToken(api, here, person)
+    const page = await person.browser.get(`${ADD}/new`)
+    const key = softAuthenticator({ origin: api.at.baseUrl })
+    const credential = key.create(await optionsOf(person.browser, page, ADD))
+    await person.browser.submit(page, { credential, name: 'Key' }, ADD)
+
+    for (const token of [before, await ownToken(api, here, person)]) {
+      const { status, headers } = await revoke(api, token, lent)
+      t.is(status, 401)
+      t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3", max_age="300"$/)
+    }
+    const account = await person.browser.get('/auth/account')
+    const asked = await person.browser.submit(
+      account,
+      {},
+      `/auth/account/delegations/${lent.delegationId}/revoke`,
+    )
+    t.regex(asked.location ?? '', /^\/auth\/mfa\?flow=/)
+    t.true(await isUsable(api, lent))
+
+    const stepUp = await person.browser.follow(asked)
+    t.is((await useKey(person.browser, stepUp, key, {}, SECOND_FACTOR)).status, 303)
+    const ended = await revoke(api, await ownToken(api, here, person), lent)
+    t.is(ended.status, 200, JSON.stringify(ended.body))
+    t.false(await isUsable(api, lent))
+  },
+)
+
+test.serial('an administrator ends what others lent', async (t) => {
+  const { api, here, bob, helper } = t.context
+  const carol = await present(api, await newFixture(api, here))
+  t.teardown(() => carol.browser.close())
+  const lent = await lend(api, helper.token, bob)
+  const { rows } = await api.list(
+    `/api/v1/tenant-users?email=${encodeURIComponent(carol.human.email)}`,
+    here.token,
+  )
+  const user = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
+  const setRoles = (roles: string[]) =>
+    api.call('PATCH', user, { token: here.token, json: { roles } })
+  t.is((await setRoles(['admin'])).status, 200)
+  const token = await ownToken(api, here, carol)
+  t.is((await api.get(`${LIST}/${lent.delegationId}`, token)).status, 200)
+  t.is((await revoke(api, token, lent)).status, 200)
+})
+
+test.serial('an approval that is taken back before the agent polls gives nothing', async (t) => {
+  const { api, here, ada, helper } = t.context
+  const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
+  await decide(ada, asked)
+  const own = await ownToken(api, here, ada)
+  const { rows } = await api.list(LIST, own)
+  const delegationId = String(rows[0]!['id'])
+  t.is((await revoke(api, own, { delegationId })).status, 200)
+  const polled = await poll(api, helper.token, asked)
+  t.is(polled.status, 400)
+  t.is(polled.body['error'], 'access_denied')
+})
+
+test.serial('revoked while 50 polls run: either no token, or one that is dead', async (t) => {
+  const { api, here, ada, helper } = t.context
+  const own = await ownToken(api, here, ada)
+  for (let round = 0; round < 3; round += 1) {
+    const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
+    await decide(ada, asked)
+    const { rows } = await api.list(LIST, own)
+    const delegationId = String(rows[0]!['id'])
+    const polls = Array.from({ length: 50 }, () => poll(api, helper.token, asked))
+    const ends = Array.from({ length: 5 }, () => revoke(api, own, { delegationId }))
+    const [polled, ended] = await Promise.all([Promise.all(polls), Promise.all(ends)])
+    t.true(ended.every(({ status }) => status === 200))
+    t.is(new Set(ended.map(({ body }) => body['revoked_at'])).size, 1)
+    const granted = polled.filter(({ status }) => status === 200)
+    t.true(granted.length <= 1)
+    for (const { body } of granted) {
+      t.false(await isUsable(api, { token: String(body['access_token']) }))
+    }
+  }
+})
+
+test.serial('who loses a delegation to another end of it hears of it once', async (t) => {
+  const { api, here, bob, helper } = t.context
+  const lent = await lend(api, helper.token, bob)
+  const returned = await api.form('/oauth/revoke', {
+    client_id: helper.agentId,
+    token: lent.refreshToken,
+  })
+  t.is(returned.status, 200)
+  t.false(await isUsable(api, lent))
+  const { body } = await api.get(`${LIST}/${lent.delegationId}`, here.token)
+  t.is(body['status'], 'revoked')
+})

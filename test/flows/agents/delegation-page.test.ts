@@ -1,0 +1,43 @@
+/** docs/guides/agents/delegation.md promises that its code runs as it stands. */
+import test, { type ExecutionContext } from 'ava'
+import { type Api, apiOf } from '../../support/api.js'
+import { decide, fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
+import { docsPage, type Language, testCommands } from '../../support/pages/docs-page.js'
+import { testService } from '../../support/service.js'
+
+let api: Api
+test.before(async () => {
+  const environment = { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' }
+  api = apiOf(await testService({ environment }))
+})
+test.after.always(async () => {
+  await api?.close()
+  await api?.at.end()
+})
+
+async function lends(t: ExecutionContext, language: Language) {
+  const here = await api.workspace()
+  const person = await present(api, fixtureOf(here))
+  t.teardown(() => person.browser.close())
+  const page = docsPage(t, 'guides/agents/delegation')
+  const env = { BASE: api.at.baseUrl, AGENT_TOKEN: here.token }
+  const asking = page.begin(language, 0, env)
+  const [, code = ''] = /^Open \S+ and see (\S+)$/.exec(await asking.line())!
+  t.is((await decide(person, { userCode: code.replace('-', '') })).status, 303)
+  return { here, person, page, env, asking }
+}
+
+test('the agent of docs/guides/agents/delegation.md borrows the authority of a person', async (t) => {
+  const { asking } = await lends(t, 'js')
+  t.is((await asking.ended).split('\n').at(-1), 'openid vault:list: 0 credentials')
+})
+
+testCommands(
+  'the commands of docs/guides/agents/delegation.md borrow, list and end it',
+  async (t) => {
+    const { here, person, page, env } = await lends(t, 'sh')
+    t.is(await page.run('sh', 1, env), '0')
+    const HUMAN_TOKEN = await ownToken(api, here, person)
+    t.is(await page.run('sh', 2, { ...env, HUMAN_TOKEN }), 'revoked')
+  },
+)

@@ -1,0 +1,420 @@
+/** An agent borrows a person's authority, and loses it. interface.md, Device delegation. */
+import anyTest, { type TestFn } from 'ava'
+import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import {
+  ask,
+  DEVICE,
+  decide,
+  fixtureOf,
+  lend,
+  newFixture,
+  type Person,
+  poll,
+  present,
+} from '../../support/agents/delegation.js'
+import { signIn } from '../../support/identity/person.js'
+import { testService } from '../../support/service.js'
+
+const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
+
+test.before(async (t) => {
+  const api = apiOf(await testService())
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  t.context = { api, workspace, person }
+})
+test.after.always(async (t) => {
+  await t.context.person?.browser.close()
+  await t.context.api?.close()
+  await t.context.api?.at.end()
+})
+
+test('the page says for how long, and when this agent was last allowed', async (t) => {
+  const { api } = t.context
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const open = async () => {
+    const asked = await ask(api, workspace.token, { scope: 'vault:list' })
+    return person.browser.get(String(asked.body['verification_uri_complete']))
+  }
+  const first = await open()
+  t.true(first.html.includes('data-lifetime-secs="604800"'))
+  t.regex(first.html, /ends 7 days after/)
+  t.regex(first.html, /data-last-delegated>Never/)
+  await person.browser.submit(first, {}, /approve$/)
+  t.regex((await open()).html, /data-last-delegated>\w+ \d+, 20\d\d/)
+})
+
+test('an agent asks, a person approves, the agent polls once for a token of both', async (t) => {
+  const { api, workspace, person } = t.context
+  const { token, agentId, tenantId } = workspace
+  const asked = await ask(api, token, { scope: 'vault:list openid users:manage' })
+  const { userCode } = asked
+  t.regex(asked.deviceCode, /^[A-Za-z0-9_-]{43}$/)
+  t.regex(userCode, /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/)
+  t.like(asked.body, {
+    user_code_display: `${userCode.slice(0, 4)}-${userCode.slice(4)}`,
+    verification_uri: `/device/delegation/${userCode}`,
+    verification_uri_complete: `/device/delegation/${userCode}?complete=true`,
+    expires_in: 900,
+    interval: 5,
+  })
+  const waiting = await poll(api, token, asked)
+  t.is(waiting.status, 400)
+  t.is(waiting.body['error'], 'authorization_pending')
+  t.is(waiting.headers['content-type'], 'application/problem+json')
+  t.is(waiting.headers['retry-interval'], '5')
+
+  const page = await person.browser.get(String(asked.body['verification_uri_complete']))
+  t.is(page.status, 200)
+  t.true(page.html.includes('data-scope="vault:list"'))
+  t.true(page.html.includes('data-refused-scope="users:manage"'))
+  t.true(page.html.includes('data-key-fingerprint="'))
+  const done = await person.browser.submit(page, {}, /approve$/)
+  t.is(done.status, 303)
+  t.is(done.location, `/device/delegation/${userCode}`)
+  const shown = await person.browser.follow(done)
+  t.is(shown.status, 200)
+  t.true(shown.html.includes('data-decision="approved"'))
+
+  const granted = await poll(api, token, asked)
+  t.is(granted.status, 200, JSON.stringify(granted.body))
+  t.is(granted.body['token_type'], 'Bearer')
+  t.is(granted.body['expires_in'], 300)
+  t.is(granted.body['scope'], 'openid vault:list')
+  t.is(granted.headers['cache-control'], 'no-store')
+  const claims = claimsOf(granted.body['access_token'])
+  t.like(claims, {
+    iss: api.at.baseUrl,
+    aud: api.at.baseUrl,
+    subject_type: 'human',
+    tenant_id: tenantId,
+    client_id: agentId,
+    acr: 'aal2',
+    aal: 2,
+    act: { sub: agentId, subject_type: 'agent' },
+  })
+  t.true((claims['amr'] as string[]).includes('otp'))
+  t.regex(String(claims['delegation_id']), /^[0-9a-f-]{36}$/)
+
+  const again = await poll(api, token, asked)
+  t.is(again.status, 400)
+  t.is(again.body['error'], 'invalid_grant')
+  const gone = openBrowser(api.at)
+  t.is((await gone.get(`/device/delegation/${userCode}`)).status, 410)
+  await gone.close()
+})
+
+test('the delegated token lists what it was granted, a direct one needs vault:manage; both the other way round elsewhere', async (t) => {
+  const { api, workspace, person } = t.context
+  const lent = await lend(api, workspace.token, person)
+  const list = '/api/v1/vault/credentials'
+  t.is((await api.get(list, lent.token)).status, 200)
+  const { key, agentId } = await api.register(workspace.tenantId)
+  const selector = { tenant_id: workspace.tenantId, agent_id: agentId }
+  const direct = String((await api.login(key, selector)).body['access_token'])
+  t.is((await api.get(list, direct)).status, 403)
+  t.is((await api.get(list, workspace.token)).status, 200)
+  const credential = await api.post(list, workspace.token, {
+    provider: 'github',
+    credential_type: 'api_key',
+    label: 'Deployments',
+    auth_scheme: 'bearer',
+    allowed_hosts: ['api.github.com'],
+    secret: 'a secret of many letters',
+  })
+  t.is(credential.status, 201, JSON.stringify(credential.body))
+  const grants = `${list}/${String(credential.body['id'])}/grants`
+  const grant = { grantee_type: 'delegation', grantee_id: lent.delegationId }
+  const granted = await api.post(grants, workspace.token, grant)
+  t.is(granted.status, 201, JSON.stringify(granted.body))
+  const rows = await api.list(list, lent.token)
+  t.deepEqual(
+    rows.rows.map(({ id }) => id),
+    [credential.body['id']],
+  )
+  const other = await lend(api, workspace.token, person)
+  t.deepEqual((await api.list(list, other.token)).rows, [])
+
+  for (const [path, body] of [
+    [DEVICE, { scope: 'openid' }],
+    [`${DEVICE}/token`, { device_code: 'x' }],
+    ['/api/v1/agents/delegations/ssh-sign', {}],
+    [`/api/v1/delegations/${lent.delegationId}/revoke`, {}],
+  ] as const) {
+    const { status } = await api.post(path, lent.token, body)
+    t.is(status, 403, path)
+  }
+  const info = await api.get('/userinfo', lent.token)
+  t.is(info.status, 200)
+  t.is(info.body['sub'], claimsOf(lent.token)['sub'])
+})
+
+test('a denied request is denied to the agent and told to the person', async (t) => {
+  const { api, workspace, person } = t.context
+  const asked = await ask(api, workspace.token, { scope: 'openid' })
+  const done = await decide(person, asked, 'deny')
+  t.is(done.status, 303)
+  t.true((await person.browser.follow(done)).html.includes('data-decision="denied"'))
+  for (let polls = 0; polls < 2; polls += 1) {
+    const { status, body } = await poll(api, workspace.token, asked)
+    t.is(status, 400)
+    t.is(body['error'], 'access_denied')
+  }
+})
+
+test('whoever polls too fast waits five seconds longer each time', async (t) => {
+  const { api, workspace } = t.context
+  const asked = await ask(api, workspace.token, { scope: 'openid' })
+  const answers = []
+  for (let polls = 0; polls < 3; polls += 1) {
+    const { body, headers } = await poll(api, workspace.token, asked)
+    answers.push([body['error'], headers['retry-interval']])
+  }
+  t.deepEqual(answers, [
+    ['authorization_pending', '5'],
+    ['slow_down', '10'],
+    ['slow_down', '15'],
+  ])
+})
+
+test('who holds nothing of what is asked for cannot approve, and the request waits on', async (t) => {
+  const { api, workspace, person } = t.context
+  const asked = await ask(api, workspace.token, { scope: 'users:manage tenant:manage' })
+  const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
+  t.true(page.html.includes('data-nothing-held') && page.forms.length === 1)
+  const forms = page.forms.map((it) => ({ ...it, action: it.action.replace('/deny', '/approve') }))
+  t.is((await person.browser.submit({ ...page, forms }, {}, /approve$/)).status, 403)
+  t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
+  t.is((await decide(person, asked, 'deny')).status, 303)
+})
+
+test('a code is read whatever its case and hyphens; unknown is 404, and no sign-in is needed for it', async (t) => {
+  const { api, workspace, person } = t.context
+  const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
+  const typed = `${userCode.slice(0, 4)}-${userCode.slice(4)}`.toLowerCase()
+  t.is((await person.browser.get(`/device/delegation/${typed}`)).status, 200)
+  const stranger = openBrowser(api.at)
+  for (const code of ['BCDFGHJK', 'x', 'AAAAAAAA', "'%20or%201=1"]) {
+    const { status } = await stranger.get(`/device/delegation/${code}`)
+    t.is(status, 404, code)
+  }
+  const sent = await stranger.get(`/device/delegation/${typed}`)
+  t.is(sent.status, 303)
+  t.regex(sent.location ?? '', /^\/auth\/login\?flow=/)
+  await stranger.close()
+})
+
+test('a person without a second factor is led through sign-in and enrolment to the page', async (t) => {
+  const { api, workspace } = t.context
+  const human = await newFixture(api, workspace)
+  const browser = openBrowser(api.at)
+  const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
+  const login = await browser.follow(await browser.get(`/device/delegation/${userCode}`))
+  const { email, password } = human
+  const enrolment = await browser.follow(await browser.submit(login, { email, password }))
+  t.true(enrolment.path.startsWith('/auth/mfa/enroll'), enrolment.path)
+  await browser.close()
+})
+
+test('forms of elsewhere decide nothing', async (t) => {
+  const { api, workspace, person } = t.context
+  const asked = await ask(api, workspace.token, { scope: 'openid' })
+  const path = `/device/delegation/${asked.userCode}`
+  const page = await person.browser.get(path)
+  const fields = page.forms.find(({ action }) => action.endsWith('approve'))!.fields
+  const { csrf_token: _token, ...bare } = fields
+  t.is((await person.browser.post(`${path}/approve`, bare)).status, 403)
+  t.is((await person.browser.post(`${path}/approve`, { ...fields, csrf_token: 'x' })).status, 403)
+  const foreign = { origin: 'https://evil.example' }
+  t.is((await person.browser.post(`${path}/approve`, fields, foreign)).status, 403)
+  // Another session than the page was shown to: the question is put again.
+  const other = await person.browser.post(`${path}/approve`, { ...fields, session: 'another' })
+  t.is(other.status, 303)
+  t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
+})
+
+test('the account page ends a delegation: token, refresh token and introspection with it', async (t) => {
+  const { api, workspace, person } = t.context
+  const lent = await lend(api, workspace.token, person)
+  const account = await person.browser.get('/auth/account')
+  const action = `/auth/account/delegations/${lent.delegationId}/revoke`
+  const ended = await person.browser.submit(account, {}, action)
+  t.is(ended.status, 303)
+  t.is(ended.location, '/auth/account')
+  t.false((await person.browser.follow(ended)).html.includes(lent.delegationId))
+  const refused = await api.get('/api/v1/vault/credentials', lent.token)
+  t.is(refused.status, 401)
+  t.is(refused.body['error'], 'token_revoked')
+  const refreshed = await api.form('/oauth/token', {
+    grant_type: 'refresh_token',
+    client_id: workspace.agentId,
+    refresh_token: lent.refreshToken,
+  })
+  t.is(refreshed.status, 400)
+  t.is(refreshed.body['error'], 'invalid_grant')
+  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is(record.status, 200)
+  t.is(record.body['status'], 'revoked')
+})
+
+test('refresh tokens of a delegation give delegated tokens, and a replay ends the delegation', async (t) => {
+  const { api, workspace, person } = t.context
+  const lent = await lend(api, workspace.token, person)
+  const refresh = (token: string) =>
+    api.form('/oauth/token', {
+      grant_type: 'refresh_token',
+      client_id: workspace.agentId,
+      refresh_token: token,
+    })
+  const second = await refresh(lent.refreshToken)
+  t.is(second.status, 200, JSON.stringify(second.body))
+  const { iat: _i, nbf: _n, exp: _e, jti: _j, ...claims } = claimsOf(second.body['access_token'])
+  const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(lent.token)
+  t.deepEqual(claims, before)
+  t.is((await refresh(String(second.body['refresh_token']))).status, 200)
+  t.is((await refresh(lent.refreshToken)).body['error'], 'invalid_grant')
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is(record.body['status'], 'revoked')
+})
+
+test('suspending the agent ends what it was lent, and activating it brings nothing back', async (t) => {
+  const { api, workspace, person } = t.context
+  const { key, agentId } = await api.register(workspace.tenantId)
+  const login = async () =>
+    String(
+      (await api.login(key, { agent_id: agentId, tenant_id: workspace.tenantId })).body[
+        'access_token'
+      ],
+    )
+  const lent = await lend(api, await login(), person)
+  const agent = `/api/v1/agents/${agentId}`
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 200)
+  t.is((await api.post(`${agent}/suspend`, workspace.token)).status, 200)
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.post(`${agent}/activate`, workspace.token)).status, 200)
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is(record.body['status'], 'revoked')
+  const again = await lend(api, await login(), person)
+  t.is((await api.call('DELETE', agent, { token: workspace.token })).status, 204)
+  t.is((await api.get('/api/v1/vault/credentials', again.token)).status, 401)
+})
+
+test('suspending the person ends what they lent', async (t) => {
+  const { api, workspace } = t.context
+  const person = await present(api, await newFixture(api, workspace))
+  const lent = await lend(api, workspace.token, person)
+  const users = await api.list(
+    `/api/v1/tenant-users?email=${encodeURIComponent(person.human.email)}`,
+    workspace.token,
+  )
+  const path = `/api/v1/tenant-users/${String(users.rows[0]!['id'])}`
+  const suspended = await api.post(`${path}/suspend`, workspace.token)
+  t.is(suspended.status, 200, JSON.stringify(suspended.body))
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  await api.post(`${path}/reactivate`, workspace.token)
+  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  await person.browser.close()
+})
+
+test('an agent of another tenant neither polls nor sees; a revoked key ends what was fetched with it', async (t) => {
+  const { api, workspace, person } = t.context
+  const foreign = await api.workspace('Elsewhere')
+  const asked = await ask(api, workspace.token, { scope: 'openid' })
+  t.is((await poll(api, foreign.token, asked)).body['error'], 'invalid_grant')
+  const colleague = await api.register(workspace.tenantId)
+  const login = await api.login(colleague.key, {
+    agent_id: colleague.agentId,
+    tenant_id: workspace.tenantId,
+  })
+  const token = String(login.body['access_token'])
+  t.is((await poll(api, token, asked)).body['error'], 'invalid_grant')
+  const lent = await lend(api, workspace.token, person)
+  for (const other of [foreign.token, token]) {
+    t.is((await api.get(`/api/v1/delegations/${lent.delegationId}`, other)).status, 404)
+    const listed = await api.list('/api/v1/delegations', other)
+    t.deepEqual(listed.rows, [])
+  }
+  // A person signed in to the other tenant is asked to sign in to this one.
+  const stranger = openBrowser(api.at)
+  await signIn(stranger, fixtureOf(foreign))
+  t.is((await stranger.get(`/device/delegation/${asked.userCode}`)).status, 303)
+  await stranger.close()
+
+  const own = await lend(api, token, person)
+  const keyed = `/api/v1/agents/${colleague.agentId}/keys`
+  const { status, body } = await api.get(`/api/v1/agents/${colleague.agentId}`, workspace.token)
+  t.is(status, 200)
+  const keyId = (body['keys'] as { id: string }[])[0]!.id
+  const revoked = await api.post(`${keyed}/${keyId}/revoke`, workspace.token)
+  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  t.is((await api.get('/api/v1/vault/credentials', own.token)).status, 401)
+})
+
+test.serial('200 polls at once after the approval: one token', async (t) => {
+  const { api, workspace, person } = t.context
+  const asked = await ask(api, workspace.token, { scope: 'openid' })
+  await decide(person, asked)
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => poll(api, workspace.token, asked)),
+  )
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  const rest = answers.filter(({ status }) => status !== 200)
+  t.true(rest.every(({ status, body }) => status === 400 && body['error'] === 'invalid_grant'))
+})
+
+test('of an approval and a denial at once one counts', async (t) => {
+  const { api, workspace, person } = t.context
+  for (let round = 0; round < 5; round += 1) {
+    const asked = await ask(api, workspace.token, { scope: 'openid' })
+    const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
+    const answers = ['approve', 'deny', 'approve', 'deny'].map((answer) =>
+      person.browser.submit(page, {}, new RegExp(`${answer}$`)),
+    )
+    for (const { status } of await Promise.all(answers)) t.is(status, 303)
+    const { html } = await person.browser.get(`/device/delegation/${asked.userCode}`)
+    const polled = await poll(api, workspace.token, asked)
+    t.is(polled.status === 200, html.includes('data-decision="approved"'))
+  }
+})
+
+for (const [title, body, error] of [
+  ['an unknown scope', { scope: 'openid fly' }, 'invalid_scope'],
+  ['no scope', { scope: '' }, 'invalid_scope'],
+  [
+    'a foreign audience',
+    { scope: 'openid', audience: 'https://elsewhere.example' },
+    'invalid_target',
+  ],
+  ['no body', undefined, undefined],
+  ['a scope that is no text', { scope: 7 }, undefined],
+  ['an audience that is no text', { scope: 'openid', audience: [] }, undefined],
+  ['a list', [], undefined],
+  ['a very long scope', { scope: 'x'.repeat(5000) }, undefined],
+] as const) {
+  test(`${title} is refused precisely`, async (t) => {
+    const { api, workspace } = t.context
+    const answer = await api.post(DEVICE, workspace.token, body)
+    t.is(answer.status, 400)
+    t.is(answer.body['error'], error ?? 'bad_request')
+  })
+}
+
+for (const body of [
+  undefined,
+  {},
+  { device_code: 7 },
+  { device_code: '' },
+  { device_code: 'x'.repeat(500) },
+]) {
+  test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused precisely`, async (t) => {
+    const { api, workspace } = t.context
+    const answer = await api.post(`${DEVICE}/token`, workspace.token, body)
+    t.is(answer.status, 400)
+    t.is(answer.body['error'], 'bad_request')
+  })
+}

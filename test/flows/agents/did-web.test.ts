@@ -1,0 +1,271 @@
+/** Agents anchored by did:web, over HTTP, against documents served over TLS on loopback. */
+import { createServer, type Server } from 'node:https'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import test from 'ava'
+import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
+import { type Api, apiOf, type Json } from '../../support/api.js'
+import { makeCertificate } from '../../support/service/certificates.js'
+import { nonceFor, sql } from '../../support/identity/identity.js'
+import { testService, type TestService } from '../../support/service.js'
+
+const REGISTER = '/api/v1/agents/auth/register'
+const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+
+const certificate = makeCertificate()
+/** What is answered at a path: a document, or text that is none. */
+const served = new Map<string, unknown>()
+const asked: string[] = []
+let running: TestService
+let api: Api
+let server: Server
+let port: number
+let controlPlane: string
+let names = 0
+
+test.before(async () => {
+  const options = { key: readFileSync(certificate.keyPath), cert: certificate.pem }
+  server = createServer(options, ({ url = '' }, response) => {
+    asked.push(url)
+    const document = served.get(url)
+    if (document === undefined) return response.writeHead(404).end()
+    return response.end(typeof document === 'string' ? document : JSON.stringify(document))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  port = (server.address() as AddressInfo).port
+  running = await testService({
+    environment: {
+      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_VAULT__EGRESS_CA_PEM_PATH: certificate.certPath,
+    },
+  })
+  api = apiOf(running)
+  const { body } = await api.get(BOOTSTRAP)
+  controlPlane = String(body['control_plane_tenant_id'])
+})
+test.after.always(async () => {
+  await running?.end()
+  server?.closeAllConnections()
+  server?.close()
+  certificate.remove()
+})
+
+/** A DID that nobody used yet, and the path of its document. */
+function freshDid() {
+  names += 1
+  return { did: `did:web:localhost%3A${port}:agents:a${names}`, path: `/agents/a${names}/did.json` }
+}
+
+function documentOf(did: string, keys: readonly AgentKey[]): Json {
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1'],
+    id: did,
+    verificationMethod: keys.map((key, at) => ({
+      id: `${did}#${at}`,
+      type: 'JsonWebKey',
+      controller: did,
+      publicKeyJwk: key.publicJwk,
+    })),
+    authentication: keys.map((_, at) => `${did}#${at}`),
+  }
+}
+
+const start = (path: string, key: AgentKey, didWeb: string, more: Json = {}) =>
+  api.call('POST', path, {
+    json: {
+      name: 'Anchored',
+      ...key.registration({ issuer: running.baseUrl, tenantId: controlPlane, didWeb }),
+      ...more,
+    },
+  })
+
+const solved = ({ body }: { body: Json }) => ({
+  challenge_id: body['challenge_id'],
+  nonce: nonceFor({
+    challengeToken: String(body['challenge_token']),
+    difficultyBits: Number(body['difficulty_bits']),
+  }),
+})
+
+for (const algorithm of ['ed25519', 'es256'] as const) {
+  test(`an agent with an ${algorithm} key registers by its DID and logs in by it`, async (t) => {
+    const key = createAgentKey(algorithm)
+    const { did, path } = freshDid()
+    served.set(path, documentOf(did, [createAgentKey(), key]))
+    const started = await start(`${REGISTER}/pow`, key, did)
+    t.is(started.status, 200, JSON.stringify(started.body))
+    const done = await api.call('POST', `${REGISTER}/pow/complete`, { json: solved(started) })
+    t.is(done.status, 200, JSON.stringify(done.body))
+    const agent = done.body['agent'] as Json
+    t.is(agent['did'], did)
+    t.like((agent['anchors'] as Json[])[0], { type: 'did_web', value: did, status: 'active' })
+    t.is((agent['anchors'] as Json[]).length, 1)
+    t.is((done.body['key'] as Json)['id'], key.fingerprint)
+
+    const challenge = await api.call('POST', '/api/v1/agents/auth/challenge', { json: { did } })
+    t.is(challenge.body['agent_id'], agent['id'])
+    const verified = await api.call('POST', '/api/v1/agents/auth/verify', {
+      json: {
+        challenge_id: challenge.body['challenge_id'],
+        signature: key.signChallenge(String(challenge.body['payload'])),
+      },
+    })
+    t.is(verified.status, 200)
+    const me = await api.get('/api/v1/agents/me', String(verified.body['access_token']))
+    t.is(me.body['did'], did)
+  })
+}
+
+test('a workspace is made by an agent with a DID', async (t) => {
+  const key = createAgentKey()
+  const { did, path } = freshDid()
+  const method = { id: '#key', type: 'Multikey', publicKeyMultibase: key.did.slice(8) }
+  served.set(path, { id: did, authentication: [method] })
+  const started = await start(`${BOOTSTRAP}/pow`, key, did)
+  t.is(started.status, 200, JSON.stringify(started.body))
+  const json = { ...solved(started), organization_name: 'Anchored' }
+  const done = await api.call('POST', `${BOOTSTRAP}/pow/complete`, { json })
+  t.is(done.status, 201, JSON.stringify(done.body))
+  t.is((done.body['agent'] as Json)['did'], did)
+  const again = await start(`${REGISTER}/pow`, key, did)
+  t.is(again.status, 409)
+})
+
+test('direct registration takes a DID too', async (t) => {
+  const { tenantId } = await api.workspace()
+  await sql(
+    running.db.database,
+    `update tenants set direct_agent_registration = true where id = $1`,
+    [tenantId],
+  )
+  const { did, path } = freshDid()
+  const keys = [createAgentKey(), createAgentKey()] as const
+  served.set(path, documentOf(did, keys))
+  const send = (key: AgentKey) =>
+    api.call('POST', REGISTER, {
+      json: {
+        name: 'Direct',
+        tenant_id: tenantId,
+        ...key.registration({ issuer: running.baseUrl, tenantId, didWeb: did }),
+      },
+    })
+  const made = await send(keys[0])
+  t.is(made.status, 201, JSON.stringify(made.body))
+  t.is((made.body['agent'] as Json)['did'], did)
+  const second = await send(keys[1])
+  t.is(second.status, 409)
+  t.is(second.body['detail'], 'The DID is already registered in this tenant.')
+})
+
+test('of many keys of one document one becomes the agent of its DID', async (t) => {
+  const { did, path } = freshDid()
+  const keys = Array.from({ length: 8 }, () => createAgentKey())
+  served.set(path, documentOf(did, keys))
+  const challenges = await Promise.all(keys.map((key) => start(`${REGISTER}/pow`, key, did)))
+  t.deepEqual([...new Set(challenges.map(({ status }) => status))], [200])
+  t.is(asked.filter((url) => url === path).length, 1, 'asked for once')
+  const answers = await Promise.all(
+    challenges.map((started) =>
+      api.call('POST', `${REGISTER}/pow/complete`, { json: solved(started) }),
+    ),
+  )
+  const statuses = answers.map(({ status }) => status).toSorted()
+  t.deepEqual(statuses, [200, ...Array.from({ length: 7 }, () => 409)])
+  const rows = await sql(running.db.database, `select from agent_anchors where value = $1`, [did])
+  t.is(rows.length, 1)
+  const known = await sql<{ keys: number }>(
+    running.db.database,
+    `select count(*)::int as keys from agent_keys where fingerprint = any($1)`,
+    [keys.map(({ fingerprint }) => fingerprint)],
+  )
+  t.is(known[0]!.keys, 1, 'the others left nothing behind')
+})
+
+for (const [title, documentFor, detail] of [
+  ['lists another key', (did: string) => documentOf(did, [createAgentKey()]), /authentication/],
+  [
+    'lists the key for assertions alone',
+    (did: string, key: AgentKey) => {
+      const { authentication, ...document } = documentOf(did, [key])
+      return { ...document, assertionMethod: authentication }
+    },
+    /authentication/,
+  ],
+  ['is of another DID', (_: string, key: AgentKey) => documentOf('did:web:x', [key]), /another id/],
+  ['is a page', () => '<!doctype html>', /not JSON/],
+  ['is a list', () => [], /not a JSON object/],
+  ['is too large', () => ' '.repeat(70_000), /larger than/],
+] as const) {
+  test(`a document that ${title} is a bad request`, async (t) => {
+    const key = createAgentKey()
+    const { did, path } = freshDid()
+    served.set(path, documentFor(did, key))
+    for (const route of [`${REGISTER}/pow`, `${BOOTSTRAP}/pow`]) {
+      const answer = await start(route, key, did)
+      t.is(answer.status, 400, JSON.stringify(answer.body))
+      t.regex(String(answer.body['detail']), detail)
+      t.like((answer.body['errors'] as Json[])[0], { pointer: '#/anchor_value' })
+    }
+  })
+}
+
+test('a document that cannot be had is 503 with Retry-After', async (t) => {
+  const key = createAgentKey()
+  const closed = createServer()
+  closed.listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const { port: nobody } = closed.address() as AddressInfo
+  await new Promise((resolve) => closed.close(resolve))
+  for (const [did, fault] of [
+    [freshDid().did, 'unexpected_status'],
+    [`did:web:localhost%3A${nobody}`, 'connection_refused'],
+    ['did:web:unknown.invalid', 'dns'],
+  ] as const) {
+    const answer = await start(`${REGISTER}/pow`, key, did)
+    t.is(answer.status, 503, JSON.stringify(answer.body))
+    t.is(answer.body['error'], 'service_unavailable')
+    t.regex(String(answer.body['detail']), new RegExp(fault))
+    t.is(answer.headers['retry-after'], '15')
+  }
+})
+
+test('what is no did:web is a bad request that asks nobody', async (t) => {
+  const key = createAgentKey()
+  const before = asked.length
+  for (const value of [
+    key.did,
+    'did:web:',
+    `did:web:LOCALHOST%3A${port}`,
+    `did:web:127.0.0.1%3A${port}`,
+    `did:web:localhost:${port}:..`,
+    `did:web:localhost%3A${port}#key`,
+  ]) {
+    const answer = await start(`${REGISTER}/pow`, key, value)
+    t.is(answer.status, 400, value)
+    t.like((answer.body['errors'] as Json[])[0], { pointer: '#/anchor_value' })
+  }
+  const missing = await start(`${REGISTER}/pow`, key, 'did:web:x', { anchor_value: undefined })
+  t.is(missing.status, 400)
+  t.regex(String(missing.body['detail']), /required/)
+  t.false(asked.slice(before).some((url) => url.includes('..')))
+})
+
+test('only who holds the key, and signed for this type, makes the service ask', async (t) => {
+  const key = createAgentKey()
+  const { did, path } = freshDid()
+  served.set(path, documentOf(did, [key]))
+  const target = { issuer: running.baseUrl, tenantId: controlPlane }
+  for (const sent of [
+    { ...key.registration(target), anchor_type: 'did_web', anchor_value: did },
+    { ...key.registration({ ...target, didWeb: did }), key_ownership_proof: 'A'.repeat(86) },
+    { ...createAgentKey().registration({ ...target, didWeb: did }), public_key: key.publicKey },
+  ]) {
+    const answer = await api.call('POST', `${REGISTER}/pow`, { json: { name: 'Other', ...sent } })
+    t.is(answer.status, 400)
+    t.truthy(answer.body['key_ownership_proof'])
+  }
+  t.false(asked.includes(path))
+})

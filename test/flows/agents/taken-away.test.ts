@@ -1,0 +1,167 @@
+/** What an operator takes away, from an application or a person, is not given again. RFC 6749 section 6. */
+import test from 'ava'
+import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { fixtureOf } from '../../support/agents/delegation.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  type RelyingParty,
+  relyingParty,
+  signedIn,
+} from '../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../support/service.js'
+
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+
+let running: TestService
+let api: Api
+let workspace: Workspace
+test.before(async () => {
+  running = await testService()
+  api = apiOf(running)
+  workspace = await api.workspace()
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+const refresh = ({ clientId, secret }: RelyingParty, refreshToken: unknown, scope?: string) =>
+  api.form('/oauth/token', {
+    grant_type: 'refresh_token',
+    refresh_token: String(refreshToken),
+    client_id: clientId,
+    client_secret: secret,
+    ...(scope === undefined ? {} : { scope }),
+  })
+
+const holding = (party: RelyingParty, scopes: readonly string[], ...grants: string[]) =>
+  api.call('PUT', `/api/v1/applications/${party.clientId}`, {
+    token: workspace.token,
+    json: {
+      name: 'Lighthouse',
+      redirect_uris: [CALLBACK],
+      grant_types: ['authorization_code', 'refresh_token', ...grants],
+      scopes,
+    },
+  })
+
+async function granted() {
+  const party = await relyingParty(running, workspace, {
+    scopes: ['openid', 'email', 'vault:list'],
+  })
+  const asked = { scope: 'openid email vault:list' }
+  const { browser, tokens } = await signedIn(running, party, fixtureOf(workspace), asked)
+  await browser.close()
+  return { party, refreshToken: tokens.refresh_token }
+}
+
+test.serial('a scope that an application lost is in no refreshed token', async (t) => {
+  const { party, refreshToken } = await granted()
+  t.is((await holding(party, ['openid', 'email'])).status, 200)
+  const lost = await refresh(party, refreshToken, 'vault:list')
+  t.is(lost.status, 400)
+  t.is(lost.body['error'], 'invalid_scope')
+  const less = await refresh(party, refreshToken)
+  t.is(less.status, 200, 'what is left is given')
+  t.is(less.body['scope'], 'openid email')
+  t.is(claimsOf(less.body['access_token'])['scope'], 'openid email')
+
+  t.is((await holding(party, ['openid', 'email', 'vault:list'])).status, 200)
+  const again = await refresh(party, less.body['refresh_token'])
+  t.is(again.body['scope'], 'openid email vault:list', 'the person has not taken it back')
+})
+
+test.serial('a code and an approval give nothing that the application lost since', async (t) => {
+  const party = await relyingParty(running, workspace, {
+    scopes: ['openid', 'email', 'vault:list'],
+    grantTypes: ['authorization_code', 'refresh_token', DEVICE],
+  })
+  const client = { client_id: party.clientId, client_secret: party.secret }
+  const person = fixtureOf(workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const asked = { scope: 'openid email vault:list' }
+  const { url, verifier } = await journey(party, asked)
+  const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
+  const begun = await api.form('/oauth/device/code', { ...client, ...asked })
+  const path = `/oauth/device/verify?user_code=${String(begun.body['user_code'])}`
+  const page = await browser.follow(await browser.get(path))
+  t.is((await browser.submit(page, { action: 'approve' })).status, 200)
+
+  t.is((await holding(party, ['openid', 'email'], DEVICE)).status, 200)
+  const redeemed = await api.form('/oauth/token', {
+    ...client,
+    grant_type: 'authorization_code',
+    code,
+    code_verifier: verifier,
+    redirect_uri: CALLBACK,
+  })
+  const polled = await api.form('/oauth/token', {
+    ...client,
+    grant_type: DEVICE,
+    device_code: String(begun.body['device_code']),
+  })
+  for (const { status, body } of [redeemed, polled]) {
+    t.is(status, 200, JSON.stringify(body))
+    t.is(body['scope'], 'openid email')
+    t.is(claimsOf(body['access_token'])['scope'], 'openid email')
+  }
+})
+
+test.serial('claims that were asked for by name end with their scope', async (t) => {
+  const party = await relyingParty(running, workspace, { scopes: ['openid', 'email'] })
+  const claims = JSON.stringify({ id_token: { email: null }, userinfo: { email: null } })
+  const person = fixtureOf(workspace)
+  const { browser, tokens } = await signedIn(running, party, person, { scope: 'openid', claims })
+  await browser.close()
+  const told = async ({ body }: { readonly body: Readonly<Record<string, unknown>> }) => ({
+    token: claimsOf(body['id_token'])['email'],
+    userinfo: (await api.get('/userinfo', String(body['access_token']))).body['email'],
+  })
+  const kept = await refresh(party, tokens.refresh_token)
+  t.deepEqual(await told(kept), { token: person.email, userinfo: person.email })
+
+  t.is((await holding(party, ['openid'])).status, 200)
+  const less = await refresh(party, kept.body['refresh_token'])
+  t.is(less.status, 200)
+  t.deepEqual(await told(less), { token: undefined, userinfo: undefined })
+
+  t.is((await holding(party, ['openid', 'email'])).status, 200)
+  const again = await refresh(party, less.body['refresh_token'])
+  t.deepEqual(await told(again), { token: person.email, userinfo: person.email })
+})
+
+test.serial('an application that lost all that was granted gets nothing', async (t) => {
+  const { party, refreshToken } = await granted()
+  t.is((await holding(party, ['profile'])).status, 200)
+  const nothing = await refresh(party, refreshToken)
+  t.is(nothing.status, 400)
+  t.is(nothing.body['error'], 'invalid_scope')
+})
+
+test.serial('a person who lost a role keeps nothing that rests on it', async (t) => {
+  const { rows } = await api.list('/api/v1/tenant-users', workspace.token)
+  const path = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
+  const giving = (roles: readonly string[]) =>
+    api.call('PATCH', path, { token: workspace.token, json: { roles } })
+  t.is((await giving(['admin'])).status, 200)
+  const party = await relyingParty(running, workspace, { scopes: ['openid', 'users:manage'] })
+  const asked = { scope: 'openid users:manage' }
+  const { browser, tokens } = await signedIn(running, party, fixtureOf(workspace), asked)
+  await browser.close()
+  t.is(tokens.scope, 'openid users:manage')
+  t.is((await giving(['admin', 'pilot'])).status, 200)
+  const kept = await refresh(party, tokens.refresh_token)
+  t.is(kept.status, 200, 'more roles end nothing')
+
+  t.is((await giving(['member', 'pilot'])).status, 200)
+  const after = await refresh(party, kept.body['refresh_token'])
+  t.is(after.status, 400)
+  t.is(after.body['error'], 'invalid_grant')
+  const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
+  t.is(used.status, 401, 'the access token too')
+})

@@ -1,0 +1,368 @@
+/** Buying over HTTP: goods, checkouts, the payment page, and what merchants see of it. */
+import { randomUUID } from 'node:crypto'
+import test from 'ava'
+import type { Json } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { sql } from '../../support/identity/identity.js'
+import { testService } from '../../support/service.js'
+import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
+
+const running = await testService({
+  environment: { ...COMMERCE, SVC_COMMERCE__REDIRECT_HOSTS: 'shop.example,pay.example:8443' },
+})
+const shop = await openShop(running)
+const other = await openShop(running)
+const { api, token } = shop
+test.after.always(async () => {
+  await shop.api.close()
+  await other.api.close()
+  await running.end()
+})
+
+const errorsOf = (body: Json) => (body['errors'] as { pointer: string }[])[0]?.pointer
+
+test('goods are made once per key, listed newest first, and switched off', async (t) => {
+  const key = { 'idempotency-key': randomUUID() }
+  const json = { name: 'Kettle' }
+  const made = await api.post('/api/v1/commerce/products', token, json, key)
+  t.is(made.status, 201)
+  t.is(made.headers['location'], `/api/v1/commerce/products/${String(made.body['id'])}`)
+  const again = await api.post('/api/v1/commerce/products', token, json, key)
+  t.is(again.headers['idempotency-replayed'], 'true')
+  t.deepEqual(again.body, made.body)
+  t.is((await api.post('/api/v1/commerce/products', token, { name: 'Pot' }, key)).status, 422)
+
+  const { rows } = await api.list('/api/v1/commerce/products?limit=1', token)
+  t.is(rows[0]?.['id'], made.body['id'])
+  const off = { json: { active: false }, token }
+  const at = `/api/v1/commerce/products/${String(made.body['id'])}`
+  t.is((await api.call('PATCH', at, off)).body['active'], false)
+  t.is((await api.call('PATCH', at, { ...off, token: other.token })).status, 404)
+  t.is((await api.call('PATCH', '/api/v1/commerce/prices/nonsense', off)).status, 404)
+})
+
+test('a price is a whole number of minor units of a currency there is, of a product there is', async (t) => {
+  const good = { product_id: shop.productId, amount_minor: 5, currency: 'USD' }
+  for (const [bad, pointer] of [
+    [{ amount_minor: 0 }, '#/amount_minor'],
+    [{ amount_minor: 1.5 }, '#/amount_minor'],
+    [{ amount_minor: 1e12 }, '#/amount_minor'],
+    [{ amount_minor: '5' }, '#/amount_minor'],
+    [{ currency: 'usd' }, '#/currency'],
+    [{ currency: 'XXX' }, '#/currency'],
+    [{ product_id: randomUUID() }, '#/product_id'],
+    [{ product_id: other.productId }, '#/product_id'],
+    [{ recurring: { interval: 'fortnight' } }, '#/recurring/interval'],
+    [{ recurring: { interval: 'day', interval_count: 0 } }, '#/recurring/interval_count'],
+  ] as const) {
+    const { status, body } = await api.post('/api/v1/commerce/prices', token, { ...good, ...bad })
+    t.is(status, 400, JSON.stringify(bad))
+    t.is(errorsOf(body), pointer, JSON.stringify(body))
+  }
+})
+
+test('what would not come back as it was sent is a 400 that points at it, from anybody', async (t) => {
+  const at = `${PUBLIC}/checkout-sessions`
+  for (const [body, pointer] of [
+    [{ metadata: { order: 'a\0b' } }, '#/metadata/order'],
+    [{ metadata: { order: ['\ud800'] } }, '#/metadata/order/0'],
+    [{ metadata: { 'a\0b': 1 } }, '#/metadata'],
+    [{ cancel_url: 'http://localhost:3000/\0' }, '#/cancel_url'],
+  ] as const) {
+    const { status, body: said } = await api.post(at, undefined, {
+      price_id: shop.priceId,
+      ...body,
+    })
+    t.is(status, 400, JSON.stringify(body))
+    t.is(errorsOf(said), pointer, JSON.stringify(said))
+  }
+  for (const number of ['12345678901234567890', '-9007199254740992', '1e400']) {
+    const answer = await fetch(running.baseUrl + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{"price_id":"${shop.priceId}","metadata":{"n":[0,${number}]}}`,
+    })
+    t.is(answer.status, 400, number)
+    t.is(errorsOf((await answer.json()) as Json), '#/metadata/n/1', number)
+  }
+  const metadata = { n: [2 ** 53 - 1, 1.5, -0.1, 1e21, 6e23, 0.1 + 0.2, '12345678901234567890'] }
+  const kept = await shop.checkout({ metadata })
+  t.deepEqual((await shop.charge(kept['charge_id']))['metadata'], metadata)
+  const { status, body } = await api.post('/api/v1/commerce/products', token, { name: 'T\0ea' })
+  t.deepEqual([status, errorsOf(body)], [400, '#/name'])
+})
+
+test('who may read commerce may not manage it, and other scopes may neither', async (t) => {
+  const { key, tenantId } = shop.workspace
+  const tokenOf = async (scope: string) =>
+    String(
+      (await api.login(key, { tenant_id: tenantId, agent_id: shop.workspace.agentId }, scope)).body[
+        'access_token'
+      ],
+    )
+  const reader = await tokenOf('commerce:read')
+  t.is((await api.get('/api/v1/commerce/charges', reader)).status, 200)
+  t.is((await api.post('/api/v1/commerce/products', reader, { name: 'No' })).status, 403)
+  const stranger = await tokenOf('vault:list')
+  t.is((await api.get('/api/v1/commerce/charges', stranger)).status, 403)
+  t.is((await api.get('/api/v1/commerce/charges')).status, 401)
+})
+
+test('a buyer checks out and pays; merchant, page and address to go back to agree', async (t) => {
+  const session = await shop.checkout({
+    quantity: 3,
+    success_url: 'https://shop.example/thanks?order=7',
+    cancel_url: 'https://shop.example/basket',
+    customer_email: 'ada@example.com',
+    buyer_country: 'US',
+    buyer_region: 'CA',
+    metadata: { order: 7 },
+  })
+  t.like(session, { status: 'open', amount_minor: 5997, currency: 'USD' })
+  t.true(String(session['checkout_url']).startsWith(`${running.baseUrl}/pay/`))
+  const left = new Date(String(session['expires_at'])).getTime() - Date.now()
+  t.true(left > 86_000_000 && left <= 86_400_000)
+  t.like(await shop.charge(session['charge_id']), {
+    status: 'pending',
+    metadata: { order: 7 },
+    price_id: shop.priceId,
+    product_id: shop.productId,
+  })
+
+  const path = new URL(String(session['checkout_url'])).pathname
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const shown = await browser.get(path)
+  t.is(shown.status, 200)
+  t.regex(shown.html, /Tea × 3/)
+  t.regex(shown.html, /\$59\.97/)
+  t.regex(shown.html, /value="ada@example\.com"/)
+  t.regex(String(shown.headers['content-security-policy']), /form-action 'self' https:;/)
+  t.is(shown.headers['cache-control'], 'no-store')
+  t.false(shown.html.includes('<script'))
+
+  const paid = await browser.submit(shown, { outcome: 'succeed', customer_email: '' })
+  t.is(paid.status, 303)
+  t.is(
+    paid.location,
+    `https://shop.example/thanks?order=7&charge_id=${String(session['charge_id'])}`,
+  )
+  const charge = await shop.charge(session['charge_id'])
+  t.like(charge, { status: 'succeeded', rail: 'sandbox', customer_email: 'ada@example.com' })
+  t.truthy(charge['paid_at'])
+  const done = await browser.get(path)
+  t.regex(done.html, /data-state="succeeded"/)
+  t.true(done.html.includes(String(session['charge_id'])))
+  t.is((await browser.submit(shown, { outcome: 'decline' })).status, 303, 'paid is paid')
+  t.is((await shop.charge(session['charge_id']))['status'], 'succeeded')
+})
+
+test('a declined payment fails for good and leads back to its page', async (t) => {
+  const session = await shop.checkout({ cancel_url: 'https://shop.example/basket' })
+  const refused = await shop.pay(session['checkout_url'], 'decline')
+  t.is(refused.location, new URL(String(session['checkout_url'])).pathname)
+  t.like(await shop.charge(session['charge_id']), {
+    status: 'failed',
+    failure_code: 'card_declined',
+  })
+  t.regex((await openBrowser(running).get(refused.location!)).html, /data-state="failed"/)
+})
+
+test('of many that pay one page at once, the rail is asked by one', async (t) => {
+  const session = await shop.checkout()
+  const path = new URL(String(session['checkout_url'])).pathname
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const shown = await browser.get(path)
+  const outcomes = ['succeed', 'decline', 'dispute']
+  await Promise.all(
+    Array.from({ length: 24 }, (_, index) =>
+      browser.submit(shown, { outcome: outcomes[index % 3]! }),
+    ),
+  )
+  const events = await sql<{ type: string }>(
+    running.db.database,
+    `select type from events where data ->> 'charge_id' = $1 and type like 'commerce.payment.%'
+     order by sequence`,
+    [session['charge_id']],
+  )
+  t.is(events.length, 2, JSON.stringify(events))
+  const books = await sql(running.db.database, 'select 1 from sandbox_payments where id = $1', [
+    session['charge_id'],
+  ])
+  t.is(books.length, 1)
+})
+
+test('a checkout is made once per key, and what cannot be is refused with its place', async (t) => {
+  const key = { 'idempotency-key': randomUUID() }
+  const json = { price_id: shop.priceId }
+  const path = `${PUBLIC}/checkout-sessions`
+  const first = await api.post(path, undefined, json, key)
+  const second = await api.post(path, undefined, json, key)
+  t.is(second.headers['idempotency-replayed'], 'true')
+  t.deepEqual(second.body, first.body)
+
+  const recurring = await shop.price({ recurring: { interval: 'month' } })
+  const off = await shop.price()
+  await api.call('PATCH', `/api/v1/commerce/prices/${off}`, { token, json: { active: false } })
+  const circular = 'x'.repeat(9000)
+  for (const [bad, error, pointer] of [
+    [{ price_id: randomUUID() }, 'invalid_price', '#/price_id'],
+    [{ price_id: 'nonsense' }, 'invalid_price', '#/price_id'],
+    [{ price_id: recurring }, 'invalid_price', '#/price_id'],
+    [{ price_id: off }, 'invalid_price', '#/price_id'],
+    [{ quantity: 0 }, 'bad_request', '#/quantity'],
+    [{ quantity: 1000 }, 'bad_request', '#/quantity'],
+    [{ quantity: 1.5 }, 'bad_request', '#/quantity'],
+    [{ customer_email: 'nobody' }, 'invalid_buyer', '#/customer_email'],
+    [{ buyer_country: 'XX' }, 'invalid_buyer', '#/buyer_country'],
+    [{ buyer_country: 'us' }, 'invalid_buyer', '#/buyer_country'],
+    [{ buyer_country: 'US', buyer_region: '!' }, 'invalid_buyer', '#/buyer_region'],
+    [{ metadata: { circular } }, 'bad_request', '#/metadata'],
+    [{ metadata: [] }, 'bad_request', '#/metadata'],
+    [{ success_url: 'https://evil.example/' }, 'redirect_host_not_allowed', '#/success_url'],
+    [{ cancel_url: 'https://shop.example:444/' }, undefined, undefined],
+    [{ success_url: 'https://pay.example/' }, 'redirect_host_not_allowed', '#/success_url'],
+    [{ success_url: 'https://pay.example:8443/' }, undefined, undefined],
+    [{ success_url: 'http://shop.example/' }, 'bad_request', '#/success_url'],
+    [{ success_url: 'https://shop.example@evil.example/' }, 'bad_request', '#/success_url'],
+    [{ success_url: 'https://shop.example\\@evil.example/' }, 'bad_request', '#/success_url'],
+    [{ success_url: 'javascript:alert(1)' }, 'bad_request', '#/success_url'],
+    [{ success_url: '//evil.example' }, 'bad_request', '#/success_url'],
+    [{ success_url: 'http://localhost:3000/done' }, undefined, undefined],
+  ] as const) {
+    const { status, body } = await api.post(path, undefined, { ...json, ...bad })
+    t.is(status, error === undefined ? 200 : 400, JSON.stringify([bad, body]))
+    if (error === undefined) continue
+    t.is(body['error'], error, JSON.stringify([bad, body]))
+    t.is(errorsOf(body), pointer)
+  }
+  const big = await shop.price({ amount_minor: 999_999_999_999 })
+  const { status, body } = await api.post(path, undefined, { price_id: big, quantity: 2 })
+  t.deepEqual([status, errorsOf(body)], [400, '#/quantity'])
+})
+
+test('hosts that the tenant adds to its settings may be led to, loopback in sandboxes only', async (t) => {
+  const path = `${PUBLIC}/checkout-sessions`
+  const json = { price_id: other.priceId, success_url: 'https://tea.example/done' }
+  t.is((await api.post(path, undefined, json)).body['error'], 'redirect_host_not_allowed')
+  const change = { checkout_redirect_hosts: ['TEA.example'] }
+  const call = { token: other.token, json: change }
+  const changed = await api.call('PATCH', '/api/v1/tenant/settings', call)
+  t.deepEqual(changed.body['checkout_redirect_hosts'], ['tea.example'])
+  t.is((await api.post(path, undefined, json)).status, 200)
+  t.is((await api.post(path, undefined, { ...json, price_id: shop.priceId })).status, 400)
+  for (const bad of ['https://tea.example', '*.example', 'tea.example/x', '']) {
+    const refused = await api.call('PATCH', '/api/v1/tenant/settings', {
+      token: other.token,
+      json: { checkout_redirect_hosts: [bad] },
+    })
+    t.is(refused.status, 400, bad)
+  }
+  const session = await other.checkout()
+  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
+    other.workspace.tenantId,
+  ])
+  const loopback = { ...json, success_url: 'http://localhost:3000/done' }
+  t.is((await api.post(path, undefined, loopback)).body['error'], 'bad_request')
+  const page = await openBrowser(running).get(new URL(String(session['checkout_url'])).pathname)
+  t.false(page.html.includes('name="outcome"'), 'the sandbox rail is for sandboxes')
+  const forced = await other.pay(session['checkout_url'])
+  t.is(forced.status, 400)
+  t.is(
+    (
+      await sql<{ status: string }>(
+        running.db.database,
+        'select status from charges where id = $1',
+        [session['charge_id']],
+      )
+    )[0]?.status,
+    'pending',
+  )
+})
+
+test('a page that was never given is 404, one that ran out 410, and a foreign form changes nothing', async (t) => {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  t.is((await browser.get(`/pay/${'A'.repeat(43)}`)).status, 404)
+  t.is((await browser.get('/pay/nonsense')).status, 404)
+  const session = await shop.checkout()
+  const path = new URL(String(session['checkout_url'])).pathname
+  const forged = await browser.post(path, { rail: 'sandbox', outcome: 'succeed' })
+  t.is(forged.status, 403)
+  const shown = await browser.get(path)
+  const wrong = await browser.submit(shown, { customer_email: 'not an address' })
+  t.is(wrong.status, 400)
+  t.regex(wrong.html, /aria-invalid="true"/)
+  t.is((await browser.submit(shown, { rail: 'gold' })).status, 400)
+  t.is((await shop.charge(session['charge_id']))['status'], 'pending')
+  await sql(
+    running.db.database,
+    `update checkout_sessions set expires_at = now() - interval '1 second' where id = $1`,
+    [session['checkout_session_id']],
+  )
+  t.is((await browser.get(path)).status, 410)
+  t.is((await browser.submit(shown, { outcome: 'succeed' })).status, 410)
+  const ended = await shop.chargeWhen(session['charge_id'], ({ status }) => status === 'failed')
+  t.is(ended['failure_code'], 'checkout_expired')
+  t.is((await browser.get(path)).status, 410)
+})
+
+test('the token of a page is not in the database', async (t) => {
+  const session = await shop.checkout()
+  const page = new URL(String(session['checkout_url'])).pathname.slice('/pay/'.length)
+  const rows = await sql<{ found: boolean }>(
+    running.db.database,
+    `select exists (select from checkout_sessions s where s::text like '%' || $1 || '%')
+       or exists (select from events e where e::text like '%' || $1 || '%') as found`,
+    [page],
+  )
+  t.false(rows[0]?.found)
+})
+
+test('what is paid is settled: created, held while it clears, released; the books add up', async (t) => {
+  const session = await shop.checkout()
+  await shop.pay(session['checkout_url'])
+  const types = async () =>
+    (
+      await sql<{ type: string }>(
+        running.db.database,
+        `select type from events where data ->> 'charge_id' = $1 order by sequence`,
+        [session['charge_id']],
+      )
+    ).map(({ type }) => type)
+  for (let turn = 0; turn < 500 && (await types()).length < 5; turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.deepEqual(await types(), [
+    'commerce.payment.pending',
+    'commerce.payment.succeeded',
+    'commerce.settlement.created',
+    'commerce.settlement.held',
+    'commerce.settlement.released',
+  ])
+  const disputed = await shop.checkout()
+  await shop.pay(disputed['checkout_url'], 'dispute')
+  t.like(await shop.charge(disputed['charge_id']), {
+    status: 'succeeded',
+    dispute: { status: 'opened' },
+  })
+  const [sums] = await sql<{ total: string; lines: string }>(
+    running.db.database,
+    `select (select sum(balance_minor)::text from ledger_accounts) as total,
+            (select sum(amount_minor)::text from ledger_lines) as lines`,
+  )
+  t.deepEqual(sums, { total: '0', lines: '0' })
+})
+
+test('without commerce.enabled none of it is there', async (t) => {
+  const plain = await testService()
+  t.teardown(() => plain.end())
+  const answer = await fetch(`${plain.baseUrl}${PUBLIC}/checkout-sessions`, { method: 'POST' })
+  t.is(answer.status, 404)
+  const capabilities = await fetch(`${plain.baseUrl}/api/v1/capabilities`)
+  t.false((await capabilities.text()).includes('commerce.'))
+  const { body } = await api.get('/api/v1/capabilities')
+  const names = body['capabilities'] as string[]
+  t.true(names.includes('commerce.checkout') && names.includes('commerce.subscriptions'))
+})

@@ -1,0 +1,355 @@
+/**
+ * Facilitators that time out, lie, hang up, answer twice or answer nonsense: nobody pays twice, no
+ * payment is lost, and what is not known is said to be not known.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import { newAccount, startChain } from '../../support/commerce/chain.js'
+import type { Mischief, Said } from '../../support/commerce/facilitator.js'
+import { decode, openShop, type Link, type Shop } from '../../support/commerce/x402-shop.js'
+
+/** A quarter and two fifths of the request time are for the facilitator. */
+const environment = { SVC_SERVER__REQUEST_TIMEOUT_SECS: '6' }
+const chain = await startChain()
+/** Knows the node of the chain, and asks it about what it does not know. */
+const shop = await openShop({ chain, environment })
+/** Knows nothing but its facilitator. */
+const blind = await openShop({ chain, environment, rpc: false })
+/** Believes only what is on the chain. */
+const careful = await openShop({ chain, environment, monitor: true })
+test.after.always(async () => {
+  for (const { close } of [shop, blind, careful]) await close()
+  await chain.close()
+})
+
+/** One of them at a time misbehaves. */
+async function paying(
+  at: Shop,
+  mischief: Mischief,
+  play: (link: Link, proof: string, payer: string) => Promise<void>,
+): Promise<void> {
+  const link = await at.link()
+  const who = await at.buyer(3)
+  const proof = await at.proof(who, link)
+  at.facilitator.mischief = mischief
+  try {
+    await play(link, proof, who.address)
+  } finally {
+    at.facilitator.mischief = undefined
+  }
+}
+
+const onSettle =
+  (mischief: Mischief): Mischief =>
+  (asked, honest, response) =>
+    asked.operation === 'settle' ? mischief(asked, honest, response) : undefined
+
+/** Misbehaves the first time only. */
+function once(mischief: Mischief): Mischief {
+  let done = false
+  return (...args) => {
+    if (done) return undefined
+    done = true
+    return mischief(...args)
+  }
+}
+
+async function chargeOf(at: Shop, chargeId: unknown) {
+  const { tenantId } = at.merchant
+  return at.running.db.database.tenant(tenantId, (tx) => findCharge(tx, tenantId, String(chargeId)))
+}
+
+const broken: [what: string, mischief: Mischief][] = [
+  ['hangs up', (_, __, response) => (response.destroy(), null)],
+  ['never answers', () => new Promise<Said>(() => undefined)],
+  ['answers 500', (_, __, response) => (response.writeHead(500).end('oops'), null)],
+  ['answers garbage', (_, __, response) => (response.writeHead(200).end('<html>'), null)],
+  ['answers another shape', () => ({ ok: true })],
+  [
+    'answers without end',
+    (_, __, response) => (response.writeHead(200).write('x'.repeat(1 << 20)), null),
+  ],
+  ['names another payer', () => ({ isValid: true, payer: newAccount().address })],
+]
+for (const [what, mischief] of broken) {
+  test.serial(`/verify ${what}: 503, nothing charged, and the same proof pays later`, async (t) => {
+    await paying(shop, mischief, async (link, proof) => {
+      const settles = shop.facilitator.count('settle')
+      const answer = await shop.post(link, proof)
+      t.is(answer.status, 503, answer.text)
+      t.truthy(answer.headers.get('retry-after'))
+      t.is(answer.body['charge_id'], undefined)
+      t.is(answer.headers.get('payment-required'), null)
+      t.is(shop.facilitator.count('settle'), settles)
+      shop.facilitator.mischief = undefined
+      t.is((await shop.post(link, proof)).status, 200)
+    })
+  })
+}
+
+test.serial(
+  '/verify calls a good payment bad: refused, nothing charged, and it may be tried again',
+  async (t) => {
+    const lie = () => ({ isValid: false, invalidReason: 'insufficient_funds' })
+    await paying(shop, lie, async (link, proof) => {
+      const answer = await shop.post(link, proof)
+      t.is(answer.status, 402)
+      t.is(decode(answer.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
+      shop.facilitator.mischief = undefined
+      t.is((await shop.post(link, proof)).status, 200)
+      t.is((await chain.transfersTo(link.payTo)).length, 1)
+    })
+  },
+)
+
+test.serial('nobody listens: 503 and nothing charged', async (t) => {
+  const link = await shop.link()
+  const proof = await shop.proof(await shop.buyer(1), link)
+  await shop.facilitator.pause()
+  t.is((await shop.post(link, proof)).status, 503)
+  await shop.facilitator.resume()
+  t.is((await shop.final(link, proof)).status, 200)
+})
+
+const afterwards: [what: string, mischief: Mischief][] = [
+  [
+    'hangs up after settling',
+    async (_, honest, response) => {
+      await honest()
+      response.destroy()
+      return null
+    },
+  ],
+  [
+    'settles and never answers',
+    async (_, honest) => {
+      await honest()
+      return new Promise<Said>(() => undefined)
+    },
+  ],
+  [
+    'names another payer',
+    async (_, honest) => ({ ...(await honest()), payer: newAccount().address }),
+  ],
+  ['names another network', async (_, honest) => ({ ...(await honest()), network: 'eip155:1' })],
+  ['names no transaction', async (_, honest) => ({ ...(await honest()), transaction: '' })],
+  ['names another amount', async (_, honest) => ({ ...(await honest()), amount: '1' })],
+  [
+    'settles and answers garbage',
+    async (_, honest, response) => {
+      await honest()
+      response.writeHead(200).end('}{')
+      return null
+    },
+  ],
+  [
+    'settles and answers 502',
+    async (_, honest, response) => {
+      await honest()
+      response.writeHead(502).end('bad gateway')
+      return null
+    },
+  ],
+  [
+    'says that it is pending',
+    async (_, honest) => ({
+      ...(await honest()),
+      success: false,
+      errorReason: 'settlement_pending',
+    }),
+  ],
+]
+for (const [what, mischief] of afterwards) {
+  test.serial(`/settle ${what}: pending, then found settled, once`, async (t) => {
+    await paying(shop, onSettle(once(mischief)), async (link, proof, payer) => {
+      const first = await shop.post(link, proof)
+      t.is(first.status, 503, first.text)
+      t.truthy(first.body['charge_id'])
+      t.is(first.body['charge_status'], 'pending')
+      t.truthy(first.headers.get('retry-after'))
+      t.is(first.headers.get('payment-required'), null, 'no challenge for what may be paid')
+      const answer = await shop.final(link, proof)
+      t.is(answer.status, 200, answer.text)
+      t.is(answer.body['charge_id'], first.body['charge_id'])
+      const [paid, ...more] = await chain.transfersTo(link.payTo)
+      t.is(more.length, 0)
+      t.is(paid!.from, payer)
+      t.is(decode(answer.headers.get('payment-response'))['transaction'], paid!.transaction)
+      t.like(await chargeOf(shop, first.body['charge_id']), { status: 'succeeded' })
+    })
+  })
+}
+
+test.serial('/settle did nothing and never answered: settled by asking again', async (t) => {
+  await paying(
+    shop,
+    onSettle(once(() => new Promise<Said>(() => undefined))),
+    async (link, proof) => {
+      t.is((await shop.post(link, proof)).status, 503)
+      const answer = await shop.final(link, proof)
+      t.is(answer.status, 200, answer.text)
+      t.is((await chain.transfersTo(link.payTo)).length, 1)
+    },
+  )
+})
+
+test.serial('without a chain to ask, a facilitator that answers twice is believed', async (t) => {
+  let kept: Said | undefined
+  const forgetful: Mischief = async (_, honest, response) => {
+    if (kept !== undefined) return kept
+    kept = await honest()
+    response.destroy()
+    return null
+  }
+  await paying(blind, onSettle(forgetful), async (link, proof) => {
+    const first = await blind.post(link, proof)
+    t.is(first.status, 503)
+    const answer = await blind.final(link, proof)
+    t.is(answer.status, 200, answer.text)
+    t.is(answer.body['charge_id'], first.body['charge_id'])
+    t.is((await chain.transfersTo(link.payTo)).length, 1)
+  })
+})
+
+test.serial(
+  'without a chain to ask, a spent authorization stays pending: nobody guesses',
+  async (t) => {
+    const hangsUp: Mischief = async (_, honest, response) => {
+      await honest()
+      response.destroy()
+      return null
+    }
+    await paying(blind, onSettle(once(hangsUp)), async (link, proof) => {
+      t.is((await blind.post(link, proof)).status, 503)
+      await sleep(3_000)
+      const again = await blind.post(link, proof)
+      t.is(again.status, 503)
+      t.like(await chargeOf(blind, again.body['charge_id']), { status: 'pending' })
+    })
+  },
+)
+
+test.serial(
+  '/settle refuses: 402, the charge failed, and the same proof hears it again',
+  async (t) => {
+    const refusal = () => ({
+      success: false,
+      errorReason: 'insufficient_funds',
+      transaction: '',
+      network: 'eip155:84532',
+    })
+    await paying(shop, onSettle(refusal), async (link, proof) => {
+      const settles = shop.facilitator.count('settle')
+      const answer = await shop.post(link, proof)
+      t.is(answer.status, 402)
+      t.is(decode(answer.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
+      t.truthy(answer.headers.get('payment-required'))
+      const again = await shop.post(link, proof)
+      t.is(again.status, 402)
+      t.is(shop.facilitator.count('settle'), settles + 1)
+      const { tenantId } = shop.merchant
+      const { rows } = await shop.running.db.database.tenant(tenantId, (tx) =>
+        tx.query<{ status: string; failureCode: string; type: string }>({
+          name: 'test.failed',
+          text: `select c.status, c.failure_code as "failureCode", e.type from charges c
+               join events e on e.tenant_id = c.tenant_id and e.data ->> 'charge_id' = c.id::text
+               where c.tenant_id = $1 and c.payment_link_id = $2 order by e.sequence`,
+          values: [tenantId, link.id],
+        }),
+      )
+      t.deepEqual(rows, [
+        { status: 'failed', failureCode: 'insufficient_funds', type: 'commerce.payment.pending' },
+        { status: 'failed', failureCode: 'insufficient_funds', type: 'commerce.payment.failed' },
+      ])
+    })
+  },
+)
+
+const ambiguous: [what: string, said: Said][] = [
+  ['an unexpected error', { errorReason: 'unexpected_settle_error', transaction: '' }],
+  ['words of its own', { errorReason: 'TimeoutError: no receipt after 60 s', transaction: '' }],
+  [
+    'a transaction',
+    { errorReason: 'invalid_transaction_state', transaction: `0x${'cd'.repeat(32)}` },
+  ],
+  ['insufficient funds and a transaction', { errorReason: 'insufficient_funds' }],
+]
+for (const [what, words] of ambiguous) {
+  test.serial(`/settle fails with ${what} after sending: pending, and paid once`, async (t) => {
+    const fails: Mischief = async (_, honest) => ({
+      ...(await honest()),
+      success: false,
+      ...words,
+    })
+    await paying(blind, onSettle(fails), async (link, proof) => {
+      const first = await blind.post(link, proof)
+      t.is(first.status, 503, first.text)
+      t.is(first.headers.get('payment-required'), null, 'no challenge for what may be paid')
+      t.is((await blind.post(link, proof)).status, 503)
+      t.like(await chargeOf(blind, first.body['charge_id']), { status: 'pending' })
+      t.is((await chain.transfersTo(link.payTo)).length, 1)
+    })
+    await paying(shop, onSettle(once(fails)), async (link, proof) => {
+      const first = await shop.post(link, proof)
+      t.is(first.status, 503, first.text)
+      const answer = await shop.final(link, proof)
+      t.is(answer.status, 200, answer.text)
+      t.is(answer.body['charge_id'], first.body['charge_id'])
+    })
+  })
+}
+
+test.serial('who looks at the chain believes no settlement that is not there', async (t) => {
+  const lie: Mischief = ({ paymentPayload }) => ({
+    success: true,
+    transaction: `0x${'ab'.repeat(32)}`,
+    network: 'eip155:84532',
+    payer: (paymentPayload.payload['authorization'] as { from: string }).from,
+  })
+  await paying(careful, onSettle(lie), async (link, proof) => {
+    const first = await careful.post(link, proof)
+    t.is(first.status, 503, first.text)
+    await sleep(2_500)
+    t.is((await careful.post(link, proof)).status, 503)
+    t.is((await chain.transfersTo(link.payTo)).length, 0)
+    careful.facilitator.mischief = undefined
+    const answer = await careful.final(link, proof)
+    t.is(answer.status, 200)
+    const [paid, ...more] = await chain.transfersTo(link.payTo)
+    t.is(more.length, 0)
+    t.is(decode(answer.headers.get('payment-response'))['transaction'], paid!.transaction)
+  })
+})
+
+test.serial('who looks at the chain believes no refusal of what was settled', async (t) => {
+  const lie: Mischief = async (_, honest) => {
+    await honest()
+    return { success: false, errorReason: 'insufficient_funds', transaction: '', network: '' }
+  }
+  await paying(careful, onSettle(lie), async (link, proof) => {
+    const answer = await careful.post(link, proof)
+    t.is(answer.status, 200, answer.text)
+    t.is((await chain.transfersTo(link.payTo)).length, 1)
+  })
+})
+
+test.serial('an authorization that ran out unspent is a failed payment', async (t) => {
+  await paying(
+    shop,
+    onSettle(() => new Promise<Said>(() => undefined)),
+    async (link, proof) => {
+      const first = await shop.post(link, proof)
+      t.is(first.status, 503)
+      await chain.pass(600)
+      const answer = await shop.final(link, proof)
+      t.is(answer.status, 402, answer.text)
+      t.is(
+        decode(answer.headers.get('payment-response'))['errorReason'],
+        'invalid_exact_evm_payload_authorization_valid_before',
+      )
+      t.like(await chargeOf(shop, first.body['charge_id']), { status: 'failed' })
+      t.is((await chain.transfersTo(link.payTo)).length, 0)
+    },
+  )
+})

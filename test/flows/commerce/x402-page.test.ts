@@ -1,0 +1,52 @@
+/** docs/guides/commerce/x402.md promises that its command and its code run as they stand. */
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import test from 'ava'
+import { privateKeyToAccount } from 'viem/accounts'
+import { decode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
+
+const PAGE = readFileSync(
+  new URL('../../../../docs/guides/commerce/x402.md', import.meta.url),
+  'utf8',
+)
+const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
+const run = promisify(execFile)
+
+function block(name: string): string {
+  const found = new RegExp(`<!-- run: ${name} -->\n\`\`\`\\w+\n([^]*?)\`\`\``).exec(PAGE)
+  if (found === null) throw new Error(`the page has no block ${name}`)
+  return found[1]!
+}
+
+const shop = await openShop({ transport: 'plain_http' })
+test.after.always(() => shop.close())
+
+test('the command tells the price', async (t) => {
+  const link = await shop.link()
+  const environment = { ...process.env, LINK: shop.running.baseUrl + link.url }
+  const { stdout } = await run('sh', ['-c', block('price')], { env: environment })
+  t.regex(stdout, /^HTTP\/1\.1 402 /)
+  const field = /payment-required: (\S+)/i.exec(stdout)?.[1]
+  t.like((decode(field ?? null)['accepts'] as object[])[0], { amount: String(PRICE_ATOMIC) })
+})
+
+test('the code pays', async (t) => {
+  const link = await shop.link()
+  const key = `0x${'5a'.repeat(32)}` as const
+  await shop.chain.mint(privateKeyToAccount(key).address, PRICE_ATOMIC)
+  const folder = await mkdtemp(join(tmpdir(), 'x402-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  await symlink(MODULES, join(folder, 'node_modules'))
+  await writeFile(join(folder, 'pay.mjs'), block('pay'))
+  const LINK = shop.running.baseUrl + link.url
+  const env = { ...process.env, KEY: key, LINK, ASSET: shop.chain.token }
+  const { stdout } = await run(process.execPath, ['pay.mjs'], { cwd: folder, env })
+  t.regex(stdout, /^200 /)
+  t.like(JSON.parse(stdout.slice(4)), { status: 'succeeded', amount_minor: 1_999 })
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+})

@@ -1,0 +1,320 @@
+/** x402 over HTTP: the public client and facilitator libraries, a local chain, a real token. */
+import test from 'ava'
+import { wrapFetchWithPayment } from '@x402/fetch'
+import { findCharge } from '../../../storage/commerce/charges.js'
+import { activatePaymentLink } from '../../../storage/commerce/products.js'
+import { NETWORK, newAccount, TOKEN_NAME } from '../../support/commerce/chain.js'
+import { sql } from '../../support/identity/identity.js'
+import { merchantIn } from '../../support/commerce/merchant.js'
+import { callAt, type Json } from '../../support/identity/tenant-agent.js'
+import {
+  clientOf,
+  decode,
+  encode,
+  openShop,
+  PRICE_ATOMIC,
+  PRICE_MINOR,
+} from '../../support/commerce/x402-shop.js'
+
+const shop = await openShop()
+test.after.always(() => shop.close())
+
+test('a link tells its price as a challenge of version 2', async (t) => {
+  const link = await shop.link()
+  const answer = await shop.get(link)
+  t.is(answer.status, 402)
+  t.is(answer.headers.get('content-type'), 'application/json')
+  t.is(answer.headers.get('cache-control'), 'no-store')
+  t.deepEqual(decode(answer.headers.get('payment-required')), answer.body)
+  const { x402Version, resource, accepts, error, extensions } = answer.body as {
+    [name: string]: unknown
+    resource: { url: string }
+  }
+  t.is(x402Version, 2)
+  t.is(error, 'PAYMENT-SIGNATURE header is required')
+  t.is(resource.url, shop.running.baseUrl + link.url)
+  t.deepEqual(accepts, [
+    {
+      scheme: 'exact',
+      network: NETWORK,
+      amount: String(PRICE_ATOMIC),
+      asset: shop.chain.token,
+      payTo: link.payTo,
+      maxTimeoutSeconds: 60,
+      extra: { name: TOKEN_NAME, version: '2', assetTransferMethod: 'eip3009' },
+    },
+  ])
+  t.like(extensions, { 'payment-identifier': { info: { required: false } } })
+  const post = await shop.post(link)
+  t.is(post.status, 402)
+  t.deepEqual(post.body, answer.body)
+})
+
+test('the public client pays by itself', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(1)
+  const paying = wrapFetchWithPayment(fetch, clientOf(who))
+  const url = `${shop.running.baseUrl}${link.url}?buyer_country=de&buyer_region=BE`
+  const response = await paying(url, { method: 'POST' })
+  t.is(response.status, 200)
+  const body = (await response.json()) as Record<string, unknown>
+  const settlement = decode(response.headers.get('payment-response'))
+  t.like(settlement, {
+    success: true,
+    network: NETWORK,
+    payer: who.address.toLowerCase(),
+    amount: String(PRICE_ATOMIC),
+  })
+  t.deepEqual(body['settlement'], settlement)
+  t.like(body, {
+    status: 'succeeded',
+    amount_minor: PRICE_MINOR,
+    currency: 'USD',
+    metadata: { order: '1234' },
+    fulfillment_url: `${shop.running.baseUrl}/api/v1/public/commerce/fulfillment/${String(body['charge_id'])}`,
+  })
+  const [paid, ...more] = await shop.chain.transfersTo(link.payTo)
+  t.is(more.length, 0)
+  t.is(paid!.value, PRICE_ATOMIC)
+  t.is(paid!.transaction, settlement['transaction'] as `0x${string}`)
+})
+
+test('events, charge and ledger tell of the payment', async (t) => {
+  const link = await shop.link({ metadata: { order: 'ledger' } })
+  const who = await shop.buyer(1)
+  const { status, body } = await shop.post(link, await shop.proof(who, link))
+  t.is(status, 200)
+  const chargeId = String(body['charge_id'])
+  const { database } = shop.running.db
+  const { tenantId } = shop.merchant
+  const { events, charge, lines } = await database.tenant(tenantId, async (tx) => ({
+    events: await tx.query<{ type: string; data: Record<string, unknown> }>({
+      name: 'test.events',
+      text: `select type, data from events where tenant_id = $1 and data ->> 'charge_id' = $2
+             order by sequence`,
+      values: [tenantId, chargeId],
+    }),
+    charge: await findCharge(tx, tenantId, chargeId),
+    lines: await tx.query<{ account: string; sum: number }>({
+      name: 'test.lines',
+      text: `select l.account, sum(l.amount_minor)::int as sum, count(*)::int as count
+             from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id
+               and e.id = l.entry_id
+             where l.tenant_id = $1 and e.subject_id = $2 group by 1 order by 1`,
+      values: [tenantId, chargeId],
+    }),
+  }))
+  t.deepEqual(
+    events.rows.map(({ type }) => type),
+    ['commerce.payment.pending', 'commerce.payment.succeeded'],
+  )
+  t.like(events.rows[1]!.data, {
+    charge_id: chargeId,
+    amount_minor: PRICE_MINOR,
+    currency: 'USD',
+    metadata: { order: 'ledger' },
+    product_id: shop.merchant.productId,
+    price_id: shop.merchant.priceId,
+    buyer_id: `${NETWORK}:${who.address.toLowerCase()}`,
+  })
+  t.like(charge, {
+    status: 'succeeded',
+    rail: 'x402',
+    paymentLinkId: link.id,
+    buyerCountry: 'US',
+    buyerRegion: 'CA',
+  })
+  // The money never was ours: what came in went out.
+  t.deepEqual(lines.rows, [
+    { account: 'clearing', sum: 0, count: 2 },
+    { account: 'pending', sum: 0, count: 2 },
+  ])
+})
+
+test('an unknown link is a 404 whatever else is wrong', async (t) => {
+  const nowhere = { ...(await shop.link()), url: '/api/v1/public/commerce/payment-links/none/x402' }
+  t.is((await shop.get(nowhere, '')).status, 404)
+  t.is((await shop.post(nowhere, '%%%')).status, 404)
+  const other = { ...nowhere, url: nowhere.url.replace('none', 'A'.repeat(22)) }
+  t.is((await shop.get(other)).status, 404)
+})
+
+test('inactive links, repeated prices and foreign currencies are not payable', async (t) => {
+  const off = await shop.link()
+  const { database } = shop.running.db
+  await database.tenant(off.tenantId, (tx) => activatePaymentLink(tx, off.tenantId, off.id, false))
+  t.is((await shop.get(off)).status, 404)
+  t.is((await shop.get(await shop.link({ priceId: await shop.price(100, 'EUR') }))).status, 404)
+  const monthly = await shop.price(100, 'USD', 'month')
+  t.is((await shop.get(await shop.link({ priceId: monthly }))).status, 404)
+  // Neither the link nor the chain says who is paid.
+  t.is((await shop.get(await shop.link({ x402: null }))).status, 404)
+  t.is((await shop.get(await shop.link({ x402: { network: NETWORK } }))).status, 404)
+  const x402 = { network: 'eip155:1', pay_to: newAccount().address }
+  t.is((await shop.get(await shop.link({ x402 }))).status, 404)
+})
+
+test('the links of a suspended tenant are not payable', async (t) => {
+  const { database } = shop.running.db
+  const { tenantId, priceId } = await merchantIn(database)
+  const link = await shop.link({ tenantId, priceId })
+  const who = await shop.buyer(2)
+  const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
+  t.is((await shop.post(link, proof)).status, 200)
+  await sql(database, `update tenants set status = 'suspended' where id = $1`, [tenantId])
+  t.is((await shop.get(link)).status, 404)
+  t.is((await shop.post(link, other)).status, 404)
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+  t.is((await shop.post(link, proof)).status, 200, 'who has paid hears it again')
+})
+
+test('country and region of the buyer are needed', async (t) => {
+  const link = await shop.link()
+  for (const query of [
+    '',
+    '?buyer_country=US',
+    '?buyer_region=CA',
+    '?buyer_country=&buyer_region=CA',
+    '?buyer_country=US&buyer_region=',
+    '?buyer_country=USA&buyer_region=CA',
+  ]) {
+    const { status, body } = await shop.get(link, query)
+    t.is(status, 400, query)
+    t.is(body['error'], 'bad_request')
+  }
+})
+
+test('quantity, minor units and the built-in asset make the amount', async (t) => {
+  const link = await shop.link({
+    quantity: 3,
+    x402: { network: 'eip155:8453', pay_to: newAccount().address },
+  })
+  const { status, body } = await shop.get(link)
+  t.is(status, 402)
+  t.like((body['accepts'] as object[])[0], {
+    network: 'eip155:8453',
+    amount: String(PRICE_ATOMIC * 3n),
+    asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    extra: { name: 'USD Coin', version: '2' },
+  })
+})
+
+test('browsers anywhere may read the answer and send the proof', async (t) => {
+  const link = await shop.link()
+  const { headers } = await callAt(
+    shop.running.baseUrl,
+    `${link.url}?buyer_country=US&buyer_region=CA`,
+    { headers: { origin: 'https://shop.example' } },
+  )
+  t.is(headers.get('access-control-allow-origin'), '*')
+  t.regex(headers.get('access-control-expose-headers')!, /payment-required/i)
+  t.regex(headers.get('access-control-expose-headers')!, /payment-response/i)
+})
+
+test('the same proof again gives the stored answer and settles nothing', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(2)
+  const proof = await shop.proof(who, link)
+  const first = await shop.post(link, proof)
+  const again = await shop.post(link, proof)
+  t.is(again.status, 200)
+  t.deepEqual(again.body, first.body)
+  t.is(again.headers.get('payment-response'), first.headers.get('payment-response'))
+  t.is(shop.facilitator.about(link.payTo, 'settle'), 1)
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+})
+
+test('who has paid hears it again when the link is no longer for sale', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(2)
+  const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
+  const paid = await shop.post(link, proof)
+  t.is(paid.status, 200)
+  const { database } = shop.running.db
+  await database.tenant(link.tenantId, (tx) =>
+    activatePaymentLink(tx, link.tenantId, link.id, false),
+  )
+  const again = await shop.post(link, proof)
+  t.is(again.status, 200)
+  t.deepEqual(again.body, paid.body)
+  t.is((await shop.post(link, other)).status, 404)
+})
+
+test('an authorization pays one link and no other', async (t) => {
+  const payTo = newAccount().address
+  const [one, other] = [await shop.link({ payTo }), await shop.link({ payTo })]
+  const who = await shop.buyer(2)
+  const payload = await shop.payload(who, one)
+  t.is((await shop.post(one, encode(payload))).status, 200)
+  const replay = await shop.post(other, encode(payload))
+  t.is(replay.status, 402)
+  t.like(decode(replay.headers.get('payment-response')), {
+    success: false,
+    errorReason: 'invalid_transaction_state',
+    transaction: '',
+    payer: who.address.toLowerCase(),
+  })
+  t.truthy(replay.headers.get('payment-required'))
+  // Nor a link of another tenant.
+  const elsewhere = await merchantIn(shop.running.db.database)
+  const { tenantId, priceId } = elsewhere
+  const foreign = await shop.link({ payTo, tenantId, priceId })
+  t.is((await shop.post(foreign, encode(payload))).status, 402)
+  t.is((await shop.chain.transfersTo(payTo)).length, 1)
+})
+
+test('200 uses of one proof at once are one settlement', async (t) => {
+  t.timeout(120_000)
+  const link = await shop.link()
+  const proof = await shop.proof(await shop.buyer(5), link)
+  const answers = await Promise.all(Array.from({ length: 200 }, () => shop.post(link, proof)))
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  t.is(new Set(answers.map(({ body }) => body['charge_id'])).size, 1)
+  t.is(shop.facilitator.about(link.payTo, 'settle'), 1)
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+})
+
+test('an identifier stands for one payment', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(3)
+  const identified = (payload: object, id: unknown) =>
+    encode({ ...payload, extensions: { 'payment-identifier': { info: { required: false, id } } } })
+  const payload = await shop.payload(who, link)
+  const id = `pay_${'7d5d747be160e280'}`
+  const first = await shop.post(link, identified(payload, id))
+  t.is(first.status, 200, first.text)
+  const again = await shop.post(link, identified(payload, id))
+  t.is(again.status, 200)
+  t.deepEqual(again.body, first.body)
+  const other = await shop.post(link, identified(await shop.payload(who, link), id))
+  t.is(other.status, 409)
+  t.is(other.body['error'], 'conflict')
+  t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
+  for (const wrong of ['short', 'x'.repeat(129), 'with a space in it', 5, null]) {
+    const answer = await shop.post(link, identified(await shop.payload(who, link), wrong))
+    t.is(answer.status, 400, JSON.stringify(wrong))
+  }
+})
+
+test('capabilities and OpenAPI tell of it', async (t) => {
+  const { body } = await callAt(shop.running.baseUrl, '/api/v1/capabilities')
+  t.true((body['capabilities'] as string[]).includes('commerce.x402'))
+  const features = body['features'] as Record<string, Json>
+  t.like(features['commerce.x402'], {
+    enabled: true,
+    versions: [2],
+    schemes: ['exact'],
+    signatures: ['eip712_secp256k1'],
+  })
+  t.true((features['commerce.x402']!['networks'] as string[]).includes('eip155:8453'))
+  t.deepEqual(features['webhooks']!['signature_suites'], ['svc-webhook-v1', 'standard-webhooks-v1'])
+  const { body: document } = await callAt(shop.running.baseUrl, '/openapi.json')
+  const paths = document['paths'] as Record<string, Record<string, { responses: object }>>
+  const path = paths['/api/v1/public/commerce/payment-links/{payment_link_token}/x402']!
+  t.deepEqual(Object.keys(path['post']!.responses).toSorted().slice(0, 4), [
+    '200',
+    '400',
+    '402',
+    '404',
+  ])
+})

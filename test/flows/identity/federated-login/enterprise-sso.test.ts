@@ -1,0 +1,379 @@
+/** A tenant's own provider and its organization's domains, over HTTP, with DNS on loopback. */
+import test from 'ava'
+import { apiOf, type Json } from '../../../support/api.js'
+import { dataIn, openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import {
+  departed,
+  onwardFrom,
+  ownPathOf,
+  throughHome,
+  upstreamHouse,
+} from '../../../support/vault/upstream.js'
+
+const house = await upstreamHouse({
+  environment: { SVC_GENERIC_OAUTH__ENABLED: 'false', SVC_PASSKEY__ENABLED: 'true' },
+})
+const { running, person, dns } = house
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await house.end()
+})
+const db = running.db.database
+const PROVIDERS = '/api/v1/sso/providers'
+const DOMAINS = '/api/v1/organization/domains'
+const draft = {
+  name: 'Acme SSO',
+  issuer: house.home.issuer,
+  client_id: 'not-yet',
+  client_secret: 'not-yet',
+}
+
+type Setting = Awaited<ReturnType<typeof setUp>>
+
+/** A workspace with a provider and, unless told otherwise, the proved domain of the person. */
+async function setUp(provider: Json = {}, domain: Json | null = {}) {
+  const workspace = await api.workspace()
+  const { token } = workspace
+  const slug = String(workspace.body['tenant_slug'])
+  const made = await api.post(PROVIDERS, token, { ...draft, ...provider })
+  if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+  const id = String(made.body['id'])
+  const application = await house.application(String(made.body['redirect_uri']))
+  const changed = await api.call('PATCH', `${PROVIDERS}/${id}`, {
+    token,
+    json: { client_id: application.clientId, client_secret: application.clientSecret },
+  })
+  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  const domainId = domain === null ? null : await proved(token, { sso_provider_id: id, ...domain })
+  return { ...workspace, tenantSlug: slug, providerId: id, domainId }
+}
+
+const name = person.email.slice(person.email.indexOf('@') + 1)
+
+async function proved(token: string, domain: Json): Promise<string> {
+  await release()
+  const added = await api.post(DOMAINS, token, { domain: name, ...domain })
+  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  const { name: at, value } = added.body['verification'] as { name: string; value: string }
+  dns.records.set(at, [...(dns.records.get(at) ?? []), value])
+  const verified = await api.post(`${DOMAINS}/${String(added.body['id'])}/verify`, token)
+  if (verified.status !== 200) throw new Error(JSON.stringify(verified.body))
+  return String(added.body['id'])
+}
+
+/** Every test has the one domain of the person to itself. */
+async function release(): Promise<void> {
+  await sql(db, 'delete from verified_domains', [])
+  await sql(db, 'delete from domain_owners', [])
+  await sql(db, 'delete from upstream_identities', [])
+  await sql(db, 'delete from accounts where email = $1', [person.email])
+}
+
+async function arrive({ tenantSlug, providerId }: Setting) {
+  const browser = openBrowser(running)
+  const away = await departed(browser, { tenantSlug }, providerId)
+  if (away.location === null) return { browser, back: away }
+  return { browser, back: await throughHome(house, browser, away.location, person) }
+}
+
+test.serial(
+  'providers are created, read, changed and removed; their secret is never shown',
+  async (t) => {
+    const { token, tenantId } = await api.workspace()
+    const made = await api.post(PROVIDERS, token, { ...draft, client_secret: 'a very secret word' })
+    t.is(made.status, 201)
+    t.is(made.headers['location'], `${PROVIDERS}/${String(made.body['id'])}`)
+    t.is(
+      made.body['redirect_uri'],
+      `${running.issuer}/auth/sso/callback/${String(made.body['id'])}`,
+    )
+    const at = `${PROVIDERS}/${String(made.body['id'])}`
+    const found = await api.get(at, token)
+    t.deepEqual(found.body, made.body)
+    t.false(JSON.stringify(found.body).includes('secret word'))
+    const [row] = await sql<{ text: string }>(
+      db,
+      `select encode(client_secret_sealed, 'escape') as text from sso_providers where tenant_id = $1`,
+      [tenantId],
+    )
+    t.false(row!.text.includes('secret word'), 'sealed at rest')
+    const changed = await api.call('PATCH', at, { token, json: { name: 'Renamed' } })
+    t.is(changed.status, 200)
+    t.is(changed.body['name'], 'Renamed')
+    t.true(changed.body['has_client_secret'])
+    t.is((await api.list(PROVIDERS, token)).rows.length, 1)
+
+    const other = await api.workspace()
+    t.is((await api.get(at, other.token)).status, 404)
+    t.is((await api.call('PATCH', at, { token: other.token, json: { name: 'x' } })).status, 404)
+    t.is((await api.call('DELETE', at, { token: other.token })).status, 404)
+    t.is((await api.get(`${PROVIDERS}/nonsense`, token)).status, 404)
+    t.is((await api.call('DELETE', at, { token })).status, 204)
+    t.is((await api.get(at, token)).status, 404)
+    const events = await sql<{ change: string }>(
+      db,
+      `select data ->> 'change' as change from events where tenant_id = $1
+     and type = 'sso.configured' order by sequence`,
+      [tenantId],
+    )
+    t.deepEqual(
+      events.map(({ change }) => change),
+      ['created', 'changed', 'deleted'],
+    )
+  },
+)
+
+for (const [what, change, pointer] of [
+  ['an issuer that is not https', { issuer: 'http://id.example.org' }, '#/issuer'],
+  ['a name that turns the text around it', { name: '\u202egro.emca' }, '#/name'],
+  ['an issuer with a query', { issuer: 'https://id.example.org/?a=b' }, '#/issuer'],
+  [
+    'an endpoint without the others',
+    { token_endpoint: 'https://a.example.org/t' },
+    '#/authorization_endpoint',
+  ],
+  ['no openid', { scopes: ['email'] }, '#/scopes'],
+  ['a secret for a public client', { token_endpoint_auth_method: 'none' }, '#/client_secret'],
+  ['no secret', { client_secret: undefined }, '#/client_secret'],
+] as const) {
+  test.serial(`a provider with ${what} is refused`, async (t) => {
+    const { token } = await api.workspace()
+    const { status, body } = await api.post(PROVIDERS, token, { ...draft, ...change })
+    t.is(status, 400, JSON.stringify(body))
+    t.is((body['errors'] as { pointer: string }[])[0]!.pointer, pointer)
+    t.is((await api.list(PROVIDERS, token)).rows.length, 0)
+  })
+}
+
+test.serial('a domain is proved by DNS and belongs to one organization', async (t) => {
+  await release()
+  const first = await api.workspace()
+  const second = await api.workspace()
+  const added = await api.post(DOMAINS, first.token, { domain: 'Bücher.Example.' })
+  t.is(added.status, 201, JSON.stringify(added.body))
+  t.is(added.body['domain'], 'xn--bcher-kva.example')
+  t.is(added.body['status'], 'pending')
+  t.is((await api.post(DOMAINS, first.token, { domain: 'bücher.example' })).status, 409)
+  const at = `${DOMAINS}/${String(added.body['id'])}`
+  const { name: record, value } = added.body['verification'] as { name: string; value: string }
+  t.is(record, '_svc-challenge.xn--bcher-kva.example')
+
+  const missing = await api.post(`${at}/verify`, first.token)
+  t.is(missing.status, 409)
+  dns.records.set(record, ['svc-domain-verification=something-else', `${value}x`])
+  t.is((await api.post(`${at}/verify`, first.token)).status, 409)
+  dns.records.set(record, ['other', value])
+  t.is((await api.post(`${at}/verify`, second.token)).status, 404)
+  const verified = await api.post(`${at}/verify`, first.token)
+  t.is(verified.status, 200)
+  t.is(verified.body['status'], 'verified')
+  t.deepEqual((await api.post(`${at}/verify`, first.token)).body, verified.body)
+
+  const rival = await api.post(DOMAINS, second.token, { domain: 'bücher.example' })
+  t.is(rival.status, 201, 'a claim without proof is nothing')
+  const proof = (rival.body['verification'] as { value: string }).value
+  dns.records.set(record, [value, proof])
+  const there = `${DOMAINS}/${String(rival.body['id'])}`
+  t.is((await api.post(`${there}/verify`, second.token)).status, 409)
+  t.is((await api.call('DELETE', at, { token: first.token })).status, 204)
+  t.is((await api.post(`${there}/verify`, second.token)).status, 200)
+  t.is((await api.call('DELETE', at, { token: first.token })).status, 404)
+})
+
+test.serial('of two organizations that prove one domain at once, one has it', async (t) => {
+  const names = Array.from({ length: 10 }, (_, index) => `race-${index}.example`)
+  const [a, b] = [await api.workspace(), await api.workspace()]
+  for (const domain of names) {
+    const claims = await Promise.all(
+      [a, b].map(async ({ token }) => {
+        const { body } = await api.post(DOMAINS, token, { domain })
+        const { name: at, value } = body['verification'] as { name: string; value: string }
+        dns.records.set(at, [...(dns.records.get(at) ?? []), value])
+        return { token, path: `${DOMAINS}/${String(body['id'])}/verify` }
+      }),
+    )
+    const answers = await Promise.all(claims.map(({ token, path }) => api.post(path, token)))
+    t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+  }
+})
+
+test.serial('a resolver that is silent is no verdict', async (t) => {
+  const { token } = await api.workspace()
+  const { body } = await api.post(DOMAINS, token, { domain: 'quiet.example' })
+  dns.silent = true
+  t.teardown(() => {
+    dns.silent = false
+  })
+  const answer = await api.post(`${DOMAINS}/${String(body['id'])}/verify`, token)
+  t.is(answer.status, 503)
+  t.truthy(answer.headers['retry-after'])
+})
+
+for (const domain of [
+  'localhost',
+  '127.0.0.1',
+  'a b.example',
+  'com',
+  '-x.example',
+  'x..example',
+  'a@b.example',
+  '*.example.org',
+]) {
+  test.serial(`${domain} is no domain`, async (t) => {
+    const { token } = await api.workspace()
+    const { status, body } = await api.post(DOMAINS, token, { domain })
+    t.is(status, 400, JSON.stringify(body))
+  })
+}
+
+test.serial('check-sso tells where the addresses of a proved domain are led', async (t) => {
+  const setting = await setUp()
+  const ask = (email: string, more: Json = { tenant_id: setting.tenantId }) =>
+    api.call('POST', '/auth/check-sso', { json: { email, ...more } })
+  const routed = await ask(`nobody-at-all@${name.toUpperCase()}`)
+  t.is(routed.status, 200)
+  t.is(routed.body['sso'], true)
+  t.is(routed.body['organization_id'], setting.organizationId)
+  t.is(routed.body['organization_name'], 'Acme')
+  t.deepEqual((await ask(person.email)).body['organization_id'], setting.organizationId)
+  t.deepEqual((await ask('ada@elsewhere.example')).body, { sso: false })
+  t.deepEqual((await ask(`ada@sub.${name}`)).body, { sso: false })
+  for (const malformed of ['no address at all', 'ada@', '@b', '', 'a b@c.de']) {
+    const refused = await ask(malformed)
+    t.is(refused.status, 400, malformed)
+    t.is(refused.body['error'], 'bad_request')
+  }
+  t.is((await ask(person.email, { tenant_slug: 'no-such-tenant' })).status, 404)
+  const both = { tenant_id: setting.tenantId, tenant_slug: setting.tenantSlug }
+  t.is((await ask(person.email, both)).status, 400)
+  const { tenantId } = await api.workspace()
+  t.deepEqual((await ask(person.email, { tenant_id: tenantId })).body, { sso: false })
+  t.is((await api.call('GET', '/auth/check-sso')).status, 405)
+
+  // And its address leads through to the provider and back.
+  const browser = openBrowser(running)
+  const url = new URL(String(routed.body['authorize_url']))
+  url.searchParams.set('login_hint', person.email)
+  // The page of another site leads there: the person is asked.
+  const question = await browser.get(ownPathOf(url.href))
+  t.is(question.status, 200)
+  const away = await browser.submit(question, {}, '/auth/sso/start')
+  const onward = new URL(dataIn(away.html, 'onward')[0]!)
+  t.is(onward.origin, house.home.issuer)
+  t.is(onward.searchParams.get('login_hint'), person.email)
+  const back = await throughHome(house, browser, onward.href, person)
+  const account = await onwardFrom(browser, back)
+  t.true(account.html.includes(person.email))
+
+  const path = `${PROVIDERS}/${setting.providerId}`
+  await api.call('PATCH', path, { token: setting.token, json: { active: false } })
+  t.deepEqual((await ask(person.email)).body, { sso: false })
+})
+
+test.serial('a person of a proved domain becomes a user and joins the organization', async (t) => {
+  const setting = await setUp({}, { auto_join: true })
+  const { back, browser } = await arrive(setting)
+  t.is(back.status, 200, back.html)
+  t.is((await onwardFrom(browser, back)).status, 200)
+  const members = await sql<{ role: string }>(
+    db,
+    `select m.role from organization_members m join accounts a on a.id = m.member_id
+     where m.organization_id = $1 and a.email = $2`,
+    [setting.organizationId, person.email],
+  )
+  t.deepEqual(members, [{ role: 'member' }])
+  t.is((await arrive(setting)).back.status, 200)
+})
+
+test.serial('without a proved domain of its own a provider brings nobody', async (t) => {
+  await release()
+  const setting = await setUp({}, null)
+  t.is((await arrive(setting)).back.status, 403)
+  // Proved, but led to another provider.
+  const other = await api.post(PROVIDERS, setting.token, { ...draft, name: 'Other' })
+  await proved(setting.token, { sso_provider_id: other.body['id'] })
+  t.is((await arrive(setting)).back.status, 403)
+  t.is((await sql(db, 'select from accounts where email = $1', [person.email])).length, 0)
+})
+
+test.serial('provision false takes in nobody new', async (t) => {
+  const setting = await setUp({ provision: false })
+  t.is((await arrive(setting)).back.status, 403)
+})
+
+test.serial('a tenant’s provider cannot change what counts in other tenants', async (t) => {
+  const setting = await setUp()
+  // The account has a password of its own, and the address is verified.
+  await sql(
+    db,
+    `insert into accounts (id, email, email_key, email_verified, password_hash,
+       password_changed_at, created_at, updated_at)
+     select gen_random_uuid(), $1, lower($1), true, password_hash, now(), now(), now()
+     from accounts where password_hash is not null limit 1`,
+    [person.email],
+  )
+  const { back, browser } = await arrive(setting)
+  t.is(back.status, 200, back.html)
+  const account = await onwardFrom(browser, back)
+  t.is(account.status, 200)
+  const [row] = await sql<{ confined: boolean }>(
+    db,
+    'select confined from browser_sessions where tenant_id = $1',
+    [setting.tenantId],
+  )
+  t.true(row!.confined)
+  const factor = await browser.submit(account, {}, '/auth/account/factors')
+  t.true(factor.location!.startsWith('/auth/login?'), 'a password is needed')
+  const page = await browser.follow(factor)
+  t.true(page.path.startsWith('/auth/login?'), 'and asked for, not sent back')
+  t.is(page.status, 200)
+  t.true(page.html.includes('type="password"'))
+  const link = await browser.submit(account, {}, '/auth/account/identities')
+  t.true(link.location!.startsWith('/auth/login?'))
+  const key = await browser.get('/auth/account/passkeys/new')
+  t.true(key.location!.startsWith('/auth/login?'), 'nor does it add a passkey')
+})
+
+test.serial('two tenants of the same provider know two different people', async (t) => {
+  const one = await setUp()
+  t.is((await arrive(one)).back.status, 200)
+  // The same issuer and subject, by a provider of another organization, which proved nothing.
+  const other = await setUp({}, null)
+  const { back } = await arrive(other)
+  t.is(back.status, 403)
+})
+
+test.serial('acr of the provider counts where the policy trusts it, and only there', async (t) => {
+  for (const [trusted, level] of [
+    [[], 1],
+    [['aal1'], 2],
+  ] as const) {
+    const setting = await setUp({ trusted_acr_values: trusted })
+    t.is((await arrive(setting)).back.status, 200)
+    const [row] = await sql<{ level: number; amr: string[] }>(
+      db,
+      'select level, amr from browser_sessions where tenant_id = $1',
+      [setting.tenantId],
+    )
+    t.is(row!.level, level)
+    t.deepEqual(row!.amr, level === 1 ? ['fed'] : ['fed', 'pwd', 'mfa'])
+  }
+})
+
+test.serial('removing a provider ends the links to it and the sessions it opened', async (t) => {
+  const setting = await setUp()
+  const arrived = await arrive(setting)
+  t.is(arrived.back.status, 200)
+  t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
+  const path = `${PROVIDERS}/${setting.providerId}`
+  t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
+  t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+  t.is((await arrived.browser.get('/auth/account')).status, 303)
+  const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
+  t.is(body['sso_provider_id'], null)
+  const browser = openBrowser(running)
+  const page = await browser.get(`/auth/login?tenant_slug=${setting.tenantSlug}`)
+  t.deepEqual(dataIn(page.html, 'upstream'), [])
+})

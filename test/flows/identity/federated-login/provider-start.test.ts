@@ -1,0 +1,213 @@
+/** Another site leads a browser to a provider: the person is asked before a session begins or ends. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { dataIn, openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { hostileProvider } from '../../../support/identity/hostile-provider.js'
+import { sql } from '../../../support/identity/identity.js'
+import { signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+import { back, ownDomain } from '../../../support/identity/squatting.js'
+import { FROM_OUR_PAGE, linkTo, reachable } from '../../../support/vault/upstream.js'
+
+const START = '/auth/sso/start'
+const FROM_ANOTHER_SITE = { 'sec-fetch-site': 'cross-site' }
+const provider = await hostileProvider()
+const way = await reachable([provider.pem])
+const running = await testService({
+  environment: {
+    ...way.environment,
+    SVC_ENTERPRISE_SSO__ENABLED: 'true',
+    SVC_VERIFIED_DOMAINS__ENABLED: 'true',
+    SVC_PASSKEY__ENABLED: 'true',
+  },
+})
+const api = apiOf(running)
+const db = running.db.database
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+  await provider.close()
+  await way.remove()
+})
+
+const MALLORY = { sub: 'mallory', email: 'mallory@evil.works', email_verified: true }
+
+function browserOf(t: ExecutionContext): TestBrowser {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+async function tenant(name: string) {
+  const workspace = await api.workspace(name)
+  const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
+  return { ...workspace, ...fixture, tenantSlug: String(workspace.body['tenant_slug']) }
+}
+
+/** The tenant of the attacker, whose provider signs in everybody as the attacker. */
+async function attacker() {
+  const own = await tenant('Evil')
+  const made = await api.post('/api/v1/sso/providers', own.token, {
+    name: 'Evil ID',
+    issuer: provider.issuer,
+    client_id: 'rp',
+    client_secret: 'the client secret of the relying party',
+  })
+  const id = String(made.body['id'])
+  await sql(db, 'delete from verified_domains', [])
+  await ownDomain(api, own, MALLORY.email, id)
+  const query = new URLSearchParams({ tenant_id: own.tenantId, provider: id }).toString()
+  return { ...own, id, start: `${START}?${query}` }
+}
+
+async function signedIn(t: ExecutionContext) {
+  const own = await tenant('Corp')
+  const browser = browserOf(t)
+  t.is((await browser.follow(await signIn(browser, own))).path, '/auth/account')
+  const cookie = [...browser.cookies].find(([name]) => name.endsWith('svc_session'))!
+  /** Whether the server still honours the session that the browser has had. */
+  const isOpen = async () => {
+    const copy = browserOf(t)
+    copy.cookies.set(...cookie)
+    return (await copy.get('/auth/account')).status === 200
+  }
+  return { own, browser, isOpen }
+}
+
+function asks(t: ExecutionContext, page: Page): void {
+  t.is(page.status, 200, page.html)
+  t.is(page.location, null)
+  t.is(page.forms.find(({ action }) => action === START)?.method, 'POST')
+  t.true(page.html.includes('Continue to Evil ID to sign in to Evil'), page.html)
+}
+
+for (const [what, headers] of [
+  ['another site', FROM_ANOTHER_SITE],
+  ['a site of the same domain', { 'sec-fetch-site': 'same-site' }],
+  ['a letter or a bookmark', { 'sec-fetch-site': 'none' }],
+  ['a browser that does not say from where', {}],
+] as const) {
+  test.serial(`a browser that ${what} leads to a provider is asked first`, async (t) => {
+    const evil = await attacker()
+    const victim = await signedIn(t)
+    const page = await victim.browser.get(evil.start, headers)
+    asks(t, page)
+    t.true(page.html.includes(`You are signed in to Corp`), page.html)
+    t.true(page.html.includes(victim.own.email))
+    t.true((await victim.browser.get('/auth/account')).html.includes(victim.own.email))
+    t.true(await victim.isOpen())
+  })
+}
+
+test.serial('a path that returns from a sign-in does not begin another one', async (t) => {
+  const evil = await attacker()
+  const own = await tenant('Corp')
+  for (const path of [evil.start, `/x/..${evil.start}`, evil.start.replace('sso', '%73so')]) {
+    const done = await signIn(browserOf(t), own, path)
+    t.is(done.location, '/auth/account', path)
+  }
+})
+
+test.serial('a link of a sign-in page leads to the provider at once', async (t) => {
+  const evil = await attacker()
+  const browser = browserOf(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${evil.tenantSlug}`)
+  const away = await browser.get(linkTo(page, evil.id), FROM_OUR_PAGE)
+  t.is(new URL(away.location!).origin, provider.issuer)
+  // The same link on a page of another site.
+  asks(t, await browser.get(linkTo(page, evil.id), FROM_ANOTHER_SITE))
+  // And on ours, in a browser that is signed in at another tenant.
+  const victim = await signedIn(t)
+  const asked = await victim.browser.get(linkTo(page, evil.id), FROM_OUR_PAGE)
+  asks(t, asked)
+  t.true(await victim.isOpen())
+})
+
+test.serial('who goes on signs out of the tenant that the page named, then signs in', async (t) => {
+  const evil = await attacker()
+  const victim = await signedIn(t)
+  const page = await victim.browser.get(evil.start, FROM_ANOTHER_SITE)
+  const forged = { ...page.forms[0]!.fields, csrf_token: 'guessed' }
+  t.is((await victim.browser.post(START, forged)).status, 403)
+  t.true(await victim.isOpen(), 'a form of another site does nothing')
+  const away = await victim.browser.submit(page, {}, START)
+  t.is(away.status, 200, away.html)
+  t.false(await victim.isOpen())
+  const onward = dataIn(away.html, 'onward')[0]!
+  t.is((await back(victim.browser, provider, evil.id, onward, MALLORY)).status, 200)
+  t.true((await victim.browser.get('/auth/account')).html.includes(MALLORY.email))
+})
+
+test.serial('a page that named no session ends none', async (t) => {
+  const evil = await attacker()
+  const victim = await signedIn(t)
+  const browser = browserOf(t)
+  const page = await browser.get(evil.start)
+  asks(t, page)
+  t.false(page.html.includes('You are signed in to'))
+  // Signed in since then, in another tab.
+  const cookie = [...victim.browser.cookies].find(([name]) => name.endsWith('svc_session'))!
+  browser.cookies.set(...cookie)
+  const again = await browser.submit(page, {}, START)
+  asks(t, again)
+  t.true(again.html.includes('You are signed in to Corp'))
+  t.true(await victim.isOpen())
+})
+
+test.serial('coming back from a provider ends no session of another tenant', async (t) => {
+  const evil = await attacker()
+  const victim = await signedIn(t)
+  const browser = browserOf(t)
+  const away = await browser.submit(await browser.get(evil.start), {}, START)
+  const onward = dataIn(away.html, 'onward')[0]!
+  // Signed in to another tenant while the browser was at the provider.
+  const cookie = [...victim.browser.cookies].find(([name]) => name.endsWith('svc_session'))!
+  browser.cookies.set(...cookie)
+  t.is((await back(browser, provider, evil.id, onward, MALLORY)).status, 200)
+  t.true(await victim.isOpen())
+})
+
+test.serial('a confined session neither sees nor changes the keys of the account', async (t) => {
+  const corp = await attacker()
+  const email = MALLORY.email
+  const browser = browserOf(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${corp.tenantSlug}`)
+  const away = await browser.get(linkTo(page, corp.id), FROM_OUR_PAGE)
+  t.is((await back(browser, provider, corp.id, away.location!, MALLORY)).status, 200)
+  const [account] = await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
+    email,
+  ])
+  const id = account!.id
+  await sql(db, 'update browser_sessions set confined = true where account_id = $1', [id])
+  await sql(db, `update accounts set password_hash = 'x' where id = $1`, [id])
+  const [key] = await sql<{ id: string }>(
+    db,
+    `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
+       backed_up, transports, aaguid, name, created_at)
+     values ($1, gen_random_uuid(), '\\x01', '\\x02', 0, false, false, '{}', gen_random_uuid(), 'Key of elsewhere', now())
+     returning id`,
+    [id],
+  )
+  await sql(
+    db,
+    `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject, email,
+       created_at, last_used_at)
+     values ($1, gen_random_uuid(), 'google', null, 'https://deployment.example', 's',
+       'private@mail.example', now(), now())`,
+    [id],
+  )
+  const shown = await browser.get('/auth/account')
+  t.is(shown.status, 200)
+  for (const hidden of ['Key of elsewhere', 'private@mail.example', 'deployment.example'])
+    t.false(shown.html.includes(hidden), hidden)
+  t.true(shown.html.includes('You signed in by a provider of'))
+  t.true(shown.html.includes(provider.issuer) || shown.html.includes('Evil ID'), 'its own')
+  const { csrf_token: csrf = '' } = shown.forms[0]!.fields
+  const rename = `/auth/account/passkeys/${key!.id}/rename`
+  const answer = await browser.post(rename, { csrf_token: csrf, name: 'Taken over' })
+  t.regex(answer.location!, /^\/auth\/login\?/)
+  const factor = await browser.post('/auth/account/factors', { csrf_token: csrf })
+  t.regex(factor.location!, /^\/auth\/login\?/, 'and not told that there is a passkey')
+  const [row] = await sql(db, 'select name from passkeys where id = $1', [key!.id])
+  t.deepEqual(row, { name: 'Key of elsewhere' })
+})

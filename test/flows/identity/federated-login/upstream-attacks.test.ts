@@ -1,0 +1,399 @@
+/** Sign-in through a provider that means harm, or that fails. */
+import test from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import {
+  type HostileProvider,
+  hostileProvider,
+  type Mood,
+} from '../../../support/identity/hostile-provider.js'
+import { sql } from '../../../support/identity/identity.js'
+import { bootstrapped } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+import { departed, FROM_OUR_PAGE, reachable } from '../../../support/vault/upstream.js'
+
+const [evil, good] = [await hostileProvider(), await hostileProvider()]
+const way = await reachable([good.pem])
+const running = await testService({
+  environment: {
+    ...way.environment,
+    SVC_GENERIC_OAUTH__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ISSUER: good.issuer,
+    SVC_GENERIC_OAUTH__CLIENT_ID: 'rp',
+    SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
+    SVC_SOCIAL__ACCOUNT_LINKING__ENABLED: 'true',
+    SVC_ENTERPRISE_SSO__ENABLED: 'true',
+  },
+})
+const db = running.db.database
+const api = apiOf(running)
+const workspace = await bootstrapped(running)
+await sql(db, 'update tenants set settings = $2 where id = $1', [
+  workspace.tenantId,
+  JSON.stringify({ social: { provision: true } }),
+])
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+  await Promise.all([evil.close(), good.close()])
+  await way.remove()
+})
+
+test.afterEach.always(async () => {
+  evil.mood = {}
+  good.mood = {}
+  await sql(db, `delete from accounts where email like '%evil.example'`, [])
+})
+
+type Sent = { readonly browser: TestBrowser; readonly state: string; readonly url: URL }
+
+async function sent(provider: HostileProvider, id = 'oidc'): Promise<Sent> {
+  const browser = openBrowser(running)
+  const away = await departed(browser, workspace, id)
+  if (away.location === null) throw new Error(`${away.status} ${away.html}`)
+  const url = new URL(away.location)
+  provider.nonce = url.searchParams.get('nonce')!
+  return { browser, url, state: url.searchParams.get('state')! }
+}
+
+function back(
+  { browser, state }: Sent,
+  parameters: Readonly<Record<string, string>> = { iss: good.issuer },
+  id = 'oidc',
+) {
+  const query = new URLSearchParams({ code: 'abc', state, ...parameters })
+  return browser.get(`/auth/sso/callback/${id}?${query.toString()}`)
+}
+
+const sessions = () => sql<{ count: number }>(db, 'select count(*)::int from browser_sessions', [])
+
+const isSignedIn = async (browser: TestBrowser) =>
+  (await browser.get('/auth/account')).status === 200
+
+test.serial('the provider of these tests can sign somebody in when it behaves', async (t) => {
+  const visit = await sent(good)
+  t.is((await back(visit)).status, 200)
+  t.true(await isSignedIn(visit.browser))
+  const form = good.redeemed.at(-1)!
+  t.is(form.get('grant_type'), 'authorization_code')
+  t.is(form.get('redirect_uri'), `${running.issuer}/auth/sso/callback/oidc`)
+  t.truthy(form.get('code_verifier'))
+})
+
+const now = () => Math.floor(Date.now() / 1000)
+const LIES: Readonly<Record<string, () => Mood>> = {
+  'another issuer': () => ({ claims: { iss: evil.issuer } }),
+  'another nonce': () => ({ claims: { nonce: 'replayed' } }),
+  'no nonce': () => ({ claims: { nonce: undefined } }),
+  'another audience': () => ({ claims: { aud: 'somebody-else' } }),
+  'two audiences and another party': () => ({ claims: { aud: ['rp', 'x'], azp: 'x' } }),
+  'an expired token': () => ({ claims: { iat: now() - 900, exp: now() - 600 } }),
+  'no expiry': () => ({ claims: { exp: undefined } }),
+  'no subject': () => ({ claims: { sub: undefined } }),
+  'an empty subject': () => ({ claims: { sub: '' } }),
+  'a subject without end': () => ({ claims: { sub: 'x'.repeat(10_000) } }),
+  'alg none': () => ({ alg: 'none' }),
+  'an HMAC by the client secret': () => ({ alg: 'HS256' }),
+  'a key that is not in the set': () => ({ foreignKey: true }),
+  'userinfo of somebody else': () => ({
+    claims: { email: undefined },
+    userinfo: { sub: 'somebody-else', email: 'mallory@evil.example', email_verified: true },
+  }),
+}
+for (const [what, mood] of Object.entries(LIES)) {
+  test.serial(`an answer with ${what} signs nobody in`, async (t) => {
+    const visit = await sent(good)
+    good.mood = mood()
+    const answer = await back(visit)
+    t.is(answer.status, 502, answer.html)
+    t.false(await isSignedIn(visit.browser))
+    t.is((await sql(db, `select from accounts where email like '%evil.example'`, [])).length, 0)
+  })
+}
+
+test.serial(
+  'an answer without its issuer, or with another one, is refused before its code is sent',
+  async (t) => {
+    for (const parameters of [{}, { iss: evil.issuer }, { iss: `${good.issuer}/` }]) {
+      const visit = await sent(good)
+      const redeemed = good.redeemed.length
+      const answer = await back(visit, parameters as Record<string, string>)
+      t.is(answer.status, 502)
+      t.is(good.redeemed.length, redeemed)
+    }
+  },
+)
+
+test.serial('the code of one provider is never taken to another', async (t) => {
+  const { token } = await api.workspace()
+  t.is((await api.get('/api/v1/sso/providers', token)).status, 200)
+  const [row] = await sql<{ id: string }>(
+    db,
+    `insert into sso_providers (tenant_id, id, name, issuer, client_id,
+       token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
+       updated_at)
+     values ($1, gen_random_uuid(), 'Evil', $2, 'rp', 'none', '{openid}', '{}', true, true, now(),
+       now()) returning id`,
+    [workspace.tenantId, evil.issuer],
+  )
+  const { id } = row!
+  t.teardown(() => sql(db, 'delete from sso_providers', []).then(() => undefined))
+  // The person chose the evil one, which sends them on to the good one with the state it was given.
+  const visit = await sent(evil, id)
+  const [before, after] = [evil.redeemed.length, good.redeemed.length]
+  const answer = await back(visit, { iss: good.issuer }, id)
+  t.is(answer.status, 502)
+  t.is((await back(await sent(evil, id), { iss: evil.issuer }, 'oidc')).status, 400)
+  t.is(evil.redeemed.length, before, 'the evil one got no code')
+  t.is(good.redeemed.length, after)
+})
+
+test.serial(
+  'an address that the provider does not vouch for takes over nothing and makes nobody',
+  async (t) => {
+    await sql(
+      db,
+      `insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
+     values (gen_random_uuid(), 'victim@evil.example', 'victim@evil.example', true, now(), now())`,
+      [],
+    )
+    for (const [email, verified] of [
+      ['victim@evil.example', false],
+      ['victim@evil.example', undefined],
+      ['VICTIM@evil.example', 'true'],
+      ['victim@evil.example', 1],
+      ['fresh@evil.example', false],
+      ['fresh@evil.example', undefined],
+      ['victim@evil.example\u0000', true],
+      [['victim@evil.example'], true],
+      ['<script>@evil.example', true],
+    ] as const) {
+      const visit = await sent(good)
+      good.mood = { claims: { email, email_verified: verified } }
+      const answer = await back(visit)
+      t.is(answer.status, 403, `${String(email)} ${String(verified)}: ${answer.html}`)
+      t.false(await isSignedIn(visit.browser))
+    }
+    t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+  },
+)
+
+test.serial('that one address is verified says nothing of another one', async (t) => {
+  const visit = await sent(good)
+  good.mood = {
+    claims: { email: 'victim@evil.example', email_verified: undefined, name: undefined },
+    userinfo: { email: 'mallory@evil.example', email_verified: true },
+  }
+  t.is((await back(visit)).status, 403)
+  t.false(await isSignedIn(visit.browser))
+  const same = await sent(good)
+  good.mood = { ...good.mood, userinfo: { email: 'victim@evil.example', email_verified: true } }
+  t.is((await back(same)).status, 200)
+})
+
+test.serial('an address that was given to another subject leads to no account', async (t) => {
+  t.is((await back(await sent(good))).status, 200)
+  const visit = await sent(good)
+  good.mood = { claims: { sub: 'the-next-mallory' } }
+  const answer = await back(visit)
+  t.is(answer.status, 403)
+  t.true(answer.html.includes('Sign in to it the way you did before'))
+  t.false(await isSignedIn(visit.browser))
+})
+
+test.serial('the same subject with another address is the same person', async (t) => {
+  t.is((await back(await sent(good))).status, 200)
+  const visit = await sent(good)
+  good.mood = { claims: { email: 'renamed@evil.example' } }
+  t.is((await back(visit)).status, 200)
+  const accounts = await sql(db, `select from accounts where email like '%evil.example'`, [])
+  t.is(accounts.length, 1)
+})
+
+test.serial('a password put to an address beforehand opens nothing afterwards', async (t) => {
+  await sql(
+    db,
+    `insert into accounts (id, email, email_key, email_verified, password_hash, created_at,
+       updated_at)
+     values (gen_random_uuid(), 'mallory@evil.example', 'mallory@evil.example', false, 'x', now(),
+       now())`,
+    [],
+  )
+  t.is((await back(await sent(good))).status, 200)
+  const [row] = await sql(
+    db,
+    `select email_verified as proved, password_hash as hash from accounts
+     where email = 'mallory@evil.example'`,
+    [],
+  )
+  t.deepEqual(row, { proved: true, hash: null })
+})
+
+test.serial('many returns of one new person at once make one account', async (t) => {
+  const visits = await Promise.all(Array.from({ length: 8 }, () => sent(good)))
+  const answers = await Promise.all(
+    visits.map((visit) => {
+      const code = `nonce.${visit.url.searchParams.get('nonce')!}`
+      return back(visit, { iss: good.issuer, code })
+    }),
+  )
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  const [row] = await sql<{ accounts: number; identities: number; users: number }>(
+    db,
+    `select count(*)::int as accounts, count(i)::int as identities, count(u)::int as users
+     from accounts a left join upstream_identities i on i.account_id = a.id
+       left join tenant_users u on u.account_id = a.id
+     where a.email like '%evil.example'`,
+    [],
+  )
+  t.deepEqual(row, { accounts: 1, identities: 1, users: 1 })
+})
+
+test.serial('of many returns with one state one opens a session', async (t) => {
+  const visit = await sent(good)
+  const [before] = await sessions()
+  const redeemed = good.redeemed.length
+  const answers = await Promise.all(Array.from({ length: 40 }, () => back(visit)))
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  t.is(answers.filter(({ status }) => status === 400).length, 39)
+  const [after] = await sessions()
+  t.is(after!.count - before!.count, 1)
+  t.is(good.redeemed.length - redeemed, 1, 'the code was sent once')
+  t.true(await isSignedIn(visit.browser))
+})
+
+const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number]>> = {
+  'gives no answer': [{ token: () => undefined }, 503],
+  'answers a drop at a time': [
+    {
+      token: (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        const drop = setInterval(() => response.write(' '), 100)
+        response.on('close', () => clearInterval(drop))
+      },
+    },
+    503,
+  ],
+  'answers without end': [
+    {
+      token: (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(`"${'x'.repeat(2_000_000)}"`)
+      },
+    },
+    503,
+  ],
+  'redirects to another place': [
+    {
+      token: (response) => response.writeHead(307, { location: `${evil.issuer}/token` }).end(),
+    },
+    502,
+  ],
+  'hangs up': [{ token: (response) => response.destroy() }, 503],
+  'stays silent': [{ token: () => undefined }, 503],
+  fails: [{ token: (response) => response.writeHead(500).end('<b>stack trace</b>') }, 502],
+  'says nonsense': [
+    {
+      token: (response) =>
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{"access_token":'),
+    },
+    502,
+  ],
+  'refuses the code': [
+    {
+      token: (response) =>
+        response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end('{"error":"invalid_grant","error_description":"<script>alert(1)</script>"}'),
+    },
+    502,
+  ],
+}
+for (const [what, [answer, status]] of Object.entries(FAILURES)) {
+  test.serial(`a provider that ${what} is a page in bounded time`, async (t) => {
+    t.timeout(60_000)
+    const visit = await sent(good)
+    good.mood = { answer: answer! }
+    const redeemed = evil.redeemed.length
+    const page = await back(visit)
+    t.is(page.status, status, page.html)
+    t.is(page.headers['retry-after'], status === 503 ? '5' : undefined)
+    t.false(page.html.includes('stack trace'))
+    t.false(page.html.includes('alert(1)'))
+    t.is(evil.redeemed.length, redeemed)
+    t.false(await isSignedIn(visit.browser))
+  })
+}
+
+for (const [what, metadata] of Object.entries({
+  'another issuer': { issuer: 'https://id.example.org' },
+  'a script for an address': { authorization_endpoint: 'javascript:alert(1)' },
+  'plain http': { authorization_endpoint: 'http://localhost/authorize' },
+  'no signature but none': { id_token_signing_alg_values_supported: ['none', 'HS256'] },
+})) {
+  test.serial(`a provider that describes itself with ${what} is not used`, async (t) => {
+    evil.mood = { metadata }
+    const other = await tenantProvider(evil)
+    const judged = await departed(openBrowser(running), workspace, other)
+    t.is(judged.status, 502, judged.html)
+    t.is(judged.location, null)
+  })
+}
+
+async function tenantProvider(provider: HostileProvider): Promise<string> {
+  const [row] = await sql<{ id: string }>(
+    db,
+    `insert into sso_providers (tenant_id, id, name, issuer, client_id,
+       token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
+       updated_at)
+     values ($1, gen_random_uuid(), 'Strange', $2, 'rp', 'none', '{openid}', '{}', true, true,
+       now(), now()) returning id`,
+    [workspace.tenantId, provider.issuer],
+  )
+  return row!.id
+}
+
+test.serial('a fresh sign-in has to be confirmed by the provider', async (t) => {
+  const browser = openBrowser(running)
+  const first = await sent(good)
+  t.is((await back(first)).status, 200)
+  // Signed in, and asked again: the page of an application that wants it fresh.
+  const [row] = await sql<{ token: string }>(
+    db,
+    `update sign_in_flows set max_age_secs = 0 where tenant_id = $1 returning 'x' as token`,
+    [workspace.tenantId],
+  )
+  t.truthy(row)
+  await browser.close()
+  for (const [authTime, status] of [
+    [undefined, 403],
+    [now() - 3_600, 403],
+    [now(), 200],
+  ] as const) {
+    const visitor = openBrowser(running)
+    const query = `tenant_slug=${workspace.tenantSlug}`
+    const page = await visitor.get(`/auth/login?${query}`)
+    const flow = /flow=([A-Za-z0-9_-]{43})/.exec(page.html)![1]!
+    await sql(db, 'update sign_in_flows set max_age_secs = 60 where tenant_id = $1', [
+      workspace.tenantId,
+    ])
+    const away = await visitor.get(`/auth/sso/start?flow=${flow}&provider=oidc`, FROM_OUR_PAGE)
+    const url = new URL(away.location!)
+    t.is(url.searchParams.get('prompt'), 'login')
+    t.is(url.searchParams.get('max_age'), '0')
+    good.nonce = url.searchParams.get('nonce')!
+    good.mood = { claims: { auth_time: authTime } }
+    const answer = await back({ browser: visitor, url, state: url.searchParams.get('state')! })
+    t.is(answer.status, status, answer.html)
+  }
+})
+
+test.serial('nothing of an answer is told but its error code', async (t) => {
+  const rows = await sql<{ text: string }>(
+    db,
+    `select data::text as text from events where type = 'sso.login.failed' limit 500`,
+    [],
+  )
+  t.true(rows.length > 10)
+  for (const { text } of rows) t.false(/script|eyJ|client secret/.test(text), text)
+})

@@ -1,0 +1,179 @@
+/** Whom a tenant invites, and who comes through a provider in their place. docs/guides/identity/single-sign-on.md. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf, type Json } from '../../../support/api.js'
+import { dataIn, openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { hostileProvider } from '../../../support/identity/hostile-provider.js'
+import { sql } from '../../../support/identity/identity.js'
+import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+import { departed, reachable } from '../../../support/vault/upstream.js'
+
+const USERS = '/api/v1/tenant-users'
+const OLD = 'the password of a squatter'
+const NEW = 'the new password of ada'
+const CALLBACK = '/auth/sso/callback/oidc'
+const THEIRS = { email: 'mallory@evil.example', email_verified: true }
+
+const [provider, mail] = [await hostileProvider(), await openMailServer()]
+const way = await reachable([provider.pem])
+const running = await testService({
+  environment: {
+    ...way.environment,
+    ...mail.environment,
+    SVC_GENERIC_OAUTH__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ISSUER: provider.issuer,
+    SVC_GENERIC_OAUTH__CLIENT_ID: 'rp',
+    SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
+    SVC_SOCIAL__ACCOUNT_LINKING__ENABLED: 'true',
+    SVC_INVITATIONS__ENABLED: 'true',
+  },
+})
+const api = apiOf(running)
+const db = running.db.database
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+  await Promise.all([provider.close(), mail.close()])
+  await way.remove()
+})
+
+function browser(t: ExecutionContext): TestBrowser {
+  const opened = openBrowser(running)
+  t.teardown(() => opened.close())
+  return opened
+}
+
+async function tenant(settings?: unknown) {
+  const workspace = await api.workspace()
+  if (settings !== undefined) {
+    await sql(db, 'update tenants set settings = $2 where id = $1', [
+      workspace.tenantId,
+      JSON.stringify(settings),
+    ])
+  }
+  return { ...workspace, tenantSlug: String(workspace.body['tenant_slug']) }
+}
+type Tenant = Awaited<ReturnType<typeof tenant>>
+
+/** Back from the provider, which says this of whoever comes. */
+function back(at: TestBrowser, away: string, claims: Json) {
+  const asked = new URL(away).searchParams
+  provider.nonce = asked.get('nonce')!
+  provider.mood = { claims }
+  const query = new URLSearchParams({
+    code: 'abc',
+    state: asked.get('state')!,
+    iss: provider.issuer,
+  })
+  return at.get(`${CALLBACK}?${query.toString()}`)
+}
+
+async function arrive(t: ExecutionContext, at: Tenant, claims: Json) {
+  const opened = browser(t)
+  const away = await departed(opened, at)
+  const answer = await back(opened, away.location ?? '', claims)
+  return { answer, isSignedIn: (await opened.get('/auth/account')).status === 200 }
+}
+
+/** Makes an account for an address in a tenant of its own, and links it to somebody at the provider. */
+async function squat(t: ExecutionContext, email: string, claims: Json) {
+  const own = await tenant()
+  await ownDomain(api, own, email)
+  const json = { email, password: OLD }
+  t.is((await api.call('POST', USERS, { token: own.token, json })).status, 201)
+  const opened = browser(t)
+  const account = await opened.follow(await signIn(opened, { ...own, email, password: OLD }))
+  const away = await opened.submit(account, {}, '/auth/account/identities')
+  t.is((await back(opened, dataIn(away.html, 'onward')[0]!, claims)).status, 200)
+}
+
+async function invite({ token }: Tenant, email: string): Promise<string> {
+  const made = await api.call('POST', USERS, { token, json: { email } })
+  if (made.body['status'] !== 'invited') throw new Error(JSON.stringify(made.body))
+  return `${USERS}/${String(made.body['id'])}`
+}
+
+const statusOf = async ({ token }: Tenant, user: string) =>
+  (await api.get(user, token)).body['status']
+
+for (const [what, claims] of [
+  ['another address', THEIRS],
+  ['an address that the provider does not vouch for', { email_verified: false }],
+] as const) {
+  test.serial(
+    `who made an account for the address and came with ${what} accepts no invitation`,
+    async (t) => {
+      const email = `ada.${what.length}@harbour.works`
+      const said = { email, sub: what, ...claims }
+      await squat(t, email, said)
+      const theirs = await tenant()
+      const user = await invite(theirs, email)
+
+      const before = await arrive(t, theirs, said)
+      t.is(before.answer.status, 403, before.answer.html)
+      t.true(before.answer.html.includes('You are invited here'))
+      t.false(before.isSignedIn)
+      t.is(await statusOf(theirs, user), 'invited')
+
+      const ada = browser(t)
+      const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
+      t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
+      t.is(await statusOf(theirs, user), 'active')
+      const after = await arrive(t, theirs, said)
+      t.is(after.answer.status, 403, after.answer.html)
+      t.false(after.isSignedIn, 'what was linked before ended with the invitation')
+    },
+  )
+}
+
+test.serial(
+  'whom the provider vouches for under the address that is invited comes in',
+  async (t) => {
+    const email = 'grace@harbour.works'
+    const said = { email, sub: 'grace', email_verified: true }
+    await squat(t, email, said)
+    const theirs = await tenant()
+    const user = await invite(theirs, email)
+    const { answer, isSignedIn } = await arrive(t, theirs, said)
+    t.is(answer.status, 200, answer.html)
+    t.true(isSignedIn)
+    t.is(await statusOf(theirs, user), 'active')
+  },
+)
+
+test.serial('a tenant that takes people in takes none whose address nobody proved', async (t) => {
+  const email = 'linus@harbour.works'
+  const said = { ...THEIRS, sub: 'linus' }
+  await squat(t, email, said)
+  const open = await tenant({ social: { provision: true } })
+  const { answer, isSignedIn } = await arrive(t, open, said)
+  t.is(answer.status, 403, answer.html)
+  t.true(answer.html.includes('does not confirm that your email address is yours'))
+  t.false(isSignedIn)
+  const { rows } = await api.list(USERS, open.token)
+  t.false(rows.some((row) => row['email'] === email))
+})
+
+test.serial('what no provider could mean is as if it were not said', async (t) => {
+  const open = await tenant({ social: { provision: true } })
+  for (const [n, claims] of [
+    { auth_time: 1e20 },
+    { auth_time: 9e15 },
+    { name: `${'\u202e'}Ada\u2066 ${'L'.repeat(200)}` },
+  ].entries()) {
+    const email = `nobody.${n}@harbour.works`
+    const { answer, isSignedIn } = await arrive(t, open, {
+      email,
+      email_verified: true,
+      sub: `nobody ${n}`,
+      ...claims,
+    })
+    t.is(answer.status, 200, answer.html)
+    t.true(isSignedIn)
+    const { body } = await api.get(`${USERS}?email=${encodeURIComponent(email)}`, open.token)
+    const [{ display_name: name }] = body as unknown as [{ display_name: string }]
+    t.regex(name, /^[^\u202a-\u202e\u2066-\u2069]{0,120}$/u)
+  }
+})

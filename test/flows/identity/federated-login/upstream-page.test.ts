@@ -1,0 +1,45 @@
+/** docs/guides/identity/single-sign-on.md promises that its commands run as they stand. */
+import { bootstrap, callerOf } from '../../../support/agents/journey.js'
+import { dataIn, openBrowser } from '../../../support/pages/browser.js'
+import { docsPage, testCommands } from '../../../support/pages/docs-page.js'
+import { ownPathOf, throughHome, upstreamHouse } from '../../../support/vault/upstream.js'
+
+testCommands(
+  'the commands of docs/guides/identity/single-sign-on.md set a provider up',
+  async (t) => {
+    t.timeout(120_000)
+    const house = await upstreamHouse({ transport: 'plain_http' })
+    t.teardown(() => house.end())
+    const { running, dns, person, home } = house
+    const { tenantId, accessToken } = await bootstrap(callerOf(running.baseUrl))
+    const page = docsPage(t, 'guides/identity/single-sign-on')
+    const domain = person.email.slice(person.email.indexOf('@') + 1)
+    const application = await house.application('https://app.example/not-yet')
+    const env = {
+      BASE: running.baseUrl,
+      TOKEN: accessToken,
+      TENANT_ID: tenantId,
+      ISSUER: home.issuer,
+      CLIENT_ID: application.clientId,
+      CLIENT_SECRET: application.clientSecret,
+      DOMAIN: domain,
+    }
+    const redirectUri = await page.run('sh', 0, env)
+    await house.move(application.clientId, redirectUri)
+    const [name, type, value] = (await page.run('sh', 1, env)).split(' ')
+    t.is(type, 'TXT')
+    await t.throwsAsync(page.run('sh', 2, env), undefined, 'not proved yet')
+    dns.records.set(name!, [value!])
+    t.is(await page.run('sh', 2, env), 'verified')
+    const url = await page.run('sh', 3, env)
+
+    const browser = openBrowser(running)
+    t.teardown(() => browser.close())
+    // A link of another site: a page asks first.
+    const asks = await browser.get(ownPathOf(url))
+    t.is(asks.status, 200)
+    const away = await browser.submit(asks, {}, '/auth/sso/start')
+    const onward = dataIn(away.html, 'onward')[0]!
+    t.is((await throughHome(house, browser, onward, person)).status, 200)
+  },
+)

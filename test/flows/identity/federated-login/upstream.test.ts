@@ -1,0 +1,265 @@
+/** Sign-in through another provider, which is another instance of the service itself. */
+import test from 'ava'
+import { dataIn, openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import {
+  departed,
+  onwardFrom,
+  throughHome,
+  upstreamHouse,
+} from '../../../support/vault/upstream.js'
+
+const house = await upstreamHouse()
+const { running, person } = house
+test.after.always(() => house.end())
+
+const db = running.db.database
+
+/** A tenant that lets in whom the provider of the deployment vouches for. */
+async function openTenant(provision = true) {
+  const workspace = await bootstrapped(running)
+  await sql(db, 'update tenants set settings = $2 where id = $1', [
+    workspace.tenantId,
+    JSON.stringify({ social: { provision } }),
+  ])
+  return workspace
+}
+
+async function arrive(workspace: { tenantSlug: string }, who = person) {
+  const browser = openBrowser(running)
+  const away = await departed(browser, workspace)
+  const back = await throughHome(house, browser, away.location ?? away.html, who)
+  return { browser, away, back }
+}
+
+test.serial('a person whom nobody knows becomes a user where the tenant wants that', async (t) => {
+  const workspace = await openTenant()
+  const { browser, away, back } = await arrive(workspace)
+  t.is(away.status, 303)
+  const url = new URL(away.location!)
+  t.is(url.origin, house.home.issuer)
+  t.is(url.searchParams.get('code_challenge_method'), 'S256')
+  t.truthy(url.searchParams.get('nonce'))
+  t.is(back.status, 200, back.html)
+  const account = await onwardFrom(browser, back)
+  t.is(account.status, 200)
+  t.true(account.html.includes(person.email))
+  t.is(dataIn(account.html, 'identity').length, 1)
+
+  const [row] = await sql<{ amr: string[]; level: number; confined: boolean }>(
+    db,
+    `select amr, level, confined from browser_sessions where tenant_id = $1 and ended_at is null
+     order by created_at desc limit 1`,
+    [workspace.tenantId],
+  )
+  t.deepEqual(row, { amr: ['fed'], level: 1, confined: false })
+
+  // Again: the same person, by issuer and subject.
+  const again = await arrive(workspace)
+  t.is(again.back.status, 200)
+  const users = await sql<{ count: string }>(
+    db,
+    'select count(*) from tenant_users where tenant_id = $1 and not fixture',
+    [workspace.tenantId],
+  )
+  t.is(Number(users[0]!.count), 1)
+  const types = await sql<{ type: string }>(
+    db,
+    `select distinct type from events where tenant_id = $1 and type like 'sso.%' order by type`,
+    [workspace.tenantId],
+  )
+  t.deepEqual(
+    types.map(({ type }) => type),
+    ['sso.login.success', 'sso.user.provisioned'],
+  )
+})
+
+test.serial(
+  'a way back is good once, in the browser that was sent, by its own callback',
+  async (t) => {
+    const workspace = await openTenant()
+    const browser = openBrowser(running)
+    const away = await departed(browser, workspace)
+    const stranger = openBrowser(running)
+    await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+    const stolen = await throughHome(house, stranger, away.location!, person)
+    t.is(stolen.status, 400)
+    t.is(stranger.cookies.get('svc_session'), undefined)
+    const { path } = stolen
+    const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
+    t.is(elsewhere.status, 400)
+
+    const answers = await Promise.all(Array.from({ length: 20 }, () => browser.get(path)))
+    t.is(answers.filter(({ status }) => status === 200).length, 1)
+    t.is(answers.filter(({ status }) => status === 400).length, 19)
+    const forged = path.replace(/state=[^&]*/, `state=${'A'.repeat(43)}`)
+    t.is((await browser.get(forged)).status, 400)
+    t.is((await browser.get(`${path}&state=x`)).status, 400)
+  },
+)
+
+test.serial('a tenant that takes nobody in refuses who is not its user', async (t) => {
+  const workspace = await openTenant(false)
+  const { back } = await arrive(workspace)
+  t.is(back.status, 403)
+  t.true(back.html.includes('not a member'))
+})
+
+test.serial('a suspended user stays outside', async (t) => {
+  const workspace = await openTenant()
+  t.is((await arrive(workspace)).back.status, 200)
+  await sql(
+    db,
+    `update tenant_users set status = 'suspended' where tenant_id = $1 and not fixture`,
+    [workspace.tenantId],
+  )
+  const { back, browser } = await arrive(workspace)
+  t.is(back.status, 403)
+  t.true(back.html.includes('suspended'))
+  t.is((await browser.get('/auth/account')).status, 303)
+})
+
+test.serial(
+  'an account with a password is linked from the inside, and can be unlinked',
+  async (t) => {
+    const workspace = await openTenant()
+    // The fixture user of this tenant gets a second identity: another person at home.
+    const person = await anotherAtHome()
+    await giveAddress(workspace.email, person.email, false)
+    const browser = openBrowser(running)
+    const account = await browser.follow(
+      await signIn(browser, { ...workspace, email: person.email }),
+    )
+    const away = await browser.submit(account, {}, '/auth/account/identities')
+    t.is(away.status, 200, away.html)
+    const [url] = dataIn(away.html, 'onward')
+    const back = await throughHome(house, browser, url!, person)
+    t.is(back.status, 200, back.html)
+    const linked = await onwardFrom(browser, back)
+    const [identity] = dataIn(linked.html, 'identity')
+    t.truthy(identity)
+    t.deepEqual(await linksOf(workspace), ['person'])
+    const arrived = await arrive(workspace, person)
+    t.is(arrived.back.status, 200)
+    t.deepEqual(await linksOf(workspace), ['person'])
+
+    const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
+    t.is(gone.status, 303)
+    t.is(
+      (await arrived.browser.get('/auth/account')).status,
+      303,
+      'what came by the link has ended',
+    )
+    // The provider vouched for the address of the account, which is proved by that.
+    t.is((await arrive(workspace, person)).back.status, 200)
+  },
+)
+
+/** Somebody else who signs in at home. */
+async function anotherAtHome() {
+  const elsewhere = await bootstrapped(house.home)
+  await sql(house.home.db.database, 'update accounts set email_verified = true', [])
+  await sql(
+    house.home.db.database,
+    `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
+     select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
+    [house.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
+  )
+  return { ...elsewhere, tenantSlug: house.person.tenantSlug }
+}
+
+async function giveAddress(before: string, email: string, verified: boolean): Promise<void> {
+  await sql(
+    db,
+    'update accounts set email = $1, email_key = lower($1), email_verified = $3 where email = $2',
+    [email, before, verified],
+  )
+}
+
+/** Who made the links of a tenant's people, in order, as the audit chain tells it. */
+async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
+  const rows = await sql<{ data: Record<string, string> }>(
+    db,
+    `select data from audit_events where tenant_id = $1 and type = 'account.identity.linked'
+     order by sequence`,
+    [tenantId],
+  )
+  for (const { data } of rows) {
+    if (data['provider'] !== 'oidc' || data['issuer'] !== house.home.issuer)
+      throw new Error(JSON.stringify(data))
+  }
+  return rows.map(({ data }) => data['by']!)
+}
+
+test.serial('an account that is linked by its address is told of in the audit chain', async (t) => {
+  const workspace = await openTenant()
+  const person = await anotherAtHome()
+  await giveAddress(workspace.email, person.email, true)
+  const { back } = await arrive(workspace, person)
+  t.is(back.status, 200, back.html)
+  t.deepEqual(await linksOf(workspace), ['address'])
+  t.is((await arrive(workspace, person)).back.status, 200)
+  t.deepEqual(await linksOf(workspace), ['address'])
+})
+
+test.serial('the only way in is not ended', async (t) => {
+  const workspace = await openTenant()
+  const { browser, back } = await arrive(workspace)
+  const account = await onwardFrom(browser, back)
+  const [identity] = dataIn(account.html, 'identity')
+  const path = `/auth/account/identities/${identity}/unlink`
+  const page = await browser.submit(account, {}, path)
+  t.is(page.status, 409)
+  t.is((await browser.get('/auth/account')).status, 200)
+})
+
+test.serial('a second factor of ours is asked for, whoever vouches for the first', async (t) => {
+  const workspace = await openTenant()
+  const { browser } = await enrolledBrowser(running, workspace)
+  const [{ id }] = (await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
+    workspace.email,
+  ])) as [{ id: string }]
+  await sql(db, 'delete from upstream_identities', [])
+  await sql(
+    db,
+    `insert into upstream_identities (account_id, id, provider, issuer, subject, created_at,
+       last_used_at)
+     select $1, gen_random_uuid(), 'oidc', $2, $3, now(), now()`,
+    [id, house.home.issuer, await subjectAtHome()],
+  )
+  await browser.close()
+  const arrived = await arrive(workspace)
+  t.is(arrived.back.status, 200, arrived.back.html)
+  const next = await onwardFrom(arrived.browser, arrived.back)
+  t.true(next.path.startsWith('/auth/mfa?'))
+  t.is((await arrived.browser.get('/auth/account')).status, 303, 'nobody is signed in yet')
+})
+
+async function subjectAtHome(): Promise<string> {
+  const [row] = await sql<{ sub: string }>(
+    house.home.db.database,
+    `select u.sub from tenant_users u join accounts a on a.id = u.account_id
+     where u.tenant_id = $1 and a.email = $2`,
+    [person.tenantId, person.email],
+  )
+  return row!.sub
+}
+
+test.serial('a provider that is gone is said to be, in bounded time', async (t) => {
+  const workspace = await openTenant()
+  const browser = openBrowser(running)
+  const away = await departed(browser, workspace)
+  t.is(away.status, 303)
+  t.is((await browser.get('/auth/sso/start?provider=nobody&flow=none')).status, 400)
+  const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const flow = /flow=([A-Za-z0-9_-]{43})/.exec(page.html)![1]!
+  t.is((await browser.get(`/auth/sso/start?provider=nobody&flow=${flow}`)).status, 404)
+  // The code that never came.
+  const state = new URL(away.location!).searchParams.get('state')!
+  const denied = await browser.get(
+    `/auth/sso/callback/oidc?error=access_denied&state=${state}&iss=${encodeURIComponent(house.home.issuer)}`,
+  )
+  t.is(denied.status, 403)
+  t.true(denied.html.includes('did not sign you in'))
+})

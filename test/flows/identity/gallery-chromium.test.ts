@@ -1,0 +1,80 @@
+/**
+ * Every hosted page in every state that docs/guides/identity/hosted-pages.md has a picture of, in a real browser: without
+ * barriers, small and large, in forced colours, by keyboard alone, in both schemes and both languages.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import test from 'ava'
+import { openChromium } from '../../support/pages/chromium.js'
+import { byKeyboard, misfits } from '../../support/pages/accessibility.js'
+import { PICTURE_FOLDER, PICTURES, SCHEMES } from '../../support/gallery/pictures.js'
+import { openStage, setScene } from '../../support/gallery/stage.js'
+import { walkGallery } from '../../support/gallery/walk.js'
+import { looksRight } from '../../support/pages/visual-checks.js'
+import { testWithProgram } from '../../support/service/programs.js'
+
+const TEMPLATES = 'gateway/pages/templates'
+
+test('every page has a picture in both schemes, and every picture is in docs/guides/identity/hosted-pages.md', (t) => {
+  const texts = readdirSync(TEMPLATES, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.eta'))
+    .map((file) => [basename(file, '.eta'), readFileSync(`${TEMPLATES}/${file}`, 'utf8')] as const)
+  const parts = new Set(
+    texts.flatMap(([, text]) =>
+      [...text.matchAll(/include\('@([a-z0-9-]+)'/g)].map(([, one]) => one),
+    ),
+  )
+  const pages = texts.map(([name]) => name).filter((name) => name !== 'frame' && !parts.has(name))
+  const pictured = new Set([...PICTURES.values()].map(({ page }) => page))
+  t.deepEqual([...pictured].toSorted(), pages.toSorted())
+
+  const files = [...PICTURES.keys()].flatMap((name) => SCHEMES.map((one) => `${name}-${one}.png`))
+  t.deepEqual(readdirSync(PICTURE_FOLDER).toSorted(), files.toSorted())
+  const rows = [...PICTURES].map(
+    ([name, { words }]) =>
+      `| ${words} | ![](../../pictures/${name}-light.png) | ![](../../pictures/${name}-dark.png) |`,
+  )
+  const docs = readFileSync('docs/guides/identity/hosted-pages.md', 'utf8').split('\n')
+  t.deepEqual(
+    docs.filter((line) => line.includes('](../../pictures/')),
+    rows,
+  )
+})
+
+for (const [colorScheme, locale] of [
+  ['light', 'en'],
+  ['dark', 'de'],
+] as const) {
+  testWithProgram(
+    'chromium',
+    `every page serves everybody: ${colorScheme}, ${locale}`,
+    async (t, path) => {
+      t.timeout(900_000)
+      const stage = await openStage()
+      t.teardown(() => stage.end())
+      const scene = await setScene(stage)
+      t.teardown(() => scene.shop.api.close())
+      const window = await openChromium(path, { colorScheme, locale })
+      t.teardown(() => window.close())
+      const { page } = window
+      const seen: string[] = []
+      // Told all at once: a change of the style sheet shows on many pages.
+      const found: string[] = []
+      await walkGallery(scene, window, async (name) => {
+        seen.push(name)
+        t.is(await page.getAttribute('main', 'data-page'), PICTURES.get(name)!.page, name)
+        // Problem types are in English, as the documents are that lead there.
+        const language = name === 'problem-type' ? 'en' : locale
+        t.is(await page.getAttribute('html', 'lang'), language, name)
+        await looksRight(t, page, `${name}-${colorScheme}`)
+        // The order of the page is the same in every scheme and language.
+        const reached = locale === 'en' ? await byKeyboard(page) : []
+        found.push(...[...(await misfits(page)), ...reached].map((one) => `${name}: ${one}`))
+      })
+      t.deepEqual(found, [])
+      t.deepEqual(seen.toSorted(), [...PICTURES.keys()].toSorted(), 'the walk met every page')
+      const refused = window.complaints.filter((one) => !/status of 4\d\d/.test(one))
+      t.deepEqual(refused, [], 'nothing was refused by the content security policy')
+    },
+  )
+}

@@ -1,0 +1,211 @@
+/** Sandbox to production. decisions.md 17. Two services on one database, as two processes. */
+import test, { type ExecutionContext } from 'ava'
+import type { Api, Json, Workspace } from '../../../support/api.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import {
+  fixtureOf,
+  type Human,
+  lend,
+  newFixture,
+  ownToken,
+  type Person,
+  present,
+} from '../../../support/agents/delegation.js'
+import { sql } from '../../../support/identity/identity.js'
+import { owned as ownedSandbox } from '../../../support/identity/owner.js'
+import { signIn } from '../../../support/identity/person.js'
+import { twoServices } from '../../../support/service/two-services.js'
+
+const { first: api, second, end } = await twoServices()
+const people: Person[] = []
+test.after.always(async () => {
+  for (const { browser } of people) await browser.close()
+  await end()
+})
+
+const PATH = '/api/v1/tenant/activate'
+const activate = (at: Api, token: string) => at.post(PATH, token, {})
+
+async function owned(options: { readonly factor?: boolean } = {}) {
+  const made = await ownedSandbox(api, options)
+  people.push(made.person)
+  return made
+}
+
+const basic = (id: string, secret: string) => ({
+  authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+})
+const clientToken = (at: Api, id: string, secret: string) =>
+  at.form('/oauth/token', { grant_type: 'client_credentials' }, basic(id, secret))
+
+/** Waits for the other process to hear of it: a second at most. */
+async function soon(t: ExecutionContext, status: number, ask: () => Promise<{ status: number }>) {
+  const endMs = Date.now() + 3_000
+  let found = (await ask()).status
+  while (found !== status && Date.now() < endMs) found = (await ask()).status
+  t.is(found, status)
+}
+
+test('a person activates a sandbox: what the bootstrap handed out ends, everywhere, at once', async (t) => {
+  const { made, token } = await owned()
+  const fixture: Human = { tenantSlug: made.tenantSlug, email: made.email, password: made.password }
+  const lender = await present(api, fixture)
+  people.push(lender)
+  const agent = await api.register(made.tenantId)
+  const loggedIn = await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })
+  const agentToken = String(loggedIn.body['access_token'])
+  const lent = await lend(api, agentToken, lender, { scope: 'openid vault:list' })
+  const issued = await clientToken(api, made.clientId, made.clientSecret)
+  t.is(issued.status, 200)
+  const serviceToken = String(issued.body['access_token'])
+  const introspect = (at: Api, secret: string) =>
+    at.form('/oauth/introspect', { token: serviceToken }, basic(made.clientId, secret))
+  t.is((await introspect(second, made.clientSecret)).body['active'], true)
+  t.is((await second.get('/api/v1/vault/credentials', lent.token)).status, 200)
+
+  const done = await activate(api, token)
+  t.is(done.status, 200, JSON.stringify(done.body))
+  t.is(done.headers['cache-control'], 'no-store')
+  t.like(done.body, { id: made.tenantId, environment: 'production', slug: made.tenantSlug })
+  t.is((done.body['retired_fixture_users'] as string[]).length, 1)
+  const [rotated] = done.body['rotated_applications'] as Json[]
+  t.is(rotated?.['client_id'], made.clientId)
+  const secret = String(rotated?.['client_secret'])
+  t.not(secret, made.clientSecret)
+
+  for (const at of [api, second]) {
+    await soon(t, 401, () => clientToken(at, made.clientId, made.clientSecret))
+    t.is((await clientToken(at, made.clientId, secret)).status, 200)
+    await soon(t, 401, () => at.get('/api/v1/agents/me', agentToken))
+    await soon(t, 401, () => at.get('/api/v1/vault/credentials', lent.token))
+    t.is((await introspect(at, secret)).body['active'], false)
+    const start = {
+      tenant_id: made.tenantId,
+      ...agent.key.registration({ issuer: api.at.issuer, tenantId: made.tenantId }),
+    }
+    await soon(t, 403, () =>
+      at.post('/api/v1/agents/auth/register/pow', undefined, { name: 'A', ...start }),
+    )
+  }
+  // The person stays; so does the agent, which logs in again with its key.
+  t.is((await api.get('/api/v1/tenant-users', token)).status, 200)
+  t.is(
+    (await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })).status,
+    200,
+  )
+  const browser = openBrowser(api.at)
+  t.teardown(() => browser.close())
+  t.is((await signIn(browser, fixture)).status, 200, 'the form again, not a session')
+  t.is((await api.post('/api/v1/sandbox/fixture-users', token, {})).status, 403)
+  const users = await api.list('/api/v1/tenant-users?status=removed', token)
+  t.deepEqual(
+    users.rows.map(({ fixture: is }) => is),
+    [true],
+  )
+
+  const again = await activate(second, token)
+  t.is(again.status, 409)
+  t.is(again.body['error'], 'conflict')
+  const audit = await sql<{ type: string; data: Json }>(
+    api.at.db.database,
+    `select type, data from audit_events where tenant_id = $1
+     and type in ('tenant.activated', 'tenant_user.removed', 'admin.delegation.revoked') order by type`,
+    [made.tenantId],
+  )
+  t.deepEqual(
+    audit.map(({ type }) => type),
+    ['admin.delegation.revoked', 'tenant.activated', 'tenant_user.removed'],
+  )
+  t.false(JSON.stringify(audit).includes(secret))
+})
+
+test('not by an agent, a fixture user, one factor, or for the control plane', async (t) => {
+  const workspace: Workspace = await api.workspace()
+  t.is((await activate(api, workspace.token)).status, 403)
+  t.is((await activate(api, workspace.operator)).status, 403)
+  t.is((await api.post(PATH, undefined, {})).status, 401)
+
+  // A fixture user that was made an owner: whoever made the sandbox knows its password.
+  const human = await newFixture(api, workspace)
+  const users = await api.list('/api/v1/tenant-users', workspace.token)
+  const id = String(users.rows.find(({ email }) => email === human.email)?.['id'])
+  const json = { roles: ['owner'] }
+  const promoted = await api.call('PATCH', `/api/v1/tenant-users/${id}`, {
+    token: workspace.token,
+    json,
+  })
+  t.is(promoted.status, 200, JSON.stringify(promoted.body))
+  const fixture = await present(api, human)
+  people.push(fixture)
+  const fixtureToken = await ownToken(api, workspace, fixture, 'openid tenant:manage users:manage')
+  const refused = await activate(api, fixtureToken)
+  t.is(refused.status, 403, JSON.stringify(refused.body))
+  t.is(refused.body['error'], 'policy_denied')
+  const still = await api.get('/api/v1/vault/credentials', workspace.token)
+  t.is(still.status, 200, 'the token is still good')
+
+  const { token } = await owned({ factor: false })
+  const weak = await activate(api, token)
+  t.is(weak.status, 401)
+  t.is(weak.body['error'], 'insufficient_user_authentication')
+  t.regex(String(weak.headers['www-authenticate']), /acr_values="aal3 aal2"/)
+})
+
+test('of many activations at once, beside mints of fixture users, one wins and no fixture is left', async (t) => {
+  const { made, token } = await owned()
+  const answers = await Promise.all([
+    ...Array.from({ length: 8 }, (_, at) => activate(at % 2 ? api : second, token)),
+    ...Array.from({ length: 4 }, () => api.post('/api/v1/sandbox/fixture-users', token, {})),
+  ])
+  const activations = answers.slice(0, 8).map(({ status }) => status)
+  t.deepEqual(activations.toSorted(), [200, ...Array.from({ length: 7 }, () => 409)])
+  for (const { status } of answers.slice(8)) t.true([201, 403].includes(status), String(status))
+  const left = await sql(
+    api.at.db.database,
+    `select id from tenant_users where tenant_id = $1 and fixture and status <> 'removed'`,
+    [made.tenantId],
+  )
+  t.deepEqual(left, [])
+  const winner = answers.find(({ status }) => status === 200)
+  const [rotated] = (winner?.body['rotated_applications'] ?? []) as Json[]
+  t.is((await clientToken(api, made.clientId, String(rotated?.['client_secret']))).status, 200)
+})
+
+test('a connection that dies on the last step leaves the sandbox as it was', async (t) => {
+  const { made, token } = await owned()
+  const { database } = api.at.db
+  t.is((await clientToken(api, made.clientId, made.clientSecret)).status, 200)
+  const run = (text: string) => sql(database, text, [])
+  await run(`create function test_die() returns trigger language plpgsql as $$
+    begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`)
+  await run(`create trigger test_die before insert on revoked_tokens
+    for each row when (new.tenant_id = '${made.tenantId}') execute function test_die()`)
+  t.teardown(() => run('drop function if exists test_die() cascade'))
+  const died = await activate(api, token)
+  t.true(died.status >= 500, String(died.status))
+  t.is((await clientToken(api, made.clientId, made.clientSecret)).status, 200)
+  const browser = openBrowser(api.at)
+  t.teardown(() => browser.close())
+  t.is(
+    (
+      await signIn(
+        browser,
+        fixtureOf({
+          body: {
+            tenant_slug: made.tenantSlug,
+            fixture_end_user: { email: made.email, password: made.password },
+          },
+        } as unknown as Workspace),
+      )
+    ).status,
+    303,
+  )
+  const [tenant] = await sql<{ environment: string }>(
+    database,
+    'select environment from tenants where id = $1',
+    [made.tenantId],
+  )
+  t.is(tenant?.environment, 'sandbox')
+  await run('drop function test_die() cascade')
+  t.is((await activate(api, token)).status, 200)
+})

@@ -1,0 +1,78 @@
+/** What a tenant sees of an account before its person came in. decisions.md 2.3, tenant user meaning. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { testService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+
+const USERS = '/api/v1/tenant-users'
+const ADA = 'ada@harbour.works'
+const NOTHING = { display_name: '', email_verified: false }
+
+/** A service that sends invitations, and a browser to follow them. */
+async function inviting(t: ExecutionContext) {
+  const mail = await openMailServer()
+  const running = await testService({
+    environment: { ...mail.environment, SVC_INVITATIONS__ENABLED: 'true' },
+  })
+  const api = apiOf(running)
+  const browser = openBrowser(running)
+  t.teardown(async () => {
+    await browser.close()
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  return { mail, running, api, browser }
+}
+
+test('who is invited is a stranger until they accept; then they have a name', async (t) => {
+  const { mail, running, api, browser } = await inviting(t)
+  const home = await api.workspace()
+  await ownDomain(api, home, ADA)
+  const json = { email: ADA, password: 'the password of ada', display_name: 'Ada Lovelace' }
+  t.is((await api.call('POST', USERS, { token: home.token, json })).status, 201)
+  await sql(running.db.database, 'update accounts set email_verified = true where email = $1', [
+    ADA,
+  ])
+
+  const { token } = await api.workspace()
+  const made = await api.call('POST', USERS, { token, json: { email: ADA } })
+  t.like(made.body, { status: 'invited', ...NOTHING })
+  const user = `${USERS}/${String(made.body['id'])}`
+  t.like((await api.get(user, token)).body, NOTHING)
+  const patch = (name: string | null) =>
+    api.call('PATCH', user, { token, json: { display_name: name } })
+  t.is((await patch('Our Ada')).body['display_name'], 'Our Ada')
+  t.like((await patch(null)).body, NOTHING)
+  t.like((await api.post(`${user}/suspend`, token)).body, NOTHING)
+  t.like((await api.post(`${user}/reactivate`, token)).body, { status: 'invited', ...NOTHING })
+  const { rows } = await api.list(`${USERS}?status=invited`, token)
+  t.deepEqual(
+    rows.map(({ display_name: name }) => name),
+    [''],
+  )
+  t.is((await api.call('DELETE', user, { token })).status, 204)
+  const removed = await api.list(`${USERS}?status=removed`, token)
+  t.like(removed.rows[0]!, NOTHING)
+
+  t.is((await api.call('POST', USERS, { token, json: { email: ADA } })).status, 201)
+  const path = pathIn(await mail.letterTo(ADA, /(?:)/, 1), '/auth/invitations/')
+  t.is((await browser.submit(await browser.get(path))).status, 303)
+  const known = { status: 'active', display_name: 'Ada Lovelace', email_verified: true }
+  t.like((await api.get(user, token)).body, known)
+})
+
+test('the name that somebody types turns no text around it', async (t) => {
+  const { mail, api, browser } = await inviting(t)
+  const { token } = await api.workspace()
+  const made = await api.call('POST', USERS, { token, json: { email: ADA } })
+  const path = pathIn(await mail.letterTo(ADA), '/auth/invitations/')
+  const page = await browser.get(path)
+  const name = ' \u202eAda\u2066 Lovelace\u2069\t'
+  await browser.submit(page, { name, password: 'the password of ada' })
+  const user = await api.get(`${USERS}/${String(made.body['id'])}`, token)
+  t.like(user.body, { status: 'active', display_name: 'Ada Lovelace' })
+})

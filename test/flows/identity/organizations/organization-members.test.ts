@@ -1,0 +1,392 @@
+/** Members of organizations and records of organizations and environments: decisions.md 24. */
+import test from 'ava'
+import { type Api, apiOf, claimsOf, type Json, type Workspace } from '../../../support/api.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import {
+  fixtureOf,
+  newFixture,
+  ownToken,
+  type Person,
+  present,
+} from '../../../support/agents/delegation.js'
+import { sql } from '../../../support/identity/identity.js'
+import { operatorOfDeployment } from '../../../support/oauth/operator.js'
+import { owned } from '../../../support/identity/owner.js'
+import { signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService()
+const api = apiOf(running)
+const people: Person[] = []
+test.after.always(async () => {
+  for (const { browser } of people) await browser.close()
+  await api.close()
+  await running.end()
+})
+
+const membersOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/members`
+const rowsOf = async (path: string, token: string) => (await api.list(path, token)).rows
+
+async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
+  const { status: found, body } = await answer
+  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
+  return body
+}
+
+/** An agent of another workspace's control plane, made a member of this one's organization. */
+async function colleague(workspace: Workspace, role: string) {
+  const other = await api.workspace('Elsewhere')
+  const path = membersOf(workspace.organizationId)
+  const json = { agent_id: other.agentId, role }
+  const member = await expected(201, api.post(path, workspace.operator, json))
+  return { other, member, id: String(member['id']) }
+}
+
+/** A user of the tenant who is no member of its organization: a fixture user is made one with it. */
+async function outsider(workspace: Workspace) {
+  const human = await newFixture(api, workspace)
+  const path = membersOf(workspace.organizationId)
+  const rows = await rowsOf(path, workspace.operator)
+  const { id } = rows.find(({ email }) => email === human.email)!
+  const gone = await api.call('DELETE', `${path}/${String(id)}`, { token: workspace.operator })
+  if (gone.status !== 204) throw new Error(JSON.stringify(gone.body))
+  return human
+}
+
+const operatorToken = async ({ key, agentId, controlPlane }: Workspace) =>
+  String(
+    (await api.login(key, { agent_id: agentId, tenant_id: controlPlane })).body['access_token'],
+  )
+
+test('agents are listed, added, changed and removed, each with its event', async (t) => {
+  const workspace = await api.workspace()
+  const { operator, organizationId, agentId } = workspace
+  const path = membersOf(organizationId)
+  const creator = (await rowsOf(path, operator)).find(({ kind }) => kind === 'agent')
+  t.like(creator, {
+    organization_id: organizationId,
+    kind: 'agent',
+    agent_id: agentId,
+    role: 'owner',
+    status: 'active',
+    display_name: 'Test agent',
+  })
+  const before = (await rowsOf(path, operator)).map((row) => row['id'])
+  const { other, member, id } = await colleague(workspace, 'owner')
+  t.like(member, { kind: 'agent', agent_id: other.agentId, role: 'owner', status: 'active' })
+  t.deepEqual(
+    (await rowsOf(path, operator)).map((row) => row['id']),
+    [id, ...before],
+  )
+  const again = await api.post(path, operator, { agent_id: other.agentId, role: 'member' })
+  t.is(again.status, 409)
+
+  // The role counts at once, and what it gave ends with it.
+  const { tenantId } = workspace
+  const inTenant = await api.login(other.key, { agent_id: other.agentId, tenant_id: tenantId })
+  const token = String(inTenant.body['access_token'])
+  t.is((await api.get('/api/v1/tenant/settings', token)).status, 200)
+  const lower = await expected(
+    200,
+    api.call('PATCH', `${path}/${id}`, { token: operator, json: { role: 'member' } }),
+  )
+  t.is(lower['role'], 'member')
+  t.is((await api.get('/api/v1/tenant/settings', token)).status, 401)
+  t.is((await api.call('DELETE', `${path}/${id}`, { token: operator })).status, 204)
+  t.is((await api.call('DELETE', `${path}/${id}`, { token: operator })).status, 404)
+  t.is((await api.get(path, await operatorToken(other))).status, 404)
+
+  const events = await sql<{ type: string; data: Json }>(
+    running.db.database,
+    `select type, data from events where tenant_id = $1 and type like 'org.member.%' order by sequence`,
+    [tenantId],
+  )
+  const told = events.map(({ type, data }) => [type, data['role'], data['member_id']])
+  t.deepEqual(told.slice(-3), [
+    ['org.member.added', 'owner', id],
+    ['org.member.role_changed', 'member', id],
+    ['org.member.removed', 'member', id],
+  ])
+})
+
+test('an invitation does not tell whether there is an account, and its owner joins by signing in', async (t) => {
+  const workspace = await api.workspace()
+  const { operator, organizationId, tenantId } = workspace
+  const path = membersOf(organizationId)
+  const human = await outsider(workspace)
+  const stranger = `nobody-${organizationId}@harbour.test`
+  const answers = []
+  for (const email of [human.email, stranger]) {
+    const { status, body } = await api.post(path, operator, { email, role: 'owner' })
+    answers.push([status, { ...body, id: '', email: '', created_at: '' }])
+    t.is(body['email'], email)
+    // Neither case nor a second try makes another invitation.
+    const upper = email.toUpperCase()
+    t.is((await api.post(path, operator, { email: upper, role: 'admin' })).status, 409)
+  }
+  t.deepEqual(answers[0], answers[1])
+  t.like(answers[0]![1], { kind: 'user', role: 'owner', status: 'invited', display_name: '' })
+
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  t.is((await signIn(browser, human)).status, 303)
+  const rows = await rowsOf(path, operator)
+  const joined = rows.find(({ email }) => email === human.email)!
+  t.like(joined, { kind: 'user', role: 'owner', status: 'active' })
+  const user = await api.get(`/api/v1/tenant-users/${String(joined['user_id'])}`, workspace.token)
+  t.is(user.body['email'], human.email)
+  t.is(rows.find(({ email }) => email === stranger)?.['status'], 'invited')
+  t.is((await api.post(path, operator, { email: human.email, role: 'admin' })).status, 409)
+
+  const [added] = await sql<{ data: Json }>(
+    running.db.database,
+    `select data from events where tenant_id = $1 and type = 'org.member.added'
+     order by sequence desc limit 1`,
+    [tenantId],
+  )
+  t.like(added!.data, { role: 'owner', member_id: joined['id'] })
+})
+
+test('an address that its account has not proved gives no membership', async (t) => {
+  const workspace = await api.workspace()
+  const path = membersOf(workspace.organizationId)
+  const human = await outsider(workspace)
+  await sql(
+    running.db.database,
+    'update accounts set email_verified = false where email_key = lower($1)',
+    [human.email],
+  )
+  await expected(201, api.post(path, workspace.operator, { email: human.email, role: 'owner' }))
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  t.is((await signIn(browser, human)).status, 303)
+  const rows = await rowsOf(path, workspace.operator)
+  t.is(rows.find(({ email }) => email === human.email)?.['status'], 'invited')
+})
+
+test('a person who owns the organization looks after its members, an admin and a member do not', async (t) => {
+  const { token, person } = await owned(api, { factor: false, scope: 'openid org:read org:manage' })
+  people.push(person)
+  const organizationId = String(claimsOf(token)['organization_id'])
+  const path = membersOf(organizationId)
+  const rows = await rowsOf(path, token)
+  t.deepEqual(rows.map(({ kind, role }) => [kind, role]).toSorted(), [
+    ['agent', 'owner'],
+    ['user', 'member'],
+    ['user', 'owner'],
+  ])
+  const self = rows.find(({ email }) => email === person.human.email)!
+  t.is(self['role'], 'owner')
+  const bound = await expected(
+    200,
+    api.post(`/api/v1/control-plane/organizations/${organizationId}/token`, token),
+  )
+  t.regex(String(bound['scope']), /org:manage/)
+  t.is((await api.get(path, String(bound['access_token']))).status, 200)
+  for (const role of ['admin', 'member']) {
+    await sql(running.db.database, 'update organization_members set role = $2 where id = $1', [
+      self['id'],
+      role,
+    ])
+    for (const [method, at, json] of [
+      ['GET', path, undefined],
+      ['POST', path, { email: 'x@harbour.test', role: 'owner' }],
+      ['PATCH', `${path}/${String(self['id'])}`, { role: 'owner' }],
+      ['DELETE', `${path}/${String(self['id'])}`, undefined],
+    ] as const)
+      t.is((await api.call(method, at, { token, json })).status, 403, `${role} ${method}`)
+  }
+})
+
+test('somebody else is told that there is no such organization, member, tenant or agent', async (t) => {
+  const mine = await api.workspace()
+  const other = await api.workspace()
+  const ops = await operatorOfDeployment(api)
+  const path = membersOf(mine.organizationId)
+  const member = (await rowsOf(path, mine.operator)).find(({ kind }) => kind === 'agent')
+  const one = `${path}/${String(member!['id'])}`
+  const record = { name: 'Taken over' }
+  for (const [method, at, json] of [
+    ['GET', path, undefined],
+    ['POST', path, { email: 'x@harbour.test', role: 'owner' }],
+    ['PATCH', one, { role: 'member' }],
+    ['DELETE', one, undefined],
+    ['GET', `/api/v1/organizations/${mine.organizationId}`, undefined],
+    ['PATCH', `/api/v1/organizations/${mine.organizationId}`, record],
+    ['GET', `/api/v1/tenants/${mine.tenantId}`, undefined],
+    ['PATCH', `/api/v1/tenants/${mine.tenantId}`, record],
+  ] as const) {
+    t.is((await api.call(method, at, { json })).status, 401, `${method} ${at}`)
+    const token = other.operator
+    t.is((await api.call(method, at, { token, json })).status, 404, `${method} ${at}`)
+    t.is((await api.call(method, at, { token: mine.token, json })).status, 403, `${method} ${at}`)
+  }
+  // A member of one organization is none of another.
+  const theirs = `${membersOf(other.organizationId)}/${String(member!['id'])}`
+  t.is((await api.call('DELETE', theirs, { token: other.operator })).status, 404)
+  // An agent at home in a foreign tenant cannot be drawn in, nor can its name be learnt.
+  const { agentId } = await api.register(other.tenantId)
+  const drawn = await api.post(path, mine.operator, { agent_id: agentId, role: 'member' })
+  t.is(drawn.status, 404)
+  const unknown = '00000000-0000-4000-8000-000000000000'
+  t.is((await api.post(path, mine.operator, { agent_id: unknown, role: 'member' })).status, 404)
+  for (const json of [
+    { role: 'owner' },
+    { email: 'x@harbour.test', agent_id: unknown, role: 'owner' },
+    { email: 'x@harbour.test', role: 'king' },
+    { email: 'no address', role: 'owner' },
+  ])
+    t.is((await api.post(path, mine.operator, json)).status, 400)
+  // An operator of the deployment reaches everything.
+  t.is((await api.get(path, ops.token)).status, 200)
+  const found = await expected(
+    200,
+    api.get(`/api/v1/organizations/${mine.organizationId}`, ops.token),
+  )
+  t.false('role' in found)
+})
+
+test('the last owner stays, whoever asks and however many ask at once', async (t) => {
+  const workspace = await api.workspace()
+  const { organizationId, operator } = workspace
+  const path = membersOf(organizationId)
+  const creator = (await rowsOf(path, operator)).find(({ kind }) => kind === 'agent')
+  const first = String(creator!['id'])
+  const invited = await expected(
+    201,
+    api.post(path, operator, { email: 'later@harbour.test', role: 'owner' }),
+  )
+  for (const [method, json] of [
+    ['PATCH', { role: 'admin' }],
+    ['DELETE', undefined],
+  ] as const)
+    t.is((await api.call(method, `${path}/${first}`, { token: operator, json })).status, 409)
+  // One who has not come in is no owner, and can be withdrawn.
+  const withdraw = `${path}/${String(invited['id'])}`
+  t.is((await api.call('DELETE', withdraw, { token: operator })).status, 204)
+
+  const owners = async () =>
+    (
+      await sql(
+        running.db.database,
+        `select from organization_members where organization_id = $1 and role = 'owner'`,
+        [organizationId],
+      )
+    ).length
+  for (let round = 0; round < 6; round += 1) {
+    const { other, id } = await colleague(workspace, 'owner')
+    const theirs = await operatorToken(other)
+    // Each takes the other one down, and both take down themselves.
+    const answers = await Promise.all(
+      [
+        [operator, id],
+        [theirs, first],
+        [operator, first],
+        [theirs, id],
+      ].map(([token, whom]) =>
+        round % 2 === 0
+          ? api.call('PATCH', `${path}/${whom}`, { token, json: { role: 'member' } })
+          : api.call('DELETE', `${path}/${whom}`, { token }),
+      ),
+    )
+    t.is(await owners(), 1, JSON.stringify(answers.map(({ status }) => status)))
+    t.is(answers.filter(({ status }) => status === 200 || status === 204).length, 1)
+    await sql(
+      running.db.database,
+      `delete from organization_members where organization_id = $1 and member_id <> $2`,
+      [organizationId, workspace.agentId],
+    )
+    await sql(
+      running.db.database,
+      `insert into organization_members (organization_id, member_type, member_id, role, created_at, id)
+       values ($1, 'agent', $2, 'owner', now(), $3)
+       on conflict (organization_id, member_type, member_id) do update set role = 'owner'`,
+      [organizationId, workspace.agentId, first],
+    )
+  }
+})
+
+test('an idempotency key repeats an invitation without making a second one', async (t) => {
+  const { organizationId, operator } = await api.workspace()
+  const path = membersOf(organizationId)
+  const key = { 'idempotency-key': 'invite-once' }
+  const json = { email: 'once@harbour.test', role: 'admin' }
+  const made = await api.post(path, operator, json, key)
+  const again = await api.post(path, operator, json, key)
+  t.is(made.status, 201)
+  t.is(again.headers['idempotency-replayed'], 'true')
+  t.deepEqual(again.body, made.body)
+})
+
+test('name and support contact are changed, recorded, and shown on hosted pages', async (t) => {
+  const workspace = await api.workspace()
+  const { organizationId, tenantId, operator } = workspace
+  const organization = `/api/v1/organizations/${organizationId}`
+  const tenant = `/api/v1/tenants/${tenantId}`
+  const change = (path: string, json: Json) =>
+    expected(200, api.call('PATCH', path, { token: operator, json }))
+  const page = async () => {
+    const browser = openBrowser(running)
+    const slug = String(workspace.body['tenant_slug'])
+    const { html } = await browser.get(
+      `/auth/login?tenant_slug=${slug}&return_to=%2Fauth%2Faccount`,
+    )
+    await browser.close()
+    return html
+  }
+  t.notRegex(await page(), /Need help/)
+  const named = await change(organization, {
+    name: 'Harbour',
+    support_contact: 'help@harbour.test',
+  })
+  t.like(named, { name: 'Harbour', support_contact: 'help@harbour.test', role: 'owner' })
+  t.deepEqual(await expected(200, api.get(organization, operator)), named)
+  t.regex(await page(), /Need help\? <bdi class="name">help@harbour\.test<\/bdi>/)
+  t.like(await change(tenant, { support_contact: '<b>desk</b>' }), {
+    support_contact: '<b>desk</b>',
+  })
+  t.regex(await page(), /&lt;b&gt;desk&lt;\/b&gt;/)
+  t.false('support_contact' in (await change(tenant, { support_contact: null })))
+  t.regex(await page(), /help@harbour\.test/)
+  await change(organization, { support_contact: null })
+  t.notRegex(await page(), /Need help/)
+  t.is((await change(tenant, { name: 'Front desk' }))['name'], 'Front desk')
+  t.regex(await page(), /Front desk/)
+  for (const json of [{ name: '' }, { name: 'a\nb' }, { support_contact: '' }])
+    t.is((await api.call('PATCH', tenant, { token: operator, json })).status, 400)
+
+  const audit = await sql<{ type: string; data: Json }>(
+    running.db.database,
+    `select type, data from audit_events where tenant_id = $1 and subject ->> 'sub' = $2
+     and type in ('org.updated', 'org.tenant.updated') order by sequence`,
+    [workspace.controlPlane, workspace.agentId],
+  )
+  t.deepEqual(
+    audit.map(({ type }) => type),
+    [
+      'org.updated',
+      'org.tenant.updated',
+      'org.tenant.updated',
+      'org.updated',
+      'org.tenant.updated',
+    ],
+  )
+  t.deepEqual(audit[0]!.data, {
+    before: { name: 'Acme', support_contact: null },
+    after: { name: 'Harbour', support_contact: 'help@harbour.test' },
+  })
+})
+
+test('a member of the organization reads no record, a user of the tenant neither', async (t) => {
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  people.push(person)
+  const token = await ownToken(api, workspace, person, 'openid org:read')
+  const { organizationId, tenantId } = workspace
+  for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
+    t.is((await api.get(path, token)).status, 403)
+  const { other } = await colleague(workspace, 'admin')
+  // An admin elsewhere: its token was given for the organization that it owns.
+  const theirs = await operatorToken(other)
+  t.is((await api.get(`/api/v1/tenants/${tenantId}`, theirs)).status, 200)
+})

@@ -1,0 +1,378 @@
+/** Tenant users and fixture users: decisions.md 2.3, 17 and 21. */
+import test from 'ava'
+import { verify } from '@node-rs/argon2'
+import { type Answer, apiOf, type Json } from '../../../support/api.js'
+import { sql } from '../../../support/identity/identity.js'
+import { TRANSPORTS, testService } from '../../../support/service.js'
+import { twoServices } from '../../../support/service/two-services.js'
+
+const running = await testService()
+const api = apiOf(running)
+const { database } = running.db
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+const USERS = '/api/v1/tenant-users'
+const FIXTURES = '/api/v1/sandbox/fixture-users'
+const patch = (id: unknown, token: string, json: Json) =>
+  api.call('PATCH', `${USERS}/${String(id)}`, { token, json })
+const remove = (id: unknown, token: string) =>
+  api.call('DELETE', `${USERS}/${String(id)}`, { token })
+
+async function hashOf(email: unknown): Promise<string> {
+  const [row] = await sql<{ hash: string }>(
+    database,
+    'select password_hash as hash from accounts where email = $1',
+    [email],
+  )
+  return String(row?.hash)
+}
+
+async function eventsAbout(id: unknown): Promise<string[]> {
+  const rows = await sql<{ type: string }>(
+    database,
+    `select type from events where data #>> '{resource,id}' = $1 order by sequence`,
+    [id],
+  )
+  return rows.map(({ type }) => type)
+}
+
+/** A token of a tenant with some of its scopes. */
+async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: string) {
+  const selector = { agent_id: owner.agentId, tenant_id: owner.tenantId }
+  return String((await api.login(owner.key, selector, scope)).body['access_token'])
+}
+
+for (const transport of TRANSPORTS) {
+  test(`a sandbox has five active fixture users; the sixth is refused (${transport})`, async (t) => {
+    const at = transport === 'plain_http' ? running : await testService({ transport })
+    const api = apiOf(at)
+    t.teardown(async () => {
+      await api.close()
+      if (at !== running) await at.end()
+    })
+    const { token, body, tenantId } = await api.workspace()
+    const made: Answer[] = []
+    for (let n = 0; n < 4; n += 1) made.push(await api.post(FIXTURES, token))
+    for (const { status, body: minted, headers } of made) {
+      t.is(status, 201)
+      t.deepEqual(Object.keys(minted), ['id', 'email', 'password', 'status', 'created_at'])
+      t.true(String(minted['email']).endsWith(`@${String(body['tenant_slug'])}.test`))
+      t.is(headers['cache-control'], 'no-store')
+    }
+    const sixth = await api.post(FIXTURES, token)
+    t.is(sixth.status, 409)
+    t.is(sixth.body['error'], 'fixture_user_limit')
+
+    const gone = made[0]?.body['id']
+    t.is((await api.post(`${USERS}/${String(gone)}/suspend`, token)).status, 200)
+    t.is((await api.post(FIXTURES, token)).status, 201)
+    const back = await api.post(`${USERS}/${String(gone)}/reactivate`, token)
+    t.is(back.body['error'], 'fixture_user_limit')
+    const active = await api.list(`${USERS}?status=active`, token)
+    t.is(active.rows.length, 5)
+    t.true(active.rows.every((user) => user['fixture'] === true && user['tenant_id'] === tenantId))
+  })
+}
+
+test('of fifty mints at once at four of five, in two processes, one is let in', async (t) => {
+  const { first, second, end } = await twoServices()
+  t.teardown(end)
+  const { token } = await first.workspace()
+  for (let n = 0; n < 3; n += 1) t.is((await first.post(FIXTURES, token)).status, 201)
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, n) => (n % 2 ? first : second).post(FIXTURES, token)),
+  )
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length
+  t.deepEqual([count(201), count(409)], [1, 49])
+})
+
+test('whatever adds fixture users, the database lets in five', async (t) => {
+  const { tenantId, token } = await api.workspace()
+  const results = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, n) =>
+      sql(
+        database,
+        `with account as (
+           insert into accounts (id, email, email_key, created_at, updated_at)
+           values (gen_random_uuid(), $2, $2, now(), now()) returning id)
+         insert into tenant_users (tenant_id, id, account_id, sub, status, fixture, created_at,
+           updated_at)
+         select $1, gen_random_uuid(), id, $2, 'active', true, now(), now() from account`,
+        [tenantId, `race-${n}-${tenantId}@x.test`],
+      ),
+    ),
+  )
+  t.is(results.filter(({ status }) => status === 'fulfilled').length, 4)
+  t.is((await api.list(`${USERS}?status=active`, token)).rows.length, 5)
+})
+
+test('a fixture user is minted once per idempotency key, and its password shown once', async (t) => {
+  const { token } = await api.workspace()
+  const headers = { 'idempotency-key': 'mint' }
+  const first = await api.post(FIXTURES, token, undefined, headers)
+  const again = await api.post(FIXTURES, token, undefined, headers)
+  t.is(again.status, 201)
+  t.is(again.headers['idempotency-replayed'], 'true')
+  t.deepEqual(again.body, {
+    id: first.body['id'],
+    email: first.body['email'],
+    status: 'active',
+    created_at: first.body['created_at'],
+  })
+  for (let n = 0; n < 3; n += 1) t.is((await api.post(FIXTURES, token)).status, 201)
+  t.is((await api.post(FIXTURES, token, undefined, headers)).status, 201)
+  t.is((await api.post(FIXTURES, token)).status, 409)
+})
+
+test('a fixture password is rotated by id, and recovered without one for the oldest', async (t) => {
+  const { token, body } = await api.workspace()
+  const oldest = body['fixture_end_user'] as Json
+  const minted = (await api.post(FIXTURES, token)).body
+  const rotated = await api.post(`${FIXTURES}/${String(minted['id'])}/rotate-password`, token)
+  t.is(rotated.status, 200)
+  t.deepEqual(Object.keys(rotated.body), ['id', 'email', 'password', 'rotated_at'])
+  t.is(rotated.body['email'], minted['email'])
+  const hash = await hashOf(minted['email'])
+  t.true(await verify(hash, String(rotated.body['password'])))
+  t.false(await verify(hash, String(minted['password'])))
+
+  const recovered = await api.post('/api/v1/sandbox/fixture-user/rotate-password', token)
+  t.is(recovered.body['id'], oldest['id'])
+  t.true(await verify(await hashOf(oldest['email']), String(recovered.body['password'])))
+  t.is((await api.post(`${FIXTURES}/nobody/rotate-password`, token)).status, 404)
+  const invited = await api.post(USERS, token, { email: `${String(minted['id'])}@example.com` })
+  const path = `${FIXTURES}/${String(invited.body['id'])}/rotate-password`
+  t.is((await api.post(path, token)).status, 404)
+})
+
+test('sandbox routes need users:manage and a sandbox', async (t) => {
+  const owner = await api.workspace()
+  const reader = await narrow(owner, 'users:read')
+  t.is((await api.post(FIXTURES, reader)).status, 403)
+  t.is((await api.post(`${FIXTURES}/x/rotate-password`, reader)).status, 403)
+  t.is((await api.post('/api/v1/sandbox/fixture-user/rotate-password', reader)).status, 403)
+  t.is((await api.list(USERS, reader)).status, 200)
+  const tenants = `/api/v1/control-plane/organizations/${owner.organizationId}/tenants`
+  const production = await api.post(tenants, owner.operator, {
+    name: 'Live',
+    environment: 'production',
+  })
+  const at = `${tenants}/${String(production.body['id'])}/switch`
+  const live = String((await api.post(at, owner.operator)).body['access_token'])
+  t.is((await api.post(FIXTURES, live)).body['error'], 'policy_denied')
+  t.is((await api.post('/api/v1/sandbox/fixture-user/rotate-password', live)).status, 404)
+})
+
+test('a user is invited, or provisioned with a password, and has the record of the contract', async (t) => {
+  const { token, tenantId } = await api.workspace()
+  const email = `Ann.${tenantId}@Example.com`
+  const invited = await api.post(USERS, token, { email, display_name: 'Ann' })
+  t.is(invited.status, 201)
+  const { id, sub, created_at } = invited.body
+  t.is(invited.headers['location'], `${USERS}/${String(id)}`)
+  t.deepEqual(invited.body, {
+    id,
+    tenant_id: tenantId,
+    sub,
+    email,
+    email_verified: false,
+    display_name: 'Ann',
+    status: 'invited',
+    roles: [],
+    organization_ids: [],
+    fixture: false,
+    metadata: {},
+    created_at,
+    updated_at: created_at,
+  })
+  t.deepEqual((await api.get(`${USERS}/${String(id)}`, token)).body, invited.body)
+  t.deepEqual(await eventsAbout(id), ['admin.user.created', 'tenant_user.invited'])
+  t.is((await api.post(USERS, token, { email: email.toLowerCase() })).status, 409)
+
+  const other = `bob.${tenantId}@example.com`
+  const provisioned = await api.post(USERS, token, {
+    email: other,
+    password: 'correct horse battery',
+  })
+  t.is(provisioned.body['status'], 'pre_provisioned')
+  t.true(await verify(await hashOf(other), 'correct horse battery'))
+  t.deepEqual(await eventsAbout(provisioned.body['id']), ['admin.user.created'])
+  for (const bad of [{}, { email: 'x' }, { email: other, password: 'short' }, { email: 1 }]) {
+    t.is((await api.post(USERS, token, bad)).status, 400)
+  }
+})
+
+test('an account stays its owner’s: another tenant neither sets its password nor sees its subject', async (t) => {
+  const one = await api.workspace()
+  const two = await api.workspace()
+  const email = `shared.${one.tenantId}@example.com`
+  const first = await api.post(USERS, one.token, {
+    email,
+    password: 'first password',
+    display_name: 'First',
+  })
+  const second = await api.post(USERS, two.token, {
+    email,
+    password: 'second password',
+    display_name: 'Second',
+  })
+  t.is(second.body['status'], 'invited')
+  t.not(second.body['sub'], first.body['sub'])
+  t.not(second.body['id'], first.body['id'])
+  t.true(await verify(await hashOf(email), 'first password'))
+  t.is(
+    (await api.get(`${USERS}/${String(first.body['id'])}`, one.token)).body['display_name'],
+    'First',
+  )
+  t.is(
+    (await api.get(`${USERS}/${String(second.body['id'])}`, two.token)).body['display_name'],
+    'Second',
+  )
+  t.is((await api.get(`${USERS}/${String(second.body['id'])}`, one.token)).status, 404)
+})
+
+test('one address invited many times at once is one user', async (t) => {
+  const one = await api.workspace()
+  const two = await api.workspace()
+  const email = `crowd.${one.tenantId}@example.com`
+  await api.post(USERS, two.token, { email })
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, () => api.post(USERS, one.token, { email })),
+  )
+  const statuses = answers.map(({ status }) => status).toSorted()
+  t.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
+})
+
+test('a user goes from invited to suspended and back, is removed, and returns as the same subject', async (t) => {
+  const { token, tenantId } = await api.workspace()
+  const email = `life.${tenantId}@example.com`
+  const { body } = await api.post(USERS, token, { email })
+  const path = `${USERS}/${String(body['id'])}`
+  t.is((await api.post(`${path}/suspend`, token)).body['status'], 'suspended')
+  t.is((await api.post(`${path}/suspend`, token)).status, 200)
+  t.is((await api.post(`${path}/reactivate`, token)).body['status'], 'invited')
+  t.is((await api.post(`${path}/reactivate`, token)).body['status'], 'invited')
+  t.is((await remove(body['id'], token)).status, 204)
+  for (const answer of [
+    await remove(body['id'], token),
+    await api.get(path, token),
+    await patch(body['id'], token, { roles: [] }),
+    await api.post(`${path}/suspend`, token),
+    await api.post(`${path}/reactivate`, token),
+  ]) {
+    t.is(answer.status, 404)
+  }
+  const ids = async (query: string) =>
+    (await api.list(`${USERS}${query}`, token)).rows.map(({ id }) => id)
+  t.false((await ids('')).includes(body['id']))
+  t.deepEqual(await ids('?status=removed'), [body['id']])
+  const again = await api.post(USERS, token, { email })
+  t.is(again.status, 201)
+  t.is(again.body['sub'], body['sub'])
+  t.is(again.body['status'], 'invited')
+  t.deepEqual(await eventsAbout(body['id']), [
+    'admin.user.created',
+    'tenant_user.invited',
+    'tenant_user.suspended',
+    'tenant_user.activated',
+    'tenant_user.removed',
+    'admin.user.created',
+    'tenant_user.invited',
+  ])
+})
+
+test('suspension ends what a human has open in the tenant', async (t) => {
+  const { token, tenantId, body } = await api.workspace()
+  const { id } = body['fixture_end_user'] as Json
+  await sql(
+    database,
+    `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
+       created_at, expires_at)
+     select tenant_id, gen_random_uuid(), sub, 'human', $3, '{pwd}', now(), now(),
+       now() + interval '1 day' from tenant_users where tenant_id = $1 and id = $2`,
+    [tenantId, id, body['client_id']],
+  )
+  await api.post(`${USERS}/${String(id)}/suspend`, token)
+  const rows = await sql<{ reason: string }>(
+    database,
+    `select ended_reason as reason from sessions where tenant_id = $1 and subject_type = 'human'`,
+    [tenantId],
+  )
+  t.deepEqual(rows, [{ reason: 'user_suspended' }])
+})
+
+test('name, roles and metadata are changed, and nobody gives roles above its own scopes', async (t) => {
+  const owner = await api.workspace()
+  const { body } = await api.post(USERS, owner.token, {
+    email: `roles.${owner.tenantId}@example.com`,
+    password: 'correct horse',
+    display_name: 'Before',
+  })
+  const { id } = body
+  const changed = await patch(id, owner.token, {
+    display_name: 'After',
+    roles: ['admin', 'billing:clerk', 'admin'],
+    metadata: { plan: { seats: 3 } },
+    ignored: true,
+  })
+  t.is(changed.status, 200)
+  t.like(changed.body, {
+    display_name: 'After',
+    roles: ['admin', 'billing:clerk'],
+    metadata: { plan: { seats: 3 } },
+  })
+  t.like((await patch(id, owner.token, { display_name: null })).body, {
+    display_name: 'Before',
+    roles: ['admin', 'billing:clerk'],
+  })
+  const manager = await narrow(owner, 'users:manage')
+  t.is((await patch(id, manager, { roles: ['admin', 'viewer'] })).status, 200)
+  for (const roles of [['owner'], ['viewer', 'owner']]) {
+    const refused = await patch(id, manager, { roles })
+    t.is(refused.body['error'], 'insufficient_scope')
+  }
+  t.is((await patch(id, manager, { roles: [] })).status, 200)
+  t.is((await patch(id, manager, { roles: ['admin'] })).status, 403)
+  t.is((await patch(id, owner.token, { roles: ['owner'] })).status, 200)
+  const metadata = { text: 'a \\u0000 that is text, \u{1f600}' }
+  t.deepEqual((await patch(id, owner.token, { metadata })).body['metadata'], metadata)
+  for (const bad of [
+    { roles: ['no spaces'] },
+    { metadata: { a: 'x'.repeat(8192) } },
+    { metadata: { a: ['\0'] } },
+    { metadata: { '\ud800': 1 } },
+    { display_name: '\udfff' },
+    { display_name: '' },
+  ]) {
+    t.is((await patch(id, owner.token, bad)).status, 400)
+  }
+})
+
+test('users are listed page by page and found by address, whatever its case', async (t) => {
+  const { token, tenantId, body } = await api.workspace()
+  const made = [(body['fixture_end_user'] as Json)['id']]
+  for (let n = 0; n < 4; n += 1) {
+    const email = `page${n}.${tenantId}@example.com`
+    made.unshift((await api.post(USERS, token, { email })).body['id'])
+  }
+  const first = await api.list(`${USERS}?limit=3`, token)
+  const rest = await api.list(first.next ?? '', token)
+  t.deepEqual(
+    [...first.rows, ...rest.rows].map(({ id }) => id),
+    made,
+  )
+  t.is(rest.next, undefined)
+  const filtered = await api.list(`${USERS}?status=invited&limit=2`, token)
+  t.regex(filtered.next ?? '', /status=invited/)
+  t.is((await api.list(filtered.next ?? '', token)).rows.length, 2)
+  const email = encodeURIComponent(`PAGE2.${tenantId}@example.com`)
+  t.deepEqual(
+    (await api.list(`${USERS}?email=${email}`, token)).rows.map(({ id }) => id),
+    [made[1]],
+  )
+  t.is((await api.list(`${USERS}?status=nonsense`, token)).status, 400)
+  t.is((await api.list(`${USERS}?limit=0`, token)).status, 400)
+})

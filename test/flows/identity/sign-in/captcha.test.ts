@@ -1,0 +1,146 @@
+/** CAPTCHA after repeated failures and before letters to a new password. interface.md, production. */
+import test, { type ExecutionContext } from 'ava'
+import { openBrowser, type Page } from '../../../support/pages/browser.js'
+import { openCaptchaProvider } from '../../../support/identity/captcha.js'
+import { sql } from '../../../support/identity/identity.js'
+import { bootstrapped, signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+
+const PERSON = { 'cf-turnstile-response': 'a person' }
+const ROBOT = { 'cf-turnstile-response': 'a robot' }
+
+async function site(t: ExecutionContext, environment: Record<string, string> = {}) {
+  const provider = await openCaptchaProvider()
+  const running = await testService({ environment: { ...provider.environment, ...environment } })
+  const browser = openBrowser(running)
+  t.teardown(async () => {
+    await browser.close()
+    await running.end()
+    provider.close()
+  })
+  const workspace = await bootstrapped(running)
+  /** Fails until a CAPTCHA is asked for. */
+  async function failing(): Promise<Page> {
+    let page = await signIn(browser, { ...workspace, password: 'wrong' })
+    for (let n = 0; n < 2; n += 1) {
+      t.false(page.html.includes('cf-turnstile'), `failure ${n + 1}`)
+      page = await browser.submit(page, { email: workspace.email, password: 'wrong' })
+    }
+    t.is(page.status, 200)
+    t.true(page.html.includes('class="cf-turnstile" data-sitekey="site-key"'))
+    return page
+  }
+  const right = { email: workspace.email, password: workspace.password }
+  return { provider, running, browser, workspace, failing, right }
+}
+
+test.serial(
+  'after three failures the right password needs an answer that the provider accepts',
+  async (t) => {
+    const { provider, browser, failing, right, running } = await site(t)
+    const page = await failing()
+    const policy = page.headers['content-security-policy']!
+    const origin = new URL(provider.environment['SVC_CHALLENGE__CAPTCHA_SCRIPT_URL']!).origin
+    t.true(policy.includes(`script-src ${origin};`))
+    t.notRegex(policy, /unsafe/)
+    const none = await browser.submit(page, right)
+    t.is(none.status, 200)
+    t.true(none.html.includes('role="alert"'))
+    t.is(provider.asked.length, 0, 'nothing to ask about')
+    const robot = await browser.submit(page, { ...right, ...ROBOT })
+    t.is(robot.status, 200)
+    t.deepEqual(Object.fromEntries(provider.asked[0]!), {
+      secret: 'the secret of the site',
+      response: 'a robot',
+      remoteip: '127.0.0.1',
+    })
+    const events = await sql(
+      running.db.database,
+      `select from events where type = 'auth.login.failure'`,
+    )
+    t.is(events.length, 3, 'a missing answer is no attempt at the password')
+    const done = await browser.submit(page, { ...right, ...PERSON })
+    t.is(done.status, 303)
+    const fresh = openBrowser(running)
+    t.teardown(() => fresh.close())
+    const after = await signIn(fresh, {
+      tenantSlug: (await bootstrapped(running)).tenantSlug,
+      ...right,
+    })
+    t.is(after.status, 200, 'another tenant does not know this person')
+  },
+)
+
+for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
+  test.serial(`fail-closed: nobody goes on while the provider ${behaviour}`, async (t) => {
+    const { provider, browser, failing, right } = await site(t)
+    const page = await failing()
+    provider.becomes(behaviour)
+    const answer = await browser.submit(page, { ...right, ...PERSON })
+    t.is(answer.status, 503)
+    t.truthy(answer.headers['retry-after'])
+    provider.becomes('answers')
+    t.is((await browser.submit(page, { ...right, ...PERSON })).status, 303)
+  })
+}
+
+test.serial(
+  'fail-degraded: an allowance goes on, then 429 captcha_degraded_throttled',
+  async (t) => {
+    const { provider, browser, failing, right } = await site(t, {
+      SVC_CHALLENGE__FAIL_MODE: 'fail-degraded',
+      SVC_CHALLENGE__CAPTCHA_DEGRADED_PER_MINUTE: '2',
+    })
+    const page = await failing()
+    provider.becomes('fails')
+    const wrong = { ...right, password: 'wrong', ...PERSON }
+    t.is((await browser.submit(page, wrong)).status, 200)
+    t.is((await browser.submit(page, wrong)).status, 200)
+    const answer = await browser.submit(page, { ...right, ...PERSON })
+    t.is(answer.status, 429)
+    t.true(answer.html.includes('captcha_degraded_throttled'))
+    t.true(Number(answer.headers['retry-after']) > 0)
+  },
+)
+
+test.serial('without a site key nobody could answer, so the start is refused', async (t) => {
+  const provider = await openCaptchaProvider()
+  t.teardown(() => provider.close())
+  const { SVC_CHALLENGE__CAPTCHA_SITE_KEY: _key, ...environment } = provider.environment
+  const refused = await t.throwsAsync<Error & { failures?: readonly { key: string }[] }>(
+    testService({ environment }),
+  )
+  t.deepEqual(
+    refused?.failures?.map(({ key }) => key),
+    ['challenge.captcha_site_key'],
+  )
+})
+
+test.serial('many failures of one network address ask for it whatever the name', async (t) => {
+  const { browser, workspace } = await site(t, {
+    SVC_CHALLENGE__CAPTCHA_AFTER_ADDRESS_FAILURES: '2',
+  })
+  let page = await signIn(browser, { ...workspace, email: 'a@b.de', password: 'wrong' })
+  page = await browser.submit(page, { email: 'c@d.de', password: 'wrong' })
+  t.true(page.html.includes('cf-turnstile'))
+  const answer = await browser.submit(page, {
+    email: workspace.email,
+    password: workspace.password,
+  })
+  t.is(answer.status, 200)
+})
+
+test.serial('a letter to a new password is only written for a person', async (t) => {
+  const { browser, workspace, running } = await site(t, {
+    SVC_USER_SELF_SERVICE__ENABLED: 'true',
+  })
+  const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  t.true(forgot.html.includes('cf-turnstile'))
+  const refused = await browser.submit(forgot, { email: 'a@b.de' })
+  t.true(refused.html.includes('role="alert"'))
+  t.deepEqual(await sql(running.db.database, 'select from mail_tickets'), [])
+  const asked = await browser.submit(forgot, { email: 'a@b.de', ...PERSON })
+  t.is(asked.status, 200)
+  t.is((await sql(running.db.database, 'select from mail_tickets')).length, 1)
+})

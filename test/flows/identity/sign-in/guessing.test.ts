@@ -1,0 +1,86 @@
+/** What counts as a guess at a password, and by whom. docs/guides/identity/sign-in-and-sign-up.md, passwords and guessing. */
+import test, { type ExecutionContext } from 'ava'
+import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { bootstrapped } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+
+async function signInPage(t: ExecutionContext, environment: Record<string, string>) {
+  const running = await testService({ environment })
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const browser = openBrowser(running)
+  const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  return { browser, page, workspace }
+}
+
+const attempt = (
+  browser: TestBrowser,
+  page: Page,
+  email: string,
+  password = 'not the password',
+  headers = {},
+) => browser.post('/auth/login', { ...page.forms[0]!.fields, email, password }, headers)
+
+const ROUNDS_MAX = 10
+
+test('an attempt that nobody had time to judge takes no failure back', async (t) => {
+  const { browser, page } = await signInPage(t, {
+    SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
+    SVC_AUTH__ARGON2_ITERATIONS: '3',
+    SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
+    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
+  })
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const email = `somebody.${round}@x.test`
+    for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
+    const flood = Array.from({ length: 120 }, (_, n) =>
+      attempt(browser, page, `no.${round}.${n}@x.test`),
+    )
+    await firstSentAway(flood)
+    const unjudged = await attempt(browser, page, email)
+    await Promise.all(flood)
+    // There may have been a place again by then: it was judged.
+    if (unjudged.status !== 503) continue
+    t.is((await attempt(browser, page, email)).status, 200, 'the fourth failure')
+    t.is((await attempt(browser, page, email)).status, 429, 'which locks')
+    return
+  }
+  t.fail('nobody was sent away')
+})
+
+/** Once the line is full, or all of them have their answers. */
+const firstSentAway = (flood: readonly Promise<Page>[]) =>
+  new Promise<void>((resolve) => {
+    for (const one of flood) void one.then(({ status }) => status === 503 && resolve())
+    void Promise.all(flood).then(() => resolve())
+  })
+
+test('right attempts count for nothing, however many come at once', async (t) => {
+  const { browser, page, workspace } = await signInPage(t, {
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3',
+  })
+  const { email, password } = workspace
+  const right = () => attempt(browser, page, email, password)
+  const wrong = () => attempt(browser, page, email)
+  t.is((await wrong()).status, 200)
+  const together = await Promise.all(Array.from({ length: 30 }, right))
+  t.deepEqual([...new Set(together.map(({ status }) => status))], [303])
+  for (let n = 0; n < 3; n += 1) t.is((await wrong()).status, 200)
+  t.is((await right()).status, 429, 'what came before it was given back, and no more')
+})
+
+test('the addresses of one IPv6 network are one', async (t) => {
+  const { browser, page } = await signInPage(t, {
+    SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1", "::1"]',
+    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5',
+  })
+  const from = async (address: string, n: number) => {
+    const headers = { 'x-forwarded-for': address }
+    return (await attempt(browser, page, `somebody.${n}@x.test`, undefined, headers)).status
+  }
+  for (let n = 0; n < 5; n += 1) t.is(await from(`2001:db8:1:2:${n}::${n + 1}`, n), 200)
+  t.is(await from('2001:db8:1:2:ffff::1', 5), 429)
+  t.is(await from('2001:db8:1:3::1', 6), 200, 'another network')
+  t.is(await from('192.0.2.1', 7), 200)
+})

@@ -1,0 +1,124 @@
+/** A request that is for one person, in the browser of somebody else. OpenID Connect Core 3.1.2.1. */
+import test from 'ava'
+import { type Api, apiOf, type Workspace } from '../../../support/api.js'
+import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { enrol, signIn } from '../../../support/identity/person.js'
+import { fixtureOf, type Human, newFixture } from '../../../support/agents/delegation.js'
+import {
+  CALLBACK,
+  callbackOf,
+  isConsent,
+  journey,
+  pathOf,
+  type RelyingParty,
+  relyingParty,
+} from '../../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../../support/service.js'
+import * as oidc from 'openid-client'
+
+let running: TestService
+let api: Api
+let workspace: Workspace
+let party: RelyingParty
+let ann: Human
+let hint: string
+test.before(async () => {
+  running = await testService()
+  api = apiOf(running)
+  workspace = await api.workspace('Pair')
+  party = await relyingParty(running, workspace)
+  ann = fixtureOf(workspace)
+  const browser = openBrowser(running)
+  const { url, verifier, state, nonce } = await journey(party)
+  const login = await browser.follow(await browser.get(pathOf(url)))
+  const asked = await browser.follow(await browser.submit(login, credentials(ann)))
+  const callback = callbackOf(await browser.submit(asked, { action: 'allow' }))
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+  })
+  hint = tokens.id_token!
+  await browser.close()
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+const credentials = ({ email, password }: Human) => ({ email, password })
+const opened = async (browser: TestBrowser, parameters: Readonly<Record<string, string>>) =>
+  browser.follow(await browser.get(pathOf((await journey(party, parameters)).url)))
+const errorOf = (page: Page) => callbackOf(page).searchParams.get('error')
+
+test('whoever signs in as somebody else is told to the application, not asked for ever', async (t) => {
+  const bob = await newFixture(api, workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await signIn(browser, bob)
+  const login = await opened(browser, { id_token_hint: hint })
+  t.true(login.path.startsWith('/auth/login'))
+  t.false(login.html.includes(bob.email), 'it is not Bob who is asked')
+  const answer = await browser.follow(await browser.submit(login, credentials(bob)))
+  t.is(errorOf(answer), 'login_required')
+
+  const next = await opened(browser, { id_token_hint: hint })
+  t.true(next.path.startsWith('/auth/login'), 'a new request asks anew')
+  const asked = await browser.follow(await browser.submit(next, credentials(ann)))
+  t.true(asked.location?.startsWith(`${CALLBACK}?code=`) === true || isConsent(asked))
+})
+
+test('nobody is asked, and somebody else is signed in: no code of theirs', async (t) => {
+  const bob = await newFixture(api, workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await signIn(browser, bob)
+  const asked = await opened(browser, {})
+  t.truthy(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.get('code'))
+  const none = async (parameters: Readonly<Record<string, string>>) =>
+    callbackOf(await opened(browser, { prompt: 'none', ...parameters })).searchParams
+  t.truthy((await none({})).get('code'), 'Bob is signed in and has allowed it')
+  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  for (const parameters of [{ id_token_hint: hint }, { claims }]) {
+    const answer = await none(parameters)
+    t.is(answer.get('error'), 'login_required', JSON.stringify(parameters))
+    t.is(answer.get('code'), null)
+  }
+})
+
+test('so is somebody else with a second factor, and the person whom the claims name', async (t) => {
+  const bob = await newFixture(api, workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const account = await browser.follow(await signIn(browser, bob))
+  const { codes } = await enrol(
+    browser,
+    await browser.follow(await browser.submit(account, {}, '/auth/account/factors')),
+  )
+  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const login = await opened(browser, { claims })
+  const second = await browser.follow(await browser.submit(login, credentials(bob)))
+  t.true(second.path.startsWith('/auth/mfa'))
+  const answer = await browser.follow(await browser.submit(second, { code: codes.next() }))
+  t.is(errorOf(answer), 'login_required')
+})
+
+test('a hint that no sign-in can satisfy is refused where it is pushed', async (t) => {
+  const forged = hint.replace(/[^.]+$/, (signature) => [...signature].toReversed().join(''))
+  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const pushed = async (parameters: Readonly<Record<string, string>>) => {
+    const { url } = await journey(party, { client_secret: party.secret, ...parameters })
+    return api.form('/oauth/par', Object.fromEntries(url.searchParams))
+  }
+  for (const parameters of [
+    { id_token_hint: forged },
+    { id_token_hint: 'no token' },
+    { id_token_hint: hint, claims },
+  ]) {
+    const { status, body } = await pushed(parameters)
+    t.is(status, 400, JSON.stringify(parameters))
+    t.is(body['error'], 'invalid_request')
+  }
+  t.is((await pushed({ id_token_hint: hint })).status, 201)
+  t.is((await pushed({ claims: claims.replace('nobody', 'several') })).status, 201)
+})

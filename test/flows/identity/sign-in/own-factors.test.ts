@@ -1,0 +1,239 @@
+/** What people do with their factors on the account page. decisions.md 20, account. */
+import test from 'ava'
+import { dataIn } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import {
+  browserOf,
+  eventsOf,
+  type House,
+  loginPage,
+  passkeyService,
+  SECOND_FACTOR,
+  useKey,
+  withPasskey,
+} from '../../../support/identity/passkeys.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import { loginCodes } from '../../../support/identity/totp.js'
+
+const TOTP = '/auth/account/totp'
+const CODES = '/auth/account/recovery-codes'
+const running = await passkeyService()
+test.after.always(() => running.end())
+const house = async (): Promise<House> => ({ running, workspace: await bootstrapped(running) })
+
+test('who has only a passkey adds an authenticator app: by the passkey, freshly used', async (t) => {
+  const of = await house()
+  const { workspace, key, recoveryCodes, browser: weak } = await withPasskey(t, of)
+  // This browser knows the password only: the passkey is asked for first.
+  const account = await weak.get('/auth/account')
+  t.true(account.html.includes('Add an authenticator app'))
+  const led = await weak.follow(await weak.submit(account, {}, '/auth/account/factors'))
+  t.regex(led.path, /^\/auth\/mfa\?flow=/)
+  const forced = await weak.post(TOTP, { ...account.forms[0]!.fields, code: '123456' })
+  t.regex(forced.location!, /^\/auth\/mfa\?flow=/, 'the form asks as the page does')
+
+  const browser = browserOf(t, running)
+  await useKey(browser, await loginPage(browser, workspace), key)
+  const page = await browser.follow(
+    await browser.submit(await browser.get('/auth/account'), {}, '/auth/account/factors'),
+  )
+  t.is(page.path, `${TOTP}/new`)
+  const [secret = ''] = dataIn(page.html, 'totp-secret')
+  t.deepEqual(dataIn((await browser.get(`${TOTP}/new`)).html, 'totp-secret'), [secret])
+  const codes = loginCodes(secret)
+  const wrong = await browser.submit(page, { code: '12345' }, TOTP)
+  t.is(wrong.status, 200)
+  t.regex(wrong.html, /role="alert"/)
+  t.deepEqual(dataIn(wrong.html, 'totp-secret'), [secret])
+  const code = codes.next()
+  const racers = await Promise.all(
+    Array.from({ length: 8 }, () => browser.submit(page, { code }, TOTP)),
+  )
+  t.deepEqual(new Set(racers.map(({ status }) => status)).has(500), false)
+  t.is(racers.filter(({ status }) => status === 303).length, 8, 'whoever is late finds it there')
+  t.like((await eventsOf(of, 'auth.mfa.verify')).at(-1), { method: 'totp', enrolled: true })
+  const enrolled = (await eventsOf(of, 'auth.mfa.verify')).filter((one) => one['method'] === 'totp')
+  t.is(enrolled.length, 1)
+  const after = await browser.get('/auth/account')
+  t.deepEqual(dataIn(after.html, 'recovery-codes-left'), ['10'], 'those of the passkey stay')
+  t.is((await browser.get(`${TOTP}/new`)).location, '/auth/account')
+
+  // Beside the password it is the second step now, as the passkey and the codes are.
+  const other = browserOf(t, running)
+  const owed = await other.follow(await signIn(other, workspace))
+  const done = await other.submit(owed, { code: codes.next() }, '/auth/mfa')
+  t.is(done.location, '/auth/account')
+  const third = browserOf(t, running)
+  const again = await third.follow(await signIn(third, workspace))
+  t.is((await third.submit(again, { code: recoveryCodes[0]! }, '/auth/mfa')).status, 303)
+  const fourth = browserOf(t, running)
+  const once = await fourth.follow(await signIn(fourth, workspace))
+  t.is((await useKey(fourth, once, key, {}, SECOND_FACTOR)).status, 303)
+})
+
+test('each session is offered a secret of its own: another one of the account says nothing of it', async (t) => {
+  const of = await house()
+  async function offeredTo(browser: ReturnType<typeof browserOf>) {
+    const account = await browser.follow(await signIn(browser, of.workspace))
+    const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
+    const [secret = ''] = dataIn(page.html, 'totp-secret')
+    return { page, secret }
+  }
+  const [own, foreign] = [browserOf(t, running), browserOf(t, running)]
+  const theirs = await offeredTo(foreign)
+  const mine = await offeredTo(own)
+  t.regex(mine.secret, /^[A-Z2-7]{32}$/)
+  t.not(mine.secret, theirs.secret)
+  t.deepEqual(dataIn((await own.get(mine.page.path)).html, 'totp-secret'), [mine.secret])
+  const enrol = (browser: typeof own, { page }: typeof mine, code: string) =>
+    browser.submit(page, { code }, '/auth/mfa/enroll')
+
+  const crossed = await enrol(own, mine, loginCodes(theirs.secret).next())
+  t.regex(crossed.html, /role="alert"/)
+  t.deepEqual(dataIn(crossed.html, 'totp-secret'), [mine.secret])
+  const codes = loginCodes(mine.secret)
+  t.is(dataIn((await enrol(own, mine, codes.next())).html, 'recovery-code').length, 10)
+
+  // Whoever saw the other secret has no second step, neither there nor at a sign-in.
+  const late = await enrol(foreign, theirs, loginCodes(theirs.secret).next())
+  t.deepEqual(dataIn(late.html, 'recovery-code'), [])
+  const third = browserOf(t, running)
+  const owed = await third.follow(await signIn(third, of.workspace))
+  const guessed = await third.submit(owed, { code: loginCodes(theirs.secret).next() }, '/auth/mfa')
+  t.regex(guessed.html, /role="alert"/)
+  t.is((await third.submit(guessed, { code: codes.next() }, '/auth/mfa')).location, '/auth/account')
+})
+
+test('a sign-in of more than five minutes ago adds nothing', async (t) => {
+  const { workspace, key } = await withPasskey(t, await house())
+  const browser = browserOf(t, running)
+  await useKey(browser, await loginPage(browser, workspace), key)
+  const page = await browser.get(`${TOTP}/new`)
+  t.is(page.status, 200)
+  await sql(
+    running.db.database,
+    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
+     where account_id in (select id from accounts where email = $1)`,
+    [workspace.email],
+  )
+  const [secret = ''] = dataIn(page.html, 'totp-secret')
+  const late = await browser.submit(page, { code: loginCodes(secret).next() }, TOTP)
+  t.regex(late.location!, /^\/auth\/login\?flow=/)
+  t.regex((await browser.get(`${TOTP}/new`)).location!, /^\/auth\/login\?flow=/)
+})
+
+test('new recovery codes void those before, and need the second step', async (t) => {
+  const of = await house()
+  const { workspace } = of
+  const { browser, recoveryCodes, codes } = await enrolledBrowser(running, workspace)
+  t.teardown(() => browser.close())
+  const account = await browser.get('/auth/account')
+  const renewed = await browser.submit(account, {}, CODES)
+  t.is(renewed.status, 200, renewed.html)
+  const fresh = dataIn(renewed.html, 'recovery-code')
+  t.is(new Set([...fresh, ...recoveryCodes]).size, 20)
+  const audited = await sql(
+    running.db.database,
+    `select from audit_events where tenant_id = $1 and type = 'account.recovery_codes.replaced'`,
+    [workspace.tenantId],
+  )
+  t.is(audited.length, 1)
+
+  const other = browserOf(t, running)
+  const owed = await other.follow(await signIn(other, workspace))
+  t.is((await other.submit(owed, { code: recoveryCodes[0]! }, '/auth/mfa')).status, 200)
+  t.is((await other.submit(owed, { code: fresh[0]! }, '/auth/mfa')).status, 303)
+
+  const weak = browserOf(t, running)
+  const page = await weak.follow(await signIn(weak, workspace))
+  const forced = await weak.post(CODES, { ...account.forms[0]!.fields })
+  t.is(forced.status, 303, 'nobody is signed in yet')
+  t.regex(forced.location ?? '', /^\/auth\/(login|mfa)/)
+  await weak.submit(page, { code: codes.next() }, '/auth/mfa')
+  await sql(
+    running.db.database,
+    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
+     where account_id in (select id from accounts where email = $1)`,
+    [workspace.email],
+  )
+  const late = await weak.submit(await weak.get('/auth/account'), {}, CODES)
+  t.regex(late.location!, /^\/auth\/login\?flow=/)
+})
+
+test('of new recovery codes that two processes make at once, one set holds', async (t) => {
+  const beside = await passkeyService({}, running)
+  t.teardown(() => beside.end())
+  const { workspace } = await house()
+  const here = await enrolledBrowser(running, workspace)
+  t.teardown(() => here.browser.close())
+  const there = browserOf(t, beside)
+  const second = await there.follow(await signIn(there, workspace))
+  await there.submit(second, { code: here.codes.next() }, '/auth/mfa')
+  for (let round = 0; round < 10; round += 1) {
+    const pages = [await here.browser.get('/auth/account'), await there.get('/auth/account')]
+    const made = await Promise.all([
+      here.browser.submit(pages[0]!, {}, CODES),
+      there.submit(pages[1]!, {}, CODES),
+    ])
+    for (const { html } of made) t.is(dataIn(html, 'recovery-code').length, 10)
+    const left = await here.browser.get('/auth/account')
+    t.deepEqual(dataIn(left.html, 'recovery-codes-left'), ['10'])
+  }
+})
+
+test('one form signs out everywhere else, and only there', async (t) => {
+  const { workspace } = await house()
+  const [here, there, elsewhere] = [1, 2, 3].map(() => browserOf(t, running))
+  for (const one of [here!, there!, elsewhere!]) await signIn(one, workspace)
+  const stranger = browserOf(t, running)
+  await signIn(stranger, await bootstrapped(running))
+  const account = await here!.get('/auth/account')
+  t.is(dataIn(account.html, 'session').length, 2)
+  const done = await here!.submit(account, {}, '/auth/account/sessions/revoke-others')
+  t.is(done.location, '/auth/account')
+  for (const one of [there!, elsewhere!]) t.is((await one.get('/auth/account')).status, 303)
+  const after = await here!.get('/auth/account')
+  t.is(after.status, 200)
+  t.notRegex(after.html, /revoke-others/, 'nothing is left to end')
+  t.is((await stranger.get('/auth/account')).status, 200)
+})
+
+test('however many browsers are signed in, all others are signed out', async (t) => {
+  const { workspace } = await house()
+  const [here, first] = [1, 2].map(() => browserOf(t, running))
+  await signIn(first!, workspace)
+  await sql(
+    running.db.database,
+    `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, confined, amr,
+       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at)
+     select tenant_id, gen_random_uuid(), account_id, sha256(gen_random_uuid()::text::bytea), level,
+       false, false, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+       last_seen_at + interval '1 second', expires_at
+     from browser_sessions, generate_series(1, 120) where tenant_id = $1 and ended_at is null`,
+    [workspace.tenantId],
+  )
+  await signIn(here!, workspace)
+  const account = await here!.get('/auth/account')
+  await here!.submit(account, {}, '/auth/account/sessions/revoke-others')
+  t.is((await first!.get('/auth/account')).status, 303, 'the one that was seen the longest ago')
+  t.is((await here!.get('/auth/account')).status, 200)
+  const rows = await sql<{ count: number }>(
+    running.db.database,
+    `select count(*)::int from browser_sessions where tenant_id = $1 and ended_at is null`,
+    [workspace.tenantId],
+  )
+  t.deepEqual(rows, [{ count: 1 }])
+})
+
+test('who has no password is not offered to change it', async (t) => {
+  const { workspace } = await house()
+  const browser = browserOf(t, running)
+  await signIn(browser, workspace)
+  t.regex((await browser.get('/auth/account')).html, /href="\/auth\/account\/password"/)
+  await sql(running.db.database, 'update accounts set password_hash = null where email = $1', [
+    workspace.email,
+  ])
+  const account = await browser.get('/auth/account')
+  t.notRegex(account.html, /href="\/auth\/account\/password"/)
+  t.regex(account.html, /You have no password/)
+})

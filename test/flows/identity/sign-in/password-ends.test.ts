@@ -1,0 +1,198 @@
+/** What ends with a password, and what does not: docs/guides/identity/sign-in-and-sign-up.md. */
+import test, { type ExecutionContext } from 'ava'
+import { decodeJwt } from 'jose'
+import { apiOf, type Json } from '../../../support/api.js'
+import { softAuthenticator } from '../../../support/identity/authenticator.js'
+import {
+  ask,
+  decide,
+  fixtureOf,
+  lend,
+  ownToken,
+  poll,
+  present,
+} from '../../../support/agents/delegation.js'
+import { sql } from '../../../support/identity/identity.js'
+import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import {
+  ADD,
+  browserOf,
+  loginPage,
+  optionsOf,
+  passkeysOf,
+  useKey,
+} from '../../../support/identity/passkeys.js'
+import { signIn } from '../../../support/identity/person.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { testService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+
+const NEW = 'an entirely new sentence of hers'
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+
+/** A person with every kind of factor, an open token, two delegations and one that is not fetched yet,
+ * nor is what a device was allowed. */
+async function scene(t: ExecutionContext) {
+  const mail = await openMailServer()
+  const running = await testService({
+    environment: {
+      ...mail.environment,
+      SVC_USER_SELF_SERVICE__ENABLED: 'true',
+      SVC_PASSKEY__ENABLED: 'true',
+    },
+  })
+  const api = apiOf(running)
+  const workspace = await api.workspace()
+  await ownDomain(api, workspace, 'ada@harbour.works')
+  const json = { email: 'ada@harbour.works', password: 'the old password of ada' }
+  await api.call('POST', '/api/v1/tenant-users', { token: workspace.token, json })
+  // A reset is no first proof of the mailbox here: that one would drop the factors.
+  await sql(running.db.database, 'update accounts set email_verified = true', [])
+  const human = { ...json, tenantSlug: String(workspace.body['tenant_slug']) }
+  const person = await present(api, human)
+  t.teardown(async () => {
+    await person.browser.close()
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  const page = await person.browser.get(`${ADD}/new`)
+  const key = softAuthenticator({ origin: running.baseUrl, synced: true })
+  const credential = key.create(await optionsOf(person.browser, page, ADD))
+  await person.browser.submit(page, { credential, name: 'Key' }, ADD)
+  const token = await ownToken(api, workspace, person)
+  const lent = await lend(api, workspace.token, person)
+  const waiting = await ask(api, workspace.token, { scope: 'openid' })
+  await decide(person, waiting)
+  const television = await relyingParty(running, workspace, {
+    clientType: 'public',
+    grantTypes: [DEVICE],
+  })
+  const { clientId: client_id } = television
+  const begun = await api.form('/oauth/device/code', { client_id, scope: 'openid' })
+  const device_code = String(begun.body['device_code'])
+  const verify = `/oauth/device/verify?user_code=${String(begun.body['user_code'])}`
+  const asked = await person.browser.follow(await person.browser.get(verify))
+  await person.browser.submit(asked, { action: 'approve' })
+  const pollDevice = () => api.form('/oauth/token', { grant_type: DEVICE, device_code, client_id })
+  const of = { running, workspace: { ...human, tenantId: workspace.tenantId } as never }
+  const usable = async () => (await api.get('/api/v1/vault/credentials', lent.token)).status === 200
+  t.true(await usable())
+  return {
+    mail,
+    running,
+    api,
+    workspace,
+    human,
+    person,
+    key,
+    token,
+    lent,
+    waiting,
+    pollDevice,
+    of,
+    usable,
+  }
+}
+
+async function endedWith(
+  t: ExecutionContext,
+  {
+    running,
+    api,
+    workspace,
+    human,
+    key,
+    token,
+    lent,
+    waiting,
+    pollDevice,
+    of,
+    usable,
+    person,
+  }: Awaited<ReturnType<typeof scene>>,
+  reason: string,
+) {
+  t.false(await usable(), 'the agent has lost what it was lent')
+  t.is((await api.get('/api/v1/delegations', token)).status, 401)
+  const body = new URLSearchParams({
+    grant_type: 'refresh_token',
+    refresh_token: lent.refreshToken,
+    client_id: workspace.agentId,
+  })
+  const refreshed = await fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', body })
+  t.is(refreshed.status, 400)
+  const late = await api.post('/api/v1/agents/delegations/device/token', workspace.token, {
+    device_code: waiting.deviceCode,
+  })
+  t.is(late.body['error'], 'access_denied', 'an approval that was not fetched ends, too')
+  t.is((await pollDevice()).body['error'], 'access_denied', 'and that of a device')
+  const told = await sql<{ data: Json }>(
+    running.db.database,
+    `select data from events where tenant_id = $1 and type = 'admin.delegation.revoked'`,
+    [workspace.tenantId],
+  )
+  t.is(told.length, 2)
+  for (const { data } of told) t.like(data, { reason, agent_id: workspace.agentId })
+
+  const other = browserOf(t, running)
+  const owed = await other.follow(await signIn(other, { ...human, password: NEW }))
+  t.regex(owed.path, /^\/auth\/mfa\?flow=/, 'the second step is still asked for')
+  t.is((await other.submit(owed, { code: person.codes.next() }, '/auth/mfa')).status, 303)
+  const account = await other.get('/auth/account')
+  t.notRegex(account.html, /data-delegation=/)
+  t.is((await passkeysOf(of)).length, 1)
+  const third = browserOf(t, running)
+  const login = await loginPage(third, human as never)
+  t.is((await useKey(third, login, key)).status, 303, 'the passkey still signs in')
+}
+
+test('a reset ends what was lent to agents; passkeys and the app stay', async (t) => {
+  const at = await scene(t)
+  const browser = browserOf(t, at.running)
+  const login = await browser.get(`/auth/login?tenant_slug=${at.human.tenantSlug}`)
+  const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  await browser.submit(forgot, { email: at.human.email })
+  const letter = await at.mail.letterTo(at.human.email)
+  const reset = await browser.get(pathIn(letter, '/auth/password/reset/'))
+  t.is((await browser.submit(reset, { password: NEW })).status, 200)
+  t.is((await at.person.browser.get('/auth/account')).status, 303, 'signed out')
+  await endedWith(t, at, 'password_reset')
+})
+
+test('a change does the same, but for the browser it is made in', async (t) => {
+  const at = await scene(t)
+  const { browser } = at.person
+  const page = await browser.get('/auth/account/password')
+  const done = await browser.submit(page, { current: at.human.password, password: NEW })
+  t.is(done.location, '/auth/account')
+  t.is((await browser.get('/auth/account')).status, 200)
+  await endedWith(t, at, 'password_changed')
+  // The browser that stays signed in goes on to give tokens, in a session of its own.
+  for (let round = 0; round < 2; round += 1) {
+    const token = await ownToken(at.api, at.workspace, at.person)
+    t.is((await at.api.get('/api/v1/delegations', token)).status, 200)
+    t.not(decodeJwt(token)['sid'], decodeJwt(at.token)['sid'])
+  }
+  t.is((await at.api.get('/api/v1/delegations', at.token)).status, 401)
+})
+
+test('a new password for a fixture user ends what it lent', async (t) => {
+  const { api, workspace } = await scene(t)
+  const human = fixtureOf(workspace)
+  const person = await present(api, human)
+  t.teardown(() => person.browser.close())
+  const lent = await lend(api, workspace.token, person)
+  const waiting = await ask(api, workspace.token, { scope: 'openid' })
+  await decide(person, waiting)
+  const vault = () => api.get('/api/v1/vault/credentials', lent.token)
+  t.is((await vault()).status, 200)
+  const rotated = await api.post('/api/v1/sandbox/fixture-user/rotate-password', workspace.token)
+  t.is(rotated.body['email'], human.email)
+  t.is((await vault()).body['error'], 'token_revoked')
+  t.is((await poll(api, workspace.token, waiting)).body['error'], 'access_denied')
+  const path = '/api/v1/audit-events?type=admin.delegation.revoked'
+  const { rows } = await api.list(path, workspace.token)
+  const reasons = rows.map(({ data }) => (data as Json)['reason'])
+  t.deepEqual(new Set(reasons), new Set(['password_rotated']))
+})

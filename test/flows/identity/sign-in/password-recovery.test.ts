@@ -1,0 +1,353 @@
+/** Invitations, forgotten and changed passwords, confirmed addresses: over HTTP and a mail server. */
+import { createServer } from 'node:https'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { makeCertificate } from '../../../support/service/certificates.js'
+import { sql } from '../../../support/identity/identity.js'
+import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+
+const USERS = '/api/v1/tenant-users'
+const OLD = 'the old password of ada'
+const NEW = 'the new password of ada'
+const ADA = 'ada@harbour.works'
+const ON = { SVC_USER_SELF_SERVICE__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' }
+
+async function harbour(t: ExecutionContext, environment: Record<string, string> = ON) {
+  const mail = await openMailServer()
+  const running = await testService({ environment: { ...mail.environment, ...environment } })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  const workspace = await api.workspace()
+  await ownDomain(api, workspace, ADA)
+  const { token } = workspace
+  const tenantSlug = String(workspace.body['tenant_slug'])
+  const browser = () => {
+    const opened = openBrowser(running)
+    t.teardown(() => opened.close())
+    return opened
+  }
+  return {
+    running,
+    mail,
+    api,
+    token,
+    tenantId: workspace.tenantId,
+    tenantSlug,
+    browser,
+    database: running.db.database,
+    create: (json: Record<string, string>) => api.call('POST', USERS, { token, json }),
+    enter: (at: TestBrowser, password: string, email = ADA) =>
+      signIn(at, { tenantSlug, email, password }),
+  }
+}
+
+async function auditTypes(database: Parameters<typeof sql>[0]): Promise<string[]> {
+  const rows = await sql<{ type: string }>(
+    database,
+    `select type from audit_events where type like 'account.%' order by sequence`,
+  )
+  return rows.map(({ type }) => type)
+}
+
+test.serial(
+  'who is invited sets a password with the link of the letter, and is signed in',
+  async (t) => {
+    const at = await harbour(t)
+    const made = await at.create({ email: ADA, display_name: 'Ada' })
+    t.is(made.body['status'], 'invited')
+    const letter = await at.mail.letterTo(ADA)
+    t.regex(letter.headers['subject']!, /^You are invited to /)
+    const path = pathIn(letter, '/auth/invitations/')
+    const browser = at.browser()
+    const page = await browser.get(path)
+    t.is(page.status, 200)
+    t.true(page.html.includes('Ada'))
+    const weak = await browser.submit(page, { password: 'short' })
+    t.is(weak.status, 200)
+    t.true(weak.html.includes('role="alert"'))
+    t.is((await browser.get(path)).status, 200, 'the link still holds')
+
+    const racers = await Promise.all(
+      Array.from({ length: 10 }, () => browser.submit(page, { name: 'Ada L.', password: NEW })),
+    )
+    const won = racers.filter(({ status }) => status === 303)
+    t.is(won.length, 1, 'of many at once one accepts')
+    t.true(racers.every(({ status }) => status === 303 || status === 410))
+    const fresh = at.browser()
+    t.is((await at.enter(fresh, NEW)).location, '/auth/account')
+    const user = await at.api.call('GET', `${USERS}/${String(made.body['id'])}`, {
+      token: at.token,
+    })
+    t.like(user.body, { status: 'active', email_verified: true })
+  },
+)
+
+test.serial('who has an account keeps its password and signs in with it', async (t) => {
+  const at = await harbour(t)
+  await at.create({ email: ADA, password: OLD })
+  await sql(at.database, 'update accounts set email_verified = true where email = $1', [ADA])
+  const second = await at.api.workspace()
+  const json = { email: ADA }
+  const made = await at.api.call('POST', USERS, { token: second.token, json })
+  t.is(made.body['status'], 'invited')
+  const browser = at.browser()
+  const page = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
+  t.false(page.html.includes('type="password"'))
+  const accepted = await browser.submit(page)
+  t.is(accepted.location, `/auth/login?tenant_id=${second.tenantId}`)
+  const login = await browser.follow(accepted)
+  const done = await browser.submit(login, { email: ADA, password: OLD })
+  t.is(done.status, 303)
+})
+
+test.serial('an invitation is sent once more, and the one before holds no longer', async (t) => {
+  const at = await harbour(t)
+  const made = await at.create({ email: ADA })
+  const first = pathIn(await at.mail.letterTo(ADA), '/auth/invitations/')
+  const path = `${USERS}/${String(made.body['id'])}/invitation`
+  t.is((await at.api.post(path, at.token)).status, 200)
+  const second = pathIn(await at.mail.letterTo(ADA, /(?:)/, 1), '/auth/invitations/')
+  const browser = at.browser()
+  const gone = await browser.get(first)
+  t.is(gone.status, 410)
+  t.true(gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`), 'whose link it was')
+  const unknown = await browser.get(`${first.slice(0, -43)}${'A'.repeat(43)}`)
+  t.is(unknown.status, 410)
+  t.false(unknown.html.includes('/auth/login'))
+  t.is((await browser.get(second)).status, 200)
+  const foreign = await at.api.workspace()
+  t.is((await at.api.post(path, foreign.token)).status, 404)
+  await browser.submit(await browser.get(second), { password: NEW })
+  t.is((await at.api.post(path, at.token)).status, 409)
+})
+
+test.serial('with invitations off nobody gets a letter', async (t) => {
+  const at = await harbour(t, {})
+  const made = await at.create({ email: ADA })
+  t.is(made.body['status'], 'invited')
+  t.is((await at.api.post(`${USERS}/${String(made.body['id'])}/invitation`, at.token)).status, 403)
+  t.deepEqual(await sql(at.database, 'select from outgoing_mail'), [])
+})
+
+test.serial(
+  'a forgotten password is replaced, once, and everything that was open ends',
+  async (t) => {
+    const at = await harbour(t)
+    await at.create({ email: ADA, password: OLD })
+    const signedIn = at.browser()
+    await at.enter(signedIn, OLD)
+    const browser = at.browser()
+    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+    const forgot = await browser.get(
+      /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!,
+    )
+    const asked = await browser.submit(forgot, { email: ADA })
+    t.is(asked.status, 200)
+    const stranger = await browser.submit(forgot, { email: 'nobody@harbour.works' })
+    t.is(stranger.html, asked.html, 'nobody is told whether an address is known')
+
+    const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+    const page = await browser.get(path)
+    t.is(page.headers['referrer-policy'], 'no-referrer')
+    await browser.get(path)
+    const racers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => browser.submit(page, { password: `${NEW} ${n}` })),
+    )
+    t.is(racers.filter(({ status }) => status === 200).length, 1)
+    t.is(racers.filter(({ status }) => status === 410).length, 9)
+    const winner = racers.findIndex(({ status }) => status === 200)
+    t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
+    t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
+    t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
+    const notice = await at.mail.letterTo(ADA, /was changed on/)
+    t.notRegex(notice.text, /https?:/)
+    t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
+    t.is(at.mail.received.length, 2, 'the stranger got nothing')
+  },
+)
+
+test.serial('a suspended user, and an address that changed, cannot use a link', async (t) => {
+  const at = await harbour(t)
+  const made = await at.create({ email: ADA, password: OLD })
+  const browser = at.browser()
+  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  await browser.submit(forgot, { email: ADA })
+  const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+  const page = await browser.get(path)
+  const user = `${USERS}/${String(made.body['id'])}`
+  await at.api.post(`${user}/suspend`, at.token)
+  t.is((await browser.submit(page, { password: NEW })).status, 410)
+  await at.api.post(`${user}/reactivate`, at.token)
+  await sql(
+    at.database,
+    `update accounts set email = 'b@c.de', email_key = 'b@c.de' where email = $1`,
+    [ADA],
+  )
+  t.is((await browser.get(path)).status, 410)
+})
+
+test.serial(
+  'a password is changed with the current one; this browser stays, the others do not',
+  async (t) => {
+    const at = await harbour(t)
+    await at.create({ email: ADA, password: OLD })
+    const [here, there] = [at.browser(), at.browser()]
+    await at.enter(here, OLD)
+    await at.enter(there, OLD)
+    const before = [...here.cookies]
+    const page = await here.get('/auth/account/password')
+    const wrong = await here.submit(page, { current: 'not it', password: NEW })
+    t.true(wrong.html.includes('role="alert"'))
+    const weak = await here.submit(page, { current: OLD, password: ADA })
+    t.true(weak.html.includes('role="alert"'))
+    t.is((await there.get('/auth/account')).status, 200)
+    const done = await here.submit(page, { current: OLD, password: NEW })
+    t.is(done.location, '/auth/account')
+    t.notDeepEqual([...here.cookies], before, 'the cookie is another one')
+    t.is((await here.get('/auth/account')).status, 200)
+    t.is((await there.get('/auth/account')).status, 303)
+    t.is((await at.enter(at.browser(), NEW)).status, 303)
+    await at.mail.letterTo(ADA, /was changed on/)
+    t.deepEqual(await auditTypes(at.database), ['account.password.changed'])
+  },
+)
+
+test.serial('an address is confirmed with the link of a letter', async (t) => {
+  const at = await harbour(t)
+  await at.create({ email: ADA, password: OLD })
+  const browser = at.browser()
+  const account = await browser.follow(await at.enter(browser, OLD))
+  const sent = await browser.submit(account, {}, '/auth/account/email/verification')
+  t.is(sent.status, 200)
+  const path = pathIn(await at.mail.letterTo(ADA), '/auth/email/')
+  const elsewhere = at.browser()
+  t.is((await elsewhere.submit(await elsewhere.get(path))).status, 403, 'another browser')
+  const page = await browser.get(path)
+  t.is((await browser.submit(page)).status, 200)
+  t.is((await browser.submit(page)).status, 410)
+  t.false((await browser.get('/auth/account')).html.includes('/email/verification'))
+  t.deepEqual(await auditTypes(at.database), ['account.email.verified'])
+})
+
+test.serial(
+  'what people do by themselves is off unless it is turned on; forms are our own',
+  async (t) => {
+    const at = await harbour(t, {})
+    const browser = at.browser()
+    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+    t.false(login.html.includes('/auth/password/forgot'))
+    const { fields } = login.forms[0]!
+    t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
+    const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
+    t.is(posted.status, 404)
+    for (const kind of ['password/reset', 'invitations', 'email']) {
+      t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
+      t.is((await browser.post(`/auth/${kind}/nothing`, {})).status, 403)
+    }
+    t.is((await browser.get('/auth/account/password')).status, 303)
+  },
+)
+
+/** Asks again while a loaded machine makes the range service answer too late. */
+async function answered<A extends { readonly status: number }>(ask: () => Promise<A>): Promise<A> {
+  let answer = await ask()
+  for (let n = 0; n < 40 && answer.status === 503; n += 1) answer = await ask()
+  return answer
+}
+
+/** The range service of the Pwned Passwords API, with what it is told to know. */
+async function rangeService(t: ExecutionContext, known: readonly string[]) {
+  const certificate = makeCertificate()
+  const asked: { path: string; padding: string | undefined }[] = []
+  let behaviour: 'answers' | 'stalls' | 'fails' | 'babbles' = 'answers'
+  const { certPath, keyPath } = certificate
+  const key = readFileSync(keyPath)
+  const server = createServer({ key, cert: readFileSync(certPath) }, (request, response) => {
+    asked.push({ path: request.url!, padding: request.headers['add-padding'] as string })
+    if (behaviour === 'stalls') return
+    if (behaviour === 'fails') return response.writeHead(503).end()
+    if (behaviour === 'babbles') return response.end('<html>')
+    const prefix = request.url!.slice(-5)
+    const hits = known
+      .map((one) => createHash('sha1').update(one).digest('hex').toUpperCase())
+      .filter((hash) => hash.startsWith(prefix))
+      .map((hash) => `${hash.slice(5)}:42`)
+    response.end([...hits, `${'0'.repeat(35)}:0`].join('\r\n'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+    certificate.remove()
+  })
+  return {
+    asked,
+    becomes: (next: typeof behaviour) => (behaviour = next),
+    environment: {
+      SVC_CHALLENGE__HIBP_ENABLED: 'true',
+      SVC_CHALLENGE__HIBP_URL: `https://localhost:${(server.address() as AddressInfo).port}`,
+      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_VAULT__EGRESS_CA_PEM_PATH: certPath,
+    },
+  }
+}
+
+test.serial('a password known from breaches is refused wherever one is set', async (t) => {
+  const stolen = 'correct horse battery staple'
+  const service = await rangeService(t, [stolen])
+  const at = await harbour(t, { ...ON, ...service.environment })
+  const refused = await answered(() => at.create({ email: ADA, password: stolen }))
+  t.is(refused.status, 400)
+  t.deepEqual(await sql(at.database, 'select from accounts where email = $1', [ADA]), [])
+  const digest = createHash('sha1').update(stolen).digest('hex').toUpperCase()
+  t.deepEqual(service.asked.at(-1), { path: `/range/${digest.slice(0, 5)}`, padding: 'true' })
+
+  await at.create({ email: 'bob@harbour.works' })
+  const browser = at.browser()
+  const invitation = await browser.get(
+    pathIn(await at.mail.letterTo('bob@harbour.works'), '/auth/invitations/'),
+  )
+  const again = await answered(() => browser.submit(invitation, { password: stolen }))
+  t.is(again.status, 200)
+  t.true(again.html.includes('role="alert"'))
+
+  t.is((await answered(() => at.create({ email: ADA, password: OLD }))).status, 201)
+  await at.enter(browser, OLD)
+  const page = await browser.get('/auth/account/password')
+  const wanted = { current: OLD, password: stolen }
+  const change = await answered(() => browser.submit(page, wanted))
+  t.true(change.html.includes('role="alert"'))
+
+  const fresh = at.browser()
+  const login = await fresh.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  const forgot = await fresh.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  await fresh.submit(forgot, { email: ADA })
+  const reset = await fresh.get(pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/'))
+  const stale = await answered(() => fresh.submit(reset, { password: stolen }))
+  t.true(stale.html.includes('role="alert"'))
+
+  for (const behaviour of ['stalls', 'fails', 'babbles'] as const) {
+    service.becomes(behaviour)
+    const unasked = await fresh.submit(reset, { password: NEW })
+    t.is(unasked.status, 503, `${behaviour}: what cannot be checked is not set`)
+    const json = { email: `${behaviour}@harbour.works`, password: NEW }
+    t.is((await at.create(json)).status, 503)
+  }
+  service.becomes('answers')
+  const saved = await answered(() => fresh.submit(reset, { password: NEW }))
+  t.is(saved.status, 200, 'nothing was used up')
+  t.is((await at.enter(at.browser(), NEW)).status, 303)
+})

@@ -1,0 +1,60 @@
+/** A password that is replaced while it is being judged. docs/guides/identity/sign-in-and-sign-up.md, sessions. */
+import test, { type ExecutionContext } from 'ava'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { loadEngine } from '../../../../actors/identity/passwords/engine.js'
+import { apiOf, type Json } from '../../../support/api.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import { signIn } from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+
+const engine = await loadEngine()
+const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
+
+/** A person whose password takes a second or so to judge; new ones take no time. */
+async function slowPerson(t: ExecutionContext) {
+  const running = await testService()
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+  })
+  const { token, body } = await api.workspace()
+  const fixture = body['fixture_end_user'] as Json
+  const [email, password] = [String(fixture['email']), String(fixture['password'])]
+  const cost = { memoryKib: 65_536, iterations: 8, parallelism: 1 }
+  const phc = await engine.hash(bytes(password), bytes('salt of this one'), cost)
+  await sql(running.db.database, 'update accounts set password_hash = $2 where email = $1', [
+    email,
+    phc,
+  ])
+  const person = { tenantSlug: String(body['tenant_slug']), email, password }
+  return {
+    rotate: () =>
+      api.post(`/api/v1/sandbox/fixture-users/${String(fixture['id'])}/rotate-password`, token),
+    enter() {
+      const browser = openBrowser(running)
+      t.teardown(() => browser.close())
+      return { browser, answer: signIn(browser, person) }
+    },
+  }
+}
+
+test('opens nothing', async (t) => {
+  const { enter, rotate } = await slowPerson(t)
+  const { browser, answer } = enter()
+  // The hash was read by then, and is judged for a while yet.
+  await sleep(150)
+  t.is((await rotate()).status, 200)
+  await answer
+  t.is((await browser.get('/auth/account')).status, 303, 'not signed in by what holds no longer')
+})
+
+test('by another hash of the same one, signs in', async (t) => {
+  const { enter } = await slowPerson(t)
+  const both = [enter(), enter()]
+  for (const { browser, answer } of both) {
+    t.is((await answer).location, '/auth/account')
+    t.is((await browser.get('/auth/account')).status, 200)
+  }
+})

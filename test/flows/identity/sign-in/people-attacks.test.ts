@@ -1,0 +1,364 @@
+/** What must not work on the hosted pages. ASVS 5.0 V3, V6, V7. */
+import { createHash } from 'node:crypto'
+import test from 'ava'
+import { sql } from '../../../support/identity/identity.js'
+import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import {
+  bootstrapped,
+  enrol,
+  enrolledBrowser,
+  SESSION_COOKIE,
+  signIn,
+  type Workspace,
+} from '../../../support/identity/person.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService({
+  environment: { SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000' },
+})
+test.after.always(() => running.end())
+
+const fresh = () => bootstrapped(running)
+
+async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** The types of the tenant's events, in order. */
+async function eventsOf({ tenantId }: Workspace): Promise<string[]> {
+  const rows = await sql<{ type: string }>(
+    running.db.database,
+    'select type from events where tenant_id = $1 order by sequence',
+    [tenantId],
+  )
+  return rows.map(({ type }) => type)
+}
+
+test('an unknown address and a wrong password get the very same page', async (t) => {
+  const workspace = await fresh()
+  const pages = []
+  for (const email of [workspace.email, `nobody@${workspace.tenantSlug}.test`]) {
+    const browser = await browsing(t)
+    const answer = await signIn(browser, { ...workspace, email, password: 'wrong' })
+    t.is(answer.status, 200)
+    t.is(answer.setCookies.filter((line) => line.includes('svc_session')).length, 0)
+    pages.push(
+      answer.html
+        .replaceAll(email, 'EMAIL')
+        .replaceAll(/name="(csrf_token|flow)" value="[^"]*"/g, '$1'),
+    )
+  }
+  t.is(pages[0], pages[1])
+  t.regex(pages[0]!, /role="alert"/)
+})
+
+test('a person of another tenant is nobody here', async (t) => {
+  const [here, there] = [await fresh(), await fresh()]
+  const answer = await signIn(await browsing(t), { ...there, tenantSlug: here.tenantSlug })
+  t.is(answer.status, 200)
+  t.regex(answer.html, /role="alert"/)
+})
+
+test('failures lock the address as typed, known or not; the right password too', async (t) => {
+  const strict = await testService({
+    beside: running,
+    environment: { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' },
+  })
+  t.teardown(() => strict.end())
+  const workspace = await fresh()
+  const browser = openBrowser(strict)
+  t.teardown(() => browser.close())
+  for (const email of [workspace.email, `ghost@${workspace.tenantSlug}.test`]) {
+    const statuses = []
+    for (const typed of [email, email.toUpperCase(), ` ${email}`, email]) {
+      const answer = await signIn(browser, { ...workspace, email: typed, password: 'wrong' })
+      statuses.push(answer.status)
+    }
+    t.deepEqual(statuses, [200, 200, 200, 429], email)
+    const right = await signIn(browser, { ...workspace, email })
+    t.is(right.status, 429)
+    t.regex(right.headers['retry-after']!, /^(89\d|900)$/)
+  }
+  const events = await eventsOf(workspace)
+  t.is(events.filter((type) => type === 'auth.login.failure').length, 6)
+  t.is(events.filter((type) => type === 'security.brute_force.detected').length, 2)
+})
+
+test('signing in and out is told in the events of the tenant', async (t) => {
+  const workspace = await fresh()
+  const before = (await eventsOf(workspace)).length
+  const browser = await browsing(t)
+  const account = await browser.follow(await signIn(browser, workspace))
+  await browser.submit(account, {}, '/auth/logout')
+  t.deepEqual((await eventsOf(workspace)).slice(before), ['auth.login.success', 'auth.logout'])
+})
+
+test('a session that was planted before the sign-in is worth nothing after it', async (t) => {
+  const workspace = await fresh()
+  const attacker = await browsing(t)
+  await attacker.follow(await signIn(attacker, workspace))
+  const planted = attacker.cookies.get(SESSION_COOKIE)!
+
+  const victim = await browsing(t)
+  victim.cookies.set(SESSION_COOKIE, planted)
+  const account = await victim.get('/auth/account')
+  t.is(account.status, 200, 'the planted session is open')
+  const page = await victim.submit(account, {}, '/auth/logout')
+  t.is(page.status, 200)
+  victim.cookies.set(SESSION_COOKIE, planted)
+  const answer = await signIn(victim, workspace)
+  t.is(answer.status, 303)
+  t.not(victim.cookies.get(SESSION_COOKIE), planted)
+  t.is((await attacker.get('/auth/account')).status, 303, 'what was planted is closed')
+})
+
+test('a step of assurance changes the cookie; the one before is dead', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const account = await browser.follow(await signIn(browser, workspace))
+  const before = browser.cookies.get(SESSION_COOKIE)!
+  const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
+  await enrol(browser, page)
+  const raised = browser.cookies.get(SESSION_COOKIE)!
+  t.not(raised, before)
+  const rows = await sql<{ level: number }>(
+    running.db.database,
+    'select level from browser_sessions where token_sha256 = $1 and ended_at is null',
+    [createHash('sha256').update(raised).digest()],
+  )
+  t.deepEqual(rows, [{ level: 2 }])
+  const other = await browsing(t)
+  other.cookies.set(SESSION_COOKIE, before)
+  t.is((await other.get('/auth/account')).status, 303)
+  t.is((await browser.get('/auth/account')).status, 200)
+})
+
+test('a session ends when it is idle, at its absolute end, with its password and its person', async (t) => {
+  for (const change of [
+    `update browser_sessions set last_seen_at = now() - interval '2 hours' where tenant_id = $1`,
+    `update browser_sessions set expires_at = now() - interval '1 second' where tenant_id = $1`,
+    `update tenant_users set status = 'suspended' where tenant_id = $1`,
+    `update tenants set status = 'suspended' where id = $1`,
+    `update accounts set password_changed_at = now() where id in
+       (select account_id from tenant_users where tenant_id = $1)`,
+    `update accounts set status = 'suspended' where id in
+       (select account_id from tenant_users where tenant_id = $1)`,
+  ]) {
+    const workspace = await fresh()
+    const browser = await browsing(t)
+    await signIn(browser, workspace)
+    t.is((await browser.get('/auth/account')).status, 200)
+    await sql(running.db.database, change, [workspace.tenantId])
+    t.is((await browser.get('/auth/account')).status, 303, change)
+  }
+})
+
+test('whose browser keeps no cookies is told so, and nobody else', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const stale = await browser.submit(page, { ...workspace, csrf_token: 'old' })
+  t.is(stale.status, 403)
+  t.false(/cookie/i.test(stale.html))
+  browser.cookies.clear()
+  const answer = await browser.submit(page, workspace)
+  t.is(answer.status, 403)
+  t.regex(answer.html, /sent no cookie of this site/)
+  t.false(browser.cookies.has(SESSION_COOKIE))
+})
+
+test('a form without its token, with another’s, or from another site does nothing', async (t) => {
+  const workspace = await fresh()
+  const { email, password } = workspace
+  const [browser, other] = [await browsing(t), await browsing(t)]
+  const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
+  const { fields } = (await browser.get(path)).forms[0]!
+  const foreign = (await other.get(path)).forms[0]!.fields['csrf_token']!
+  const right: Record<string, string> = { ...fields, email, password }
+  const without = { ...right }
+  delete without['csrf_token']
+  for (const [sent, headers] of [
+    [without, {}],
+    [{ ...right, csrf_token: '' }, {}],
+    [{ ...right, csrf_token: foreign }, {}],
+    [right, { origin: 'https://evil.example' }],
+    [right, { origin: `${running.baseUrl}.evil.example` }],
+    [right, { 'sec-fetch-site': 'cross-site' }],
+    [right, { 'sec-fetch-site': 'same-site', origin: 'null' }],
+  ] as const) {
+    const answer = await browser.post('/auth/login', sent, headers)
+    t.is(answer.status, 403)
+    t.regex(answer.headers['content-type']!, /^text\/html/)
+    t.true(answer.html.includes(answer.headers['x-request-id']!))
+    t.false(browser.cookies.has(SESSION_COOKIE))
+  }
+  const honest = await browser.post('/auth/login', right, {
+    origin: 'null',
+    'sec-fetch-site': 'same-origin',
+  })
+  t.is(honest.status, 303)
+
+  const account = await browser.follow(honest)
+  const token = account.forms.at(-1)!.fields['csrf_token']!
+  t.not(token, fields['csrf_token'], 'a form token belongs to its session')
+  const early = await browser.post('/auth/logout', { csrf_token: fields['csrf_token']! })
+  t.is(early.status, 403)
+  t.is((await browser.get('/auth/account')).status, 200)
+})
+
+test('no sign-in leads anywhere but to our own pages', async (t) => {
+  const workspace = await fresh()
+  for (const target of [
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'javascript:alert(1)',
+    '/ok\r\nset-cookie: a=b',
+  ]) {
+    const answer = await signIn(await browsing(t), workspace, target)
+    t.is(answer.location, '/auth/account', target)
+  }
+  const answer = await signIn(await browsing(t), workspace, '/auth/account?from=here')
+  t.is(answer.location, '/auth/account?from=here')
+})
+
+test('a flow that never was is a page with the way back, not an error of ours', async (t) => {
+  const browser = await browsing(t)
+  for (const path of ['/auth/login?flow=x', '/auth/mfa?flow=x', '/auth/mfa/enroll', '/auth/mfa']) {
+    const answer = await browser.get(path)
+    t.is(answer.status, 400, path)
+    t.true(answer.html.includes('href="/auth/login"'))
+  }
+  t.is((await browser.get('/auth/login?tenant_slug=no-such-tenant')).status, 404)
+})
+
+test('the second step cannot be skipped, nor enrolled anew over an old one', async (t) => {
+  const workspace = await fresh()
+  const first = await enrolledBrowser(running, workspace)
+  t.teardown(() => first.browser.close())
+  const browser = await browsing(t)
+  const page = await browser.follow(await signIn(browser, workspace))
+  const flow = page.forms[0]!.fields['flow']!
+  const enrolment = await browser.get(`/auth/mfa/enroll?flow=${flow}`)
+  t.is(enrolment.location, `/auth/mfa?flow=${flow}`)
+  t.is((await browser.get('/auth/account')).status, 303)
+  const forced = await browser.post('/auth/mfa/enroll', { ...page.forms[0]!.fields, code: '1' })
+  t.is(forced.location, `/auth/mfa?flow=${flow}`)
+})
+
+test('a code of the app serves once', async (t) => {
+  const workspace = await fresh()
+  const { browser, codes } = await enrolledBrowser(running, workspace)
+  t.teardown(() => browser.close())
+  const code = codes.next()
+  const outcomes = []
+  for (let round = 0; round < 2; round += 1) {
+    const again = await browsing(t)
+    const page = await again.follow(await signIn(again, workspace))
+    outcomes.push((await again.submit(page, { code })).status)
+  }
+  t.deepEqual(outcomes, [303, 200])
+})
+
+for (const [what, pick] of [
+  ['a time step', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.codes.next()],
+  ['a recovery code', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.recoveryCodes[3]!],
+] as const) {
+  test(`of 200 uses of ${what} at once, in as many browsers, one wins`, async (t) => {
+    t.timeout(180_000)
+    // Each counts as a guess: the limit is out of the way of the race.
+    const open = await testService({
+      beside: running,
+      environment: {
+        SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
+        SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
+      },
+    })
+    t.teardown(() => open.end())
+    const workspace = await fresh()
+    const enrolment = await enrolledBrowser(open, workspace)
+    t.teardown(() => enrolment.browser.close())
+    const racers = []
+    for (let count = 0; count < 200; count += 1) {
+      const browser = openBrowser(open)
+      t.teardown(() => browser.close())
+      racers.push({ browser, page: await browser.follow(await signIn(browser, workspace)) })
+    }
+    const code = pick(enrolment)
+    const answers = await Promise.all(
+      racers.map(({ browser, page }) => browser.submit(page, { code })),
+    )
+    t.is(answers.filter(({ status }) => status === 303).length, 1)
+    t.is(answers.filter(({ status }) => status === 200).length, 199)
+  })
+}
+
+test('a person ends their other sessions, and nobody else’s', async (t) => {
+  const [workspace, stranger] = [await fresh(), await fresh()]
+  const [here, there, other] = [await browsing(t), await browsing(t), await browsing(t)]
+  const account = await here.follow(await signIn(here, workspace))
+  await signIn(there, workspace)
+  const foreign = await other.follow(await signIn(other, stranger))
+  t.is(foreign.forms.filter(({ action }) => action.includes('/sessions/')).length, 0)
+
+  const both = await here.get('/auth/account')
+  const form = both.forms.find(({ action }) => action.includes('/sessions/'))
+  t.truthy(form, account.html)
+  const attack = await other.post(form!.action, {
+    csrf_token: foreign.forms.at(-1)!.fields['csrf_token']!,
+  })
+  t.is(attack.status, 404)
+  t.is((await there.get('/auth/account')).status, 200)
+  const ended = await here.post(form!.action, form!.fields)
+  t.is(ended.location, '/auth/account')
+  t.is((await there.get('/auth/account')).status, 303)
+  t.is((await here.get('/auth/account')).status, 200)
+})
+
+test('a second factor is removed by whoever just gave it, and with it the recovery codes', async (t) => {
+  const workspace = await fresh()
+  const { browser } = await enrolledBrowser(running, workspace)
+  t.teardown(() => browser.close())
+  await sql(
+    running.db.database,
+    `update browser_sessions set auth_time = now() - interval '6 minutes' where tenant_id = $1`,
+    [workspace.tenantId],
+  )
+  const stale = await browser.submit(await browser.get('/auth/account'), {}, /\/remove$/)
+  t.regex(stale.location!, /^\/auth\/login\?flow=/)
+  await sql(
+    running.db.database,
+    `update browser_sessions set auth_time = now() where tenant_id = $1`,
+    [workspace.tenantId],
+  )
+  const removed = await browser.submit(await browser.get('/auth/account'), {}, /\/remove$/)
+  t.is(removed.location, '/auth/account')
+  const left = await sql(
+    running.db.database,
+    'select from recovery_codes c join tenant_users u on u.account_id = c.account_id where u.tenant_id = $1',
+    [workspace.tenantId],
+  )
+  t.is(left.length, 0)
+  const account = await browser.get('/auth/account')
+  t.true(account.forms.some(({ action }) => action === '/auth/account/factors'))
+})
+
+test('neither cookies nor secrets of second factors lie in the database as they are', async (t) => {
+  const workspace = await fresh()
+  const { browser, secret, recoveryCodes } = await enrolledBrowser(running, workspace)
+  t.teardown(() => browser.close())
+  const rows = await sql<{ text: string }>(
+    running.db.database,
+    `select s::text as text from browser_sessions s union all select f::text from totp_factors f
+     union all select c::text from recovery_codes c union all select w::text from sign_in_flows w
+     union all select e::text from events e`,
+  )
+  const all = rows.map(({ text }) => text).join('\n')
+  for (const value of [browser.cookies.get(SESSION_COOKIE)!, secret, ...recoveryCodes]) {
+    t.false(all.includes(value))
+    t.false(all.includes(Buffer.from(value).toString('hex')))
+  }
+})

@@ -1,0 +1,279 @@
+/** Invites, branding and languages of the hosted pages. decisions.md 2.2 and 20. */
+import test from 'ava'
+import { sql } from '../../../support/identity/identity.js'
+import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService({ environment: { SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60' } })
+test.after.always(() => running.end())
+
+const fresh = () => bootstrapped(running)
+
+async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+test('a password manager finds where to change the password, and comes back there signed in', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const found = await browser.get('/.well-known/change-password')
+  t.deepEqual([found.status, found.location], [303, '/auth/account/password'])
+  await signIn(browser, workspace)
+  const page = await browser.follow(await browser.get('/.well-known/change-password'))
+  t.is(page.status, 200)
+  t.regex(page.html, /autocomplete="new-password"/)
+})
+
+test('an invite makes one operator, once, who owns the organization and its tenant', async (t) => {
+  const workspace = await fresh()
+  const path = new URL(workspace.inviteUrl).pathname
+  const browser = await browsing(t)
+  const page = await browser.get(path)
+  t.is(page.status, 200)
+  const weak = await browser.submit(page, { email: 'op@harbour.test', password: 'short' })
+  t.is(weak.status, 200)
+  t.regex(weak.html, /href="#password"/)
+  const taken = await browser.submit(page, {
+    email: workspace.email.toUpperCase(),
+    password: 'a sentence with words',
+  })
+  t.is(taken.status, 200, 'the address has an account')
+  t.is((await browser.get(path)).status, 200, 'the invite is as it was')
+
+  const password = 'correct horse battery staple'
+  const ready = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => {
+      const racer = await browsing(t)
+      const email = `op-${workspace.tenantSlug}-${index}@harbour.test`
+      return { racer, email, form: await racer.get(path) }
+    }),
+  )
+  const racers = await Promise.all(
+    ready.map(async ({ racer, email, form }) => {
+      const answer = await racer.submit(form, { name: 'Op', email, password })
+      return { racer, email, answer }
+    }),
+  )
+  const winners = racers.filter(({ answer }) => answer.status === 303)
+  t.is(winners.length, 1)
+  t.is(racers.filter(({ answer }) => answer.status === 410).length, 19)
+  const [{ racer, email }] = winners as [(typeof winners)[0]]
+  const account = await racer.get('/auth/account')
+  t.is(account.status, 200)
+  t.true(account.html.includes(email))
+  const rows = await sql<{ roles: string[]; role: string }>(
+    running.db.database,
+    `select u.roles, m.role from tenant_users u join accounts a on a.id = u.account_id
+       join organization_members m on m.member_id = a.id where a.email = $1`,
+    [email],
+  )
+  t.deepEqual(rows, [{ roles: ['owner'], role: 'owner' }])
+  const again = await signIn(await browsing(t), { ...workspace, email, password })
+  t.is(again.status, 303)
+})
+
+test('branding comes through, and cannot bring anything else with it', async (t) => {
+  const workspace = await fresh()
+  const brand = (branding: object) =>
+    sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
+      workspace.tenantId,
+      JSON.stringify({ branding }),
+    ])
+  const show = async () =>
+    (await browsing(t)).get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  await brand({
+    name: 'Hafen & "Söhne" <x>',
+    color: '#C0FFEE',
+    logo: 'data:image/png;base64,iVBORw0KGgo=',
+  })
+  const page = await show()
+  t.true(page.html.includes('Hafen &amp; &quot;Söhne&quot; &lt;x&gt;'))
+  t.true(page.html.includes('/auth/brand/c0ffee'))
+  t.true(page.html.includes('src="data:image/png;base64,iVBORw0KGgo="'))
+  const css = await (await browsing(t)).get('/auth/brand/c0ffee', { accept: 'text/css,*/*;q=0.1' })
+  t.is(css.status, 200)
+  t.regex(css.headers['content-type']!, /^text\/css/)
+  await brand({
+    color: 'red;}body{display:none',
+    logo: 'https://evil.example/pixel.png',
+  })
+  const plain = await show()
+  t.false(/brand\/|evil|display:none/.test(plain.html))
+})
+
+test('a person reads the pages in their own language', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
+  const german = await browser.get(path, { 'accept-language': 'de-AT,de;q=0.9,en;q=0.8' })
+  t.regex(german.html, /<html lang="de">/)
+  t.true(german.html.includes('Passwort'))
+  const asked = await browser.get(`${path}&ui_locales=de`, { 'accept-language': 'en' })
+  t.regex(asked.html, /<html lang="de">/)
+  const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
+  t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
+})
+
+test('a page that comes back with a fault says so in its title first', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  t.regex(login.html, /<title>Sign in – /)
+  const wrong = await browser.submit(login, { email: 'x@y.test', password: 'x' })
+  t.regex(wrong.html, /<title>Error: Sign in – /)
+})
+
+test('who signs in at another tenant is told which; who has to confirm is told that', async (t) => {
+  const [here, there] = [await fresh(), await fresh()]
+  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
+    there.tenantId,
+    JSON.stringify({ branding: { name: 'Lighthouse' } }),
+  ])
+  const browser = await browsing(t)
+  await signIn(browser, here)
+  const away = await browser.get(`/auth/login?tenant_slug=${there.tenantSlug}`)
+  t.regex(away.html, /You are signing in to Lighthouse to see your account\./)
+  t.true(away.html.includes(`value="${here.email}"`), 'their address, once typed')
+  const party = await relyingParty(running, here)
+  const { url } = await journey(party, { prompt: 'login' })
+  const asked = await browser.follow(await browser.get(pathOf(url)))
+  t.regex(asked.html, /Please confirm that it is you: sign in again/)
+})
+
+test('an address that only takes forms says so to whoever opens it', async (t) => {
+  const browser = await browsing(t)
+  for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
+    const page = await browser.get(path)
+    t.is(page.status, 405, path)
+    t.true(page.html.includes('This address cannot be opened by itself'), path)
+  }
+})
+
+test('what a person is asked to do reads as a German sentence', async (t) => {
+  const workspace = await fresh()
+  const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
+  const page = await (await browsing(t)).get(path)
+  t.regex(page.html, /Sie melden sich bei [^<]* an, um Ihr Konto zu sehen\./)
+})
+
+test('a form field with NUL is a request that cannot be understood, on every page before a sign-in', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const invite = await browser.get(new URL(workspace.inviteUrl).pathname)
+  const password = 'correct horse battery staple'
+  const email = 'new@harbour.test'
+  const answers = [
+    await browser.submit(login, { email: 'a\0b@harbour.test', password }),
+    await browser.submit(login, { email, password: `${password}\0` }),
+    await browser.submit(invite, { name: 'A\0', email, password }),
+    await browser.submit(invite, { name: 'A', email: 'a\0b@harbour.test', password }),
+  ]
+  t.deepEqual(
+    answers.map(({ status }) => status),
+    [400, 400, 400, 400],
+  )
+  t.is((await browser.submit(invite, { name: 'A', email, password })).status, 303)
+})
+
+test('whose session ended signs in again where they were signed in', async (t) => {
+  const workspace = await fresh()
+  const elsewhere = await fresh()
+  const [browser, other] = [await browsing(t), await browsing(t)]
+  await signIn(browser, workspace)
+  const account = await other.follow(await signIn(other, workspace))
+  await other.submit(account, {}, '/auth/account/sessions/revoke-others')
+  const away = await browser.get('/auth/requests')
+  t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Frequests`)
+  const login = await browser.follow(away)
+  const back = await browser.submit(login, workspace)
+  t.is(back.location, '/auth/requests')
+
+  // Run out of itself, and asked for by a form.
+  await sql(
+    running.db.database,
+    `update browser_sessions set last_seen_at = last_seen_at - interval '1 day' where tenant_id = $1`,
+    [workspace.tenantId],
+  )
+  const sent = await browser.post('/auth/account/sessions/revoke-others', { csrf_token: 'old' })
+  t.is(sent.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
+
+  // Who never was anywhere, and who signed out.
+  const stranger = await browsing(t)
+  const nowhere = '/auth/login?return_to=%2Fauth%2Faccount'
+  t.is((await stranger.get('/auth/account')).location, nowhere)
+  const foreign = await stranger.follow(await signIn(stranger, elsewhere))
+  await stranger.submit(foreign, {}, '/auth/logout')
+  t.is((await stranger.get('/auth/account')).location, nowhere)
+})
+
+test('a sign-in that ran out leads to that of the same tenant', async (t) => {
+  const workspace = await bootstrapped(running)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const { tenantSlug: slug, tenantId, email, password } = workspace
+  const page = await browser.get(`/auth/login?tenant_slug=${slug}&ui_locales=de`)
+  await sql(
+    running.db.database,
+    `update sign_in_flows set expires_at = now() - interval '5 minutes' where tenant_id = $1`,
+    [tenantId],
+  )
+  const flow = page.forms[0]!.fields['flow']!
+  for (const late of [
+    await browser.submit(page, { email, password }),
+    await browser.get(`/auth/login?flow=${flow}`),
+    await browser.get(`/auth/mfa?flow=${flow}`),
+    await browser.get(`/auth/sso/start?provider=oidc&flow=${flow}`),
+  ]) {
+    t.is(late.status, 400)
+    const [, href] = /class="button" href="([^"]*)"/.exec(late.html)!
+    t.is(href, `/auth/login?tenant_id=${tenantId}`, late.path)
+    t.true(late.html.includes('Harbour Works'), 'its name')
+    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de">'))
+  }
+  const again = await browser.get(`/auth/login?tenant_id=${tenantId}`)
+  t.is((await browser.submit(again, { email, password })).location, '/auth/account')
+  t.is((await browser.get(`/auth/login?flow=${'A'.repeat(43)}`)).status, 400)
+})
+
+test('who owes a second factor and opens another page is led to their own tenant', async (t) => {
+  const workspace = await fresh()
+  const { browser: enrolled } = await enrolledBrowser(running, workspace)
+  t.teardown(() => enrolled.close())
+  const browser = await browsing(t)
+  t.regex((await signIn(browser, workspace)).location!, /^\/auth\/mfa\?/)
+  const away = await browser.get('/auth/account')
+  t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
+})
+
+test('a button for what ended meanwhile says so, and speaks of no address', async (t) => {
+  const workspace = await fresh()
+  const [browser, other] = [await browsing(t), await browsing(t)]
+  await signIn(other, workspace)
+  const account = await browser.follow(await signIn(browser, workspace))
+  const own = /\/sessions\/[0-9a-f-]{36}\//
+  t.is((await browser.submit(account, {}, own)).status, 303)
+  const again = await browser.submit(account, {}, own)
+  t.is(again.status, 404)
+  t.true(again.html.includes('This is not there any more'))
+  t.false(again.html.includes('There is nothing at this address'))
+})
+
+test('a page says how long to wait, and one minute is one', async (t) => {
+  const workspace = await fresh()
+  const browser = await browsing(t)
+  const wait = async (query: string) => {
+    const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}${query}`)
+    let answer = page
+    while (answer.status !== 429) {
+      answer = await browser.submit(page, { email: 'nobody@harbour.test', password: 'x' })
+    }
+    return answer.html
+  }
+  t.true((await wait('')).includes('Wait 1 minute, then try again.'))
+  t.true((await wait('&ui_locales=de')).includes('Warten Sie 1 Minute und'))
+})

@@ -1,0 +1,111 @@
+/** People on the hosted pages, over HTTP, on both transports. decisions.md 20. */
+import test from 'ava'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import { bootstrapped, enrol, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import { testService, TRANSPORTS } from '../../../support/service.js'
+
+for (const transport of TRANSPORTS) {
+  test(`${transport}: a person signs in, sees the account and signs out`, async (t) => {
+    const running = await testService({ transport })
+    t.teardown(() => running.end())
+    const workspace = await bootstrapped(running)
+    const browser = openBrowser(running)
+    t.teardown(() => browser.close())
+
+    const answer = await signIn(browser, workspace)
+    t.is(answer.status, 303, answer.html)
+    t.is(answer.location, '/auth/account')
+    const name = transport === 'tls_h2_only' ? '__Host-svc_session' : 'svc_session'
+    const cookie = answer.setCookies.find((line) => line.startsWith(`${name}=`)) ?? ''
+    t.regex(cookie, /; Path=\/; HttpOnly; SameSite=Lax/)
+    t.is(/; Secure/.test(cookie), transport === 'tls_h2_only')
+    t.notRegex(cookie, /Domain|Max-Age/i)
+
+    const account = await browser.follow(answer)
+    t.is(account.status, 200)
+    t.true(account.html.includes(workspace.email))
+    t.is(account.headers['cache-control'], 'no-store')
+    t.is(account.headers['referrer-policy'], 'no-referrer')
+    const policy = account.headers['content-security-policy']!
+    t.regex(policy, /default-src 'none'/)
+    t.regex(policy, /frame-ancestors 'none'/)
+    t.notRegex(policy, /unsafe|script-src/)
+    t.notRegex(account.html, /<script|<style|\sstyle=|\son[a-z]+=/)
+
+    const out = await browser.submit(account, {}, '/auth/logout')
+    t.is(out.status, 200)
+    t.false(browser.cookies.has(name))
+    t.true(out.html.includes(`href="/auth/login?tenant_id=${workspace.tenantId}"`), 'back there')
+    const after = await browser.get('/auth/account')
+    t.is(after.status, 303)
+    t.regex(after.location!, /^\/auth\/login\?return_to=%2Fauth%2Faccount$/)
+  })
+}
+
+test('a second factor is enrolled, then asked for at every sign-in', async (t) => {
+  const running = await testService()
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const first = await enrolledBrowser(running, workspace)
+  t.teardown(() => first.browser.close())
+  t.is(first.page.status, 200)
+  t.is(first.recoveryCodes.length, 10)
+  t.true(first.page.html.includes('href="/auth/account"'))
+  t.is((await first.browser.get('/auth/account')).status, 200)
+
+  const second = openBrowser(running)
+  t.teardown(() => second.close())
+  const answer = await signIn(second, workspace)
+  t.regex(answer.location!, /^\/auth\/mfa\?flow=/)
+  t.is((await second.get('/auth/account')).status, 303, 'not signed in before the second step')
+  const asked = await second.follow(answer)
+  const wrong = await second.submit(asked, { code: '000000' })
+  t.is(wrong.status, 200)
+  t.true(wrong.html.includes('role="alert"'))
+  const done = await second.submit(wrong, { code: first.codes.next() })
+  t.is(done.location, '/auth/account')
+  t.is((await second.follow(done)).status, 200)
+
+  const third = openBrowser(running)
+  t.teardown(() => third.close())
+  const page = await third.follow(await signIn(third, workspace))
+  const recovered = await third.submit(page, { code: first.recoveryCodes[0]!.toLowerCase() })
+  t.is(recovered.location, '/auth/account')
+  const account = await third.follow(recovered)
+  t.true(account.html.includes('9'), 'one recovery code is used up')
+})
+
+test('with two_factor everybody is led to a second factor before they are signed in', async (t) => {
+  const running = await testService({ environment: { SVC_TWO_FACTOR__ENABLED: 'true' } })
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const answer = await signIn(browser, workspace)
+  t.regex(answer.location!, /^\/auth\/mfa\/enroll\?flow=/)
+  t.regex((await browser.get('/auth/account')).location!, /^\/auth\/login/)
+  const { page } = await enrol(browser, await browser.follow(answer))
+  t.is(page.status, 200)
+  t.is((await browser.get('/auth/account')).status, 200)
+})
+
+test('a tenant sets how long its people stay signed in', async (t) => {
+  const running = await testService()
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
+  const { database } = running.db
+  await sql(database, 'update tenants set settings = $2 where id = $1', [
+    workspace.tenantId,
+    JSON.stringify({ session: { idle_secs: 120, absolute_secs: 600 } }),
+  ])
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  await signIn(browser, workspace)
+  const rows = await sql(
+    database,
+    `select idle_secs as idle, extract(epoch from expires_at - created_at)::int as absolute
+     from browser_sessions`,
+  )
+  t.deepEqual(rows, [{ idle: 120, absolute: 600 }])
+})

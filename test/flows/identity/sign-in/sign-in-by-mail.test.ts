@@ -1,0 +1,236 @@
+/** Signing in with a code or a link that came by mail, over HTTP and a real mail server. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import {
+  codeIn,
+  type MailServer,
+  openMailServer,
+  pathIn,
+} from '../../../support/operations/mail.js'
+import { testService, type TestService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+
+const PASSWORD = 'a password of the harbour master'
+
+type Harbour = {
+  readonly running: TestService
+  readonly mail: MailServer
+  readonly slug: string
+  readonly tenantId: string
+  readonly token: string
+  person(email: string): Promise<void>
+  browser(): TestBrowser
+}
+
+async function harbour(t: ExecutionContext, environment: Record<string, string>): Promise<Harbour> {
+  const mail = await openMailServer()
+  const running = await testService({ environment: { ...mail.environment, ...environment } })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  const workspace = await api.workspace()
+  const { token, body, tenantId } = workspace
+  await ownDomain(api, workspace, 'ada@harbour.works')
+  return {
+    running,
+    mail,
+    slug: String(body['tenant_slug']),
+    tenantId,
+    token,
+    async person(email) {
+      const json = { email, password: PASSWORD }
+      const made = await api.call('POST', '/api/v1/tenant-users', { token, json })
+      t.is(made.status, 201)
+    },
+    browser() {
+      const browser = openBrowser(running)
+      t.teardown(() => browser.close())
+      return browser
+    },
+  }
+}
+
+const loginPage = (browser: TestBrowser, slug: string) =>
+  browser.get(`/auth/login?tenant_slug=${slug}&return_to=/auth/account`)
+
+/** Presses the second button of the sign-in form. */
+function askForMail(browser: TestBrowser, page: Page, email: string): Promise<Page> {
+  const { fields } = page.forms[0]!
+  return browser.post('/auth/login/mail', { ...fields, email })
+}
+
+const BOTH = { SVC_EMAIL_OTP__ENABLED: 'true', SVC_MAGIC_LINK__ENABLED: 'true' }
+
+test.serial('a code signs in once, in the sign-in that asked for it', async (t) => {
+  const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
+  await at.person('ada@harbour.works')
+  const browser = at.browser()
+  const page = await loginPage(browser, at.slug)
+  t.true(page.html.includes('formaction="/auth/login/mail"'))
+  const asked = await askForMail(browser, page, 'Ada@harbour.works')
+  t.is(asked.status, 303, asked.html)
+  const waiting = await browser.follow(asked)
+  t.is(waiting.status, 200)
+  const letter = await at.mail.letterTo('ada@harbour.works')
+  t.regex(letter.headers['subject']!, /^Sign in to /)
+  t.is(letter.headers['auto-submitted'], 'auto-generated')
+  t.notRegex(letter.text, /https?:/, 'a code alone has no link')
+  t.true(letter.html.includes(codeIn(letter)))
+
+  const other = at.browser()
+  const elsewhere = await askForMail(other, await loginPage(other, at.slug), 'nobody@harbour.works')
+  const stranger = await other.follow(elsewhere)
+  t.is(
+    stranger.html.replaceAll(/value="[^"]*"|flow=[^"]*/g, ''),
+    waiting.html.replaceAll(/value="[^"]*"|flow=[^"]*/g, ''),
+    'nobody is told whether an address is known',
+  )
+  const stolen = await other.submit(stranger, { code: codeIn(letter) }, '/auth/login/code')
+  t.is(stolen.status, 200)
+  t.true(stolen.html.includes('role="alert"'))
+
+  const typed = codeIn(letter).toLowerCase().replace('-', ' ')
+  const done = await browser.submit(waiting, { code: typed }, '/auth/login/code')
+  t.is(done.status, 303, done.html)
+  t.is(done.location, '/auth/account')
+  t.is((await browser.follow(done)).status, 200)
+  const again = await browser.submit(waiting, { code: typed }, '/auth/login/code')
+  t.is(again.status, 200, 'a second use is a wrong code')
+
+  const [session] = await sql(
+    at.running.db.database,
+    'select amr, level from browser_sessions where ended_at is null',
+  )
+  t.deepEqual(session, { amr: ['otp'], level: 1 })
+  const [account] = await sql(
+    at.running.db.database,
+    `select email_verified as verified from accounts where email = 'ada@harbour.works'`,
+  )
+  t.deepEqual(account, { verified: true })
+  t.is(at.mail.received.length, 1, 'nobody else got anything')
+})
+
+test.serial('of many uses of one code at once, one signs in', async (t) => {
+  const at = await harbour(t, {
+    SVC_EMAIL_OTP__ENABLED: 'true',
+    SVC_EMAIL_OTP__MAX_ATTEMPTS: '20',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '100',
+  })
+  await at.person('ada@harbour.works')
+  const browser = at.browser()
+  const waiting = await browser.follow(
+    await askForMail(browser, await loginPage(browser, at.slug), 'ada@harbour.works'),
+  )
+  const code = codeIn(await at.mail.letterTo('ada@harbour.works'))
+  const racers = await Promise.all(
+    Array.from({ length: 20 }, () => browser.submit(waiting, { code }, '/auth/login/code')),
+  )
+  t.is(racers.filter(({ status }) => status === 303).length, 1)
+})
+
+test.serial(
+  'a code is worth nothing after five wrong ones, or once another was asked for',
+  async (t) => {
+    const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
+    await at.person('ada@harbour.works')
+    const browser = at.browser()
+    const page = await loginPage(browser, at.slug)
+    const waiting = await browser.follow(await askForMail(browser, page, 'ada@harbour.works'))
+    const first = codeIn(await at.mail.letterTo('ada@harbour.works'))
+    await askForMail(browser, page, 'ada@harbour.works')
+    const second = codeIn(await at.mail.letterTo('ada@harbour.works', /(?:)/, 1))
+    const old = await browser.submit(waiting, { code: first }, '/auth/login/code')
+    t.is(old.status, 200, 'the letter before is void')
+    for (let n = 0; n < 4; n += 1) {
+      await browser.submit(waiting, { code: 'BBBB-BBBB' }, '/auth/login/code')
+    }
+    const late = await browser.submit(waiting, { code: second }, '/auth/login/code')
+    t.is(late.status, 200)
+  },
+)
+
+test.serial(
+  'a link signs in when it is confirmed where it was asked for; opening it changes nothing',
+  async (t) => {
+    const at = await harbour(t, { SVC_MAGIC_LINK__ENABLED: 'true' })
+    await at.person('ada@harbour.works')
+    const browser = at.browser()
+    await askForMail(browser, await loginPage(browser, at.slug), 'ada@harbour.works')
+    const path = pathIn(await at.mail.letterTo('ada@harbour.works'), '/auth/magic/')
+
+    const scanner = at.browser()
+    for (let n = 0; n < 3; n += 1) t.is((await scanner.get(path)).status, 200)
+    const elsewhere = await scanner.submit(await scanner.get(path))
+    t.is(elsewhere.status, 403, 'another browser')
+    const bent = await browser.get(path.replace(/flow=.{4}/, 'flow=AAAA'))
+    t.is(bent.status, 410)
+
+    const page = await browser.get(path)
+    const racers = await Promise.all(Array.from({ length: 10 }, () => browser.submit(page)))
+    t.is(racers.filter(({ status }) => status === 303).length, 1)
+    t.is((await browser.get('/auth/account')).status, 200)
+    t.is((await browser.get(path)).status, 410)
+  },
+)
+
+test.serial('one letter carries both, and the use of one ends the other', async (t) => {
+  const at = await harbour(t, BOTH)
+  await at.person('ada@harbour.works')
+  const browser = at.browser()
+  const waiting = await browser.follow(
+    await askForMail(browser, await loginPage(browser, at.slug), 'ada@harbour.works'),
+  )
+  const letter = await at.mail.letterTo('ada@harbour.works')
+  const done = await browser.submit(waiting, { code: codeIn(letter) }, '/auth/login/code')
+  t.is(done.status, 303)
+  t.is((await browser.get(pathIn(letter, '/auth/magic/'))).status, 410)
+})
+
+test.serial('letters are counted per address whether or not anybody has it', async (t) => {
+  const at = await harbour(t, { ...BOTH, SVC_EMAIL__REQUESTS_PER_NAME_MAX: '2' })
+  await at.person('ada@harbour.works')
+  for (const email of ['ada@harbour.works', 'nobody@harbour.works']) {
+    const browser = at.browser()
+    const page = await loginPage(browser, at.slug)
+    const statuses = []
+    for (let n = 0; n < 3; n += 1) statuses.push((await askForMail(browser, page, email)).status)
+    t.deepEqual(statuses, [303, 303, 429])
+  }
+})
+
+test.serial('bad input is told and changes nothing; what is off is not there', async (t) => {
+  const at = await harbour(t, BOTH)
+  const browser = at.browser()
+  const page = await loginPage(browser, at.slug)
+  for (const email of [
+    '',
+    'ada',
+    'a@b',
+    'a b@c.de',
+    'a@b.de, c@d.de',
+    '<a@b.de>',
+    'a@b.de\r\nBcc: c',
+  ]) {
+    const answer = await askForMail(browser, page, email)
+    t.is(answer.status, 200, email)
+    t.true(answer.html.includes('role="alert"'), email)
+  }
+  t.is((await browser.get('/auth/login/mail?flow=gone')).status, 400)
+  t.is((await browser.get('/auth/magic/gone?flow=gone')).status, 410)
+  const foreign = await browser.post('/auth/login/mail', { flow: 'x', email: 'a@b.de' })
+  t.is(foreign.status, 403, 'a form that is not ours')
+  t.deepEqual(await sql(at.running.db.database, 'select from outgoing_mail'), [])
+
+  const off = await testService({ beside: at.running })
+  t.teardown(() => off.end())
+  const elsewhere = openBrowser(off)
+  t.teardown(() => elsewhere.close())
+  const plain = await loginPage(elsewhere, at.slug)
+  t.false(plain.html.includes('/auth/login/mail'))
+  t.is((await askForMail(elsewhere, plain, 'ada@harbour.works')).status, 404)
+})

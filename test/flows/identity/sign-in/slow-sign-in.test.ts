@@ -1,0 +1,165 @@
+/** People take their time: what they were asked for is still there when they are ready. */
+import test from 'ava'
+import { Registry } from 'prom-client'
+import { upkeepActor } from '../../../../actors/operations/retention/actor.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { sql } from '../../../support/identity/identity.js'
+import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import {
+  callbackOf,
+  journey,
+  type RelyingParty,
+  relyingParty,
+} from '../../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+const MINUTE_MS = 60_000
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+
+let running: TestService
+let person: Workspace
+let party: RelyingParty
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person, { grantTypes: ['authorization_code', DEVICE] })
+})
+test.after.always(() => running?.end())
+
+async function post(path: string, fields: Readonly<Record<string, string>>) {
+  const basic = Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')
+  const answer = await fetch(running.baseUrl + path, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams(fields),
+  })
+  return (await answer.json()) as Record<string, string>
+}
+
+/** What the rounds of upkeep remove that come until so much later. */
+async function swept(laterMs: number): Promise<void> {
+  const upkeep = spawnInline(upkeepActor, {
+    database: running.db.database,
+    keys: null as never,
+    clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+    registry: new Registry(),
+    reseal: async () => 0,
+    settle: async () => 0,
+    retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
+    byTimer: false,
+  })
+  await upkeep.ref.ask('sweep', null)
+  await upkeep.stop()
+}
+
+for (const action of ['allow', 'deny'] as const)
+  test.serial(
+    `a pushed request that was opened in time is answered much later: ${action}`,
+    async (t) => {
+      const { url } = await journey(party, { prompt: 'consent' })
+      const { request_uri } = await post('/oauth/par', Object.fromEntries(url.searchParams))
+      const query = new URLSearchParams({ client_id: party.clientId, request_uri: request_uri! })
+      const path = `/oauth/authorize?${query.toString()}`
+      const browser = openBrowser(running)
+      const late = openBrowser(running)
+      t.teardown(() => Promise.all([browser.close(), late.close()]))
+      const login = await browser.follow(await browser.get(path))
+      const second = await late.follow(await late.get(path))
+      await swept(25 * MINUTE_MS)
+
+      const asked = await browser.follow(await browser.submit(login, person))
+      const answer = callbackOf(await browser.submit(asked, { action }))
+      t.is(answer.searchParams.has('code'), action === 'allow')
+      t.is(answer.searchParams.get('error'), action === 'allow' ? null : 'access_denied')
+
+      await swept(25 * MINUTE_MS)
+      const again = await late.follow(await late.submit(second, person))
+      const other = again.status === 200 ? await late.submit(again, { action: 'allow' }) : again
+      t.is(other.status, 400, 'the request was used up in the other browser')
+    },
+  )
+
+test.serial(
+  'who comes back from signing in after most of an hour is asked, not turned away',
+  async (t) => {
+    const { url } = await journey(party, { prompt: 'consent' })
+    const browser = openBrowser(running)
+    t.teardown(() => browser.close())
+    const login = await browser.follow(await browser.get(url.pathname + url.search))
+    await sql(
+      running.db.database,
+      `update authorization_requests set created_at = created_at - interval '50 minutes',
+       expires_at = expires_at - interval '50 minutes'`,
+      [],
+    )
+    const asked = await browser.follow(await browser.submit(login, person))
+    t.is(asked.status, 200)
+    t.true(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.has('code'))
+  },
+)
+
+test.serial('a device that polls long after its code ran out is told so', async (t) => {
+  const { device_code } = await post('/oauth/device/code', { scope: 'openid' })
+  await swept(45 * MINUTE_MS)
+  await sql(
+    running.db.database,
+    `update backchannel_requests set expires_at = now() - interval '30 minutes'`,
+    [],
+  )
+  const answer = await post('/oauth/token', { grant_type: DEVICE, device_code: device_code! })
+  t.is(answer['error'], 'expired_token')
+})
+
+test.serial('who decides in the last moment of a device code has decided', async (t) => {
+  const later = (seconds: number) =>
+    sql(
+      running.db.database,
+      'update backchannel_requests set expires_at = expires_at + make_interval(secs => $1)',
+      [seconds],
+    )
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  for (const [action, error] of [
+    ['approve', undefined],
+    ['deny', 'access_denied'],
+  ] as const) {
+    const begun = await post('/oauth/device/code', { scope: 'openid' })
+    await later(20 - 900)
+    const path = `/oauth/device/verify?user_code=${begun['user_code']}`
+    const page = await browser.follow(await browser.get(path))
+    const asked = page.path.startsWith('/auth/login')
+      ? await browser.follow(await browser.submit(page, person))
+      : page
+    await browser.submit(asked, { action })
+    // As if 25 seconds had gone by.
+    await later(-25)
+    const answer = await post('/oauth/token', {
+      grant_type: DEVICE,
+      device_code: begun['device_code']!,
+    })
+    t.is(answer['error'], error)
+    t.is(typeof answer['access_token'], action === 'approve' ? 'string' : 'undefined')
+  }
+})
+
+test.serial('who presses Back after the answer is shown the way to the application', async (t) => {
+  const { url } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const login = await browser.follow(await browser.get(url.pathname + url.search))
+  const asked = await browser.follow(await browser.submit(login, person))
+  callbackOf(await browser.submit(asked, { action: 'allow' }))
+  for (const page of [
+    await browser.get(asked.path),
+    await browser.submit(asked, { action: 'deny' }),
+  ]) {
+    t.is(page.status, 400)
+    t.regex(page.html, /<html lang="de"/)
+    t.regex(page.html, /href="https:\/\/app\.example\/">Zu Lighthouse</)
+  }
+  const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`)
+  t.is(unknown.status, 400)
+  t.false(unknown.html.includes('app.example'))
+})

@@ -1,0 +1,376 @@
+/**
+ * What may be used once is used once, however many try at the same moment: 200 uses of each artefact,
+ * half of them at another process. Codes, device codes, delegations, second factors, passkeys and
+ * registration tokens are raced where they are tested. RFC 9700; reliability of single use.
+ */
+import test, { type ExecutionContext } from 'ava'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { type Api, apiOf } from '../../../support/api.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { ask, decide, fixtureOf, poll, present } from '../../../support/agents/delegation.js'
+import { BOOTSTRAP, callerOf, REGISTER, start } from '../../../support/agents/journey.js'
+import {
+  codeIn,
+  type MailServer,
+  openMailServer,
+  pathIn,
+} from '../../../support/operations/mail.js'
+import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { proofFor } from '../../../support/identity/proof.js'
+import {
+  journey,
+  type RelyingParty,
+  relyingParty,
+  signedIn,
+} from '../../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../../support/service.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
+
+const RACERS = 200
+const SCOPES = ['openid', 'profile', 'email', 'applications:read']
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
+
+let mail: MailServer
+let running: TestService
+let beside: TestService
+let person: Workspace
+let party: RelyingParty
+test.before(async () => {
+  mail = await openMailServer()
+  const environment = {
+    ...mail.environment,
+    SVC_EMAIL_OTP__ENABLED: 'true',
+    SVC_MAGIC_LINK__ENABLED: 'true',
+    SVC_INVITATIONS__ENABLED: 'true',
+    SVC_USER_SELF_SERVICE__ENABLED: 'true',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
+    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
+  }
+  running = await testService({ environment })
+  beside = await testService({ environment, beside: running })
+  person = await bootstrapped(running)
+  party = await relyingParty(running, person, { scopes: SCOPES, grantTypes: GRANTS })
+})
+test.after.always(async () => {
+  await beside?.end()
+  await running?.end()
+  await mail?.close()
+})
+
+const race = <T>(use: (at: string, racer: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(
+    Array.from({ length: RACERS }, (_, n) => use(n % 2 ? running.baseUrl : beside.baseUrl, n)),
+  )
+const basicOf = ({ clientId, secret }: RelyingParty) =>
+  `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
+const statuses = (answers: readonly { readonly status: number }[]) => {
+  const counts: Record<number, number> = {}
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/** Who gives 200 answers, by artefact: exactly one, the others the documented refusal. */
+const ROWS: readonly [
+  artefact: string,
+  won: number,
+  lost: number,
+  use: (t: ExecutionContext) => Promise<readonly { readonly status: number }[]>,
+][] = [
+  [
+    'a client assertion',
+    200,
+    401,
+    async () => {
+      const { publicKey, privateKey } = await generateKeyPair('ES256')
+      const { clientId } = await relyingParty(running, person, {
+        tokenEndpointAuthMethod: 'private_key_jwt',
+        secretSha256: null,
+        jwks: { keys: [{ ...(await exportJWK(publicKey)) }] },
+        grantTypes: ['client_credentials'],
+      })
+      const client_assertion = await new SignJWT({ jti: crypto.randomUUID() })
+        .setProtectedHeader({ alg: 'ES256' })
+        .setIssuer(clientId)
+        .setSubject(clientId)
+        .setAudience(running.baseUrl)
+        .setIssuedAt()
+        .setExpirationTime('60s')
+        .sign(privateKey)
+      return race((at) =>
+        callerOf(at).form('/oauth/token', {
+          grant_type: 'client_credentials',
+          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          client_assertion,
+        }),
+      )
+    },
+  ],
+  [
+    'a DPoP proof',
+    200,
+    401,
+    async (t) => {
+      // Both are reached by one address, as behind a balancer: it is the one that a proof names.
+      const { host } = new URL(running.baseUrl)
+      const proof = () => proofFor('POST', `${running.baseUrl}/oauth/token`)
+      const doors = [apiOf(running), apiOf(beside)] as const
+      const ask = (door: Api, dpop: string) => {
+        const headers = { authorization: basicOf(party), host, dpop }
+        return door.form('/oauth/token', { grant_type: 'client_credentials' }, headers)
+      }
+      try {
+        for (const door of doors) t.is((await ask(door, await proof())).status, 200)
+        const dpop = await proof()
+        return await race((_, racer) => ask(doors[racer % 2]!, dpop))
+      } finally {
+        for (const door of doors) await door.close()
+      }
+    },
+  ],
+  [
+    'a pushed request',
+    302,
+    400,
+    async () => {
+      const { browser } = await signedIn(running, party, person)
+      const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+      await browser.close()
+      const { url } = await journey(party)
+      const fields = Object.fromEntries(url.searchParams)
+      const headers = { authorization: basicOf(party) }
+      const pushed = await callerOf(running.baseUrl).form('/oauth/par', fields, headers)
+      const query = new URLSearchParams({
+        client_id: party.clientId,
+        request_uri: String(pushed.body['request_uri']),
+      })
+      return race((at) =>
+        callerOf(at).call(`/oauth/authorize?${query.toString()}`, {
+          headers: { cookie, accept: 'text/html' },
+          redirect: 'manual',
+        }),
+      )
+    },
+  ],
+  [
+    'a challenge of proof of work for an agent',
+    200,
+    400,
+    async () => {
+      const caller = callerOf(running.baseUrl)
+      const { challengeId, nonce } = await start(caller, `${REGISTER}/pow`)
+      const json = { challenge_id: challengeId, nonce }
+      return race((at) => callerOf(at).post(`${REGISTER}/pow/complete`, json))
+    },
+  ],
+  [
+    'a challenge of proof of work for a workspace',
+    201,
+    400,
+    async () => {
+      const { challengeId, nonce } = await start(callerOf(running.baseUrl))
+      const json = {
+        challenge_id: challengeId,
+        nonce,
+        organization_name: 'Raced',
+        redirect_uris: [],
+        issue_operator_invite: false,
+        framework: 'generic',
+      }
+      return race((at) => callerOf(at).post(`${BOOTSTRAP}/pow/complete`, json))
+    },
+  ],
+  [
+    'a challenge to log in with',
+    200,
+    400,
+    async () => {
+      const api = apiOf(running)
+      const { key, agentId, tenantId } = await api.workspace()
+      await api.close()
+      const selector = { agent_id: agentId, tenant_id: tenantId }
+      const caller = callerOf(running.baseUrl)
+      const { body } = await caller.post('/api/v1/agents/auth/challenge', selector)
+      const signature = key.signChallenge(String(body['payload']))
+      const json = { challenge_id: body['challenge_id'], signature }
+      return race((at) => callerOf(at).post('/api/v1/agents/auth/verify', json))
+    },
+  ],
+]
+
+for (const [artefact, won, lost, use] of ROWS) {
+  test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
+    t.timeout(120_000)
+    const { [won]: winners, [lost]: losers = 0, [503]: later = 0, ...rest } = statuses(await use(t))
+    t.is(winners, 1)
+    t.deepEqual(rest, {})
+    // Under load some are told to come later; none of them has used it.
+    t.is(losers + later, RACERS - 1)
+  })
+}
+
+test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async (t) => {
+  t.timeout(120_000)
+  const { browser, tokens } = await signedIn(running, party, person)
+  await browser.close()
+  const form = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token! }
+  const headers = { authorization: basicOf(party) }
+  const answers = await race((at) => callerOf(at).form('/oauth/token', form, headers))
+  const given = answers.filter(({ status }) => status === 200)
+  t.true(given.length > 0)
+  // Whoever comes within seconds gets the answer that may have been lost, not another one.
+  t.is(new Set(given.map(({ body }) => body['refresh_token'])).size, 1)
+  t.true(answers.every(({ status }) => [200, 400, 503].includes(status)))
+})
+
+// Within a process the polls of one code take turns: that the row decides shows between two.
+test.serial(
+  'two processes that poll for a delegation at the same moment give one token',
+  async (t) => {
+    t.timeout(120_000)
+    const doors = [apiOf(running), apiOf(beside)] as const
+    const workspace = await doors[0].workspace()
+    const human = await present(doors[0], fixtureOf(workspace))
+    t.teardown(async () => {
+      await human.browser.close()
+      for (const door of doors) await door.close()
+    })
+    for (let round = 0; round < 15; round += 1) {
+      const asked = await ask(doors[0], workspace.token, { scope: 'openid' })
+      await decide(human, asked)
+      const answers = await Promise.all(doors.map((door) => poll(door, workspace.token, asked)))
+      t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
+    }
+  },
+)
+
+// The same of refresh tokens.
+test.serial('two processes that refresh at the same moment give one successor', async (t) => {
+  t.timeout(120_000)
+  const { browser, tokens } = await signedIn(running, party, person)
+  await browser.close()
+  const headers = { authorization: basicOf(party) }
+  let refresh_token = tokens.refresh_token!
+  for (let round = 0; round < 25; round += 1) {
+    const form = { grant_type: 'refresh_token', refresh_token }
+    const [here, there] = await Promise.all(
+      [running, beside].map(({ baseUrl }) => callerOf(baseUrl).form('/oauth/token', form, headers)),
+    )
+    t.deepEqual([here?.status, there?.status], [200, 200])
+    t.deepEqual(here?.body, there?.body)
+    refresh_token = String(here?.body['refresh_token'])
+  }
+})
+
+test.serial(`an operator's invite is used once of ${RACERS} times at once`, async (t) => {
+  t.timeout(120_000)
+  const { inviteUrl, tenantSlug } = await bootstrapped(running)
+  const browsers = [openBrowser(running), openBrowser(beside)] as const
+  t.teardown(async () => {
+    for (const browser of browsers) await browser.close()
+  })
+  const { pathname } = new URL(inviteUrl)
+  const pages = [await browsers[0].get(pathname), await browsers[1].get(pathname)] as const
+  const password = 'correct horse battery staple'
+  const answers = await race((_, n) =>
+    browsers[n % 2 ? 0 : 1].submit(pages[n % 2 ? 0 : 1], {
+      name: 'Op',
+      email: `op-${tenantSlug}-${n}@harbour.test`,
+      password,
+    }),
+  )
+  t.is(statuses(answers)[303], 1)
+  t.true(answers.every(({ status }) => status !== 500))
+})
+
+for (const [artefact, used] of [
+  ['a code by mail', 'code'],
+  ['a link by mail', 'link'],
+] as const) {
+  test.serial(`${artefact} signs in once of ${RACERS} times at once`, async (t) => {
+    t.timeout(120_000)
+    const api = apiOf(running)
+    t.teardown(() => api.close())
+    const workspace = await api.workspace()
+    const { token, body } = workspace
+    const email = `ada-${used}@harbour.works`
+    await ownDomain(api, workspace, email)
+    const json = { email, password: 'a password of the harbour master' }
+    t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
+    const browser = openBrowser(running)
+    t.teardown(() => browser.close())
+    const query = `tenant_slug=${String(body['tenant_slug'])}&return_to=/auth/account`
+    const login = await browser.get(`/auth/login?${query}`)
+    const fields = { ...login.forms[0]!.fields, email }
+    const waiting = await browser.follow(await browser.post('/auth/login/mail', fields))
+    const letter = await mail.letterTo(email)
+    const link = await browser.get(pathIn(letter, '/auth/magic/'))
+    const code = codeIn(letter)
+    const answers = await race(() =>
+      used === 'code'
+        ? browser.submit(waiting, { code }, '/auth/login/code')
+        : browser.submit(link),
+    )
+    t.is(statuses(answers)[303], 1, JSON.stringify(statuses(answers)))
+    t.true(answers.every(({ status }) => status < 500 || status === 503))
+  })
+}
+
+/** The links of letters that are opened and then answered with a form: what is sent, who wins, who loses. */
+const TICKETS: readonly [
+  artefact: string,
+  path: string,
+  won: number,
+  fields: Readonly<Record<string, string>>,
+  ask: (email: string, tenantSlug: string) => Promise<unknown>,
+][] = [
+  [
+    'an invitation',
+    '/auth/invitations/',
+    303,
+    { name: 'Ada', password: 'another password of the harbour' },
+    async () => undefined,
+  ],
+  [
+    'a link to a new password',
+    '/auth/password/reset/',
+    200,
+    { password: 'another password of the harbour' },
+    async (email, tenantSlug) => {
+      const browser = openBrowser(running)
+      const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
+      const forgot = /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!
+      await browser.submit(await browser.get(forgot), { email })
+      await browser.close()
+    },
+  ],
+]
+
+for (const [n, [artefact, start, won, fields, ask]] of TICKETS.entries()) {
+  test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
+    t.timeout(120_000)
+    const api = apiOf(running)
+    const browsers = [openBrowser(running), openBrowser(beside)] as const
+    t.teardown(async () => {
+      await api.close()
+      for (const browser of browsers) await browser.close()
+    })
+    const workspace = await api.workspace()
+    const { token, body } = workspace
+    const email = `grace-${n}@harbour.works`
+    await ownDomain(api, workspace, email)
+    const invited = start === '/auth/invitations/'
+    const json = { email, ...(invited ? {} : { password: 'a password of the harbour master' }) }
+    const made = await api.call('POST', '/api/v1/tenant-users', { token, json })
+    t.is(made.status, 201)
+    await ask(email, String(body['tenant_slug']))
+    const path = pathIn(await mail.letterTo(email), start)
+    const pages = [await browsers[0].get(path), await browsers[1].get(path)] as const
+    const answers = await race((_, racer) =>
+      browsers[racer % 2 ? 0 : 1].submit(pages[racer % 2 ? 0 : 1], fields),
+    )
+    const { [won]: winners, [410]: losers = 0, [503]: later = 0, ...rest } = statuses(answers)
+    t.is(winners, 1)
+    t.deepEqual(rest, {})
+    t.is(losers + later, RACERS - 1)
+  })
+}

@@ -1,0 +1,89 @@
+/** What the metadata says of one tenant, and to whom. RFC 9396 section 10; decisions.md 8. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test, { type ExecutionContext } from 'ava'
+import { type Api, apiOf, type Json } from '../../../support/api.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server'] as const
+const MEMBER = 'authorization_details_types_supported'
+
+let running: TestService
+let api: Api
+test.before(async () => {
+  // Hosts are set by hand, which HTTP/2 does not let a client do.
+  const transport = 'plain_http'
+  const environment = { SVC_SERVER__BASE_DOMAIN: 'svc.example' }
+  running = await testService({ transport, environment })
+  api = apiOf(running)
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+const told = async (name: string, host?: string, at = api): Promise<Json> => {
+  const headers: Record<string, string> = host === undefined ? {} : { host }
+  const answer = await at.call('GET', `/.well-known/${name}`, { headers })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  return answer.body
+}
+async function soon(t: ExecutionContext, host: string, expected: readonly string[]): Promise<void> {
+  let types: unknown
+  for (let n = 0; n < 100; n += 1) {
+    types = (await told('openid-configuration', host))[MEMBER]
+    if (JSON.stringify(types) === JSON.stringify(expected)) break
+    await sleep(100)
+  }
+  t.deepEqual(types, expected)
+}
+
+test('a tenant’s types of authorization_details are told at its host, and nowhere else', async (t) => {
+  t.timeout(60_000)
+  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+  const hostOf = ({ body }: typeof here) => `${String(body['tenant_slug'])}.svc.example`
+  const application = async (types: readonly string[], of = here) => {
+    const json = { name: 'A', redirect_uris: [], authorization_details_types: types }
+    const made = await api.call('POST', '/api/v1/applications', { token: of.token, json })
+    t.is(made.status, 201, JSON.stringify(made.body))
+    return String(made.body['id'])
+  }
+  await soon(t, hostOf(here), [])
+  const first = await application(['payment', 'account'])
+  await application(['payment', 'https://schema.example/lease'])
+  await application(['secret_of_there'], there)
+  const all = ['account', 'https://schema.example/lease', 'payment']
+  await soon(t, hostOf(here), all)
+  await soon(t, `${hostOf(here).toUpperCase()}:8080`, all)
+  await soon(t, hostOf(there), ['secret_of_there'])
+  for (const name of DOCUMENTS) {
+    const { [MEMBER]: types, ...rest } = await told(name, hostOf(here))
+    t.deepEqual(types, all)
+    const common = await told(name)
+    t.deepEqual(rest, common, 'the rest is the same everywhere, the issuer too')
+    for (const host of ['svc.example', 'nobody.svc.example', 'a.b.svc.example'])
+      t.deepEqual(await told(name, host), common)
+  }
+  // What an application gives up is told no longer.
+  await api.call('DELETE', `/api/v1/applications/${first}`, { token: here.token })
+  await soon(t, hostOf(here), ['https://schema.example/lease', 'payment'])
+})
+
+test('where there is one tenant only, it is told at the one address', async (t) => {
+  t.timeout(60_000)
+  const workspace = await api.workspace('Only')
+  const single = await testService({
+    beside: running,
+    transport: 'plain_http',
+    environment: { SVC_TENANT__DEFAULT_TENANT_SLUG: String(workspace.body['tenant_slug']) },
+  })
+  const only = apiOf(single)
+  t.teardown(async () => {
+    await only.close()
+    await single.end()
+  })
+  const json = { name: 'A', redirect_uris: [], authorization_details_types: ['payment'] }
+  const made = await api.call('POST', '/api/v1/applications', { token: workspace.token, json })
+  t.is(made.status, 201)
+  for (const name of DOCUMENTS)
+    t.deepEqual((await told(name, undefined, only))[MEMBER], ['payment'])
+})

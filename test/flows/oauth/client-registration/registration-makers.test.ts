@@ -1,0 +1,98 @@
+/** An initial access token is worth what its maker may still do. decisions.md 7.6 and 17. */
+import test from 'ava'
+import { apiOf, type Json } from '../../../support/api.js'
+import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
+import { REGISTRATION, TOKENS } from '../../../support/identity/registering.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService({ environment: REGISTRATION })
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+const register = (token: string, scope: string) =>
+  api.post('/oauth/register', token, {
+    redirect_uris: ['https://app.example/back'],
+    grant_types: ['client_credentials'],
+    scope,
+  })
+const GONE = /may not manage applications any more/
+
+async function tokenOf(maker: string): Promise<string> {
+  const made = await api.post(TOKENS, maker, { max_uses: 5 })
+  if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+  return String(made.body['token'])
+}
+
+test('of a person: with the roles that are left', async (t) => {
+  const workspace = await api.workspace()
+  const { id } = workspace.body['fixture_end_user'] as Json
+  const user = `/api/v1/tenant-users/${String(id)}`
+  const roles = (names: readonly string[]) =>
+    api.call('PATCH', user, { token: workspace.token, json: { roles: names } })
+  await roles(['admin'])
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const scope = 'openid applications:manage users:manage'
+  const token = await tokenOf(await ownToken(api, workspace, person, scope))
+  t.is((await register(token, 'users:manage')).status, 201)
+  // Never more than the token that made it held, whatever the person may do besides.
+  t.is((await register(token, 'webhooks:manage')).status, 400)
+
+  await roles([])
+  const demoted = await register(token, 'openid')
+  t.is(demoted.status, 401)
+  t.regex(String(demoted.body['error_description']), GONE)
+  await roles(['admin'])
+  t.is((await register(token, 'users:manage')).status, 201)
+  t.is((await api.post(`${user}/suspend`, workspace.token)).status, 200)
+  t.is((await register(token, 'openid')).status, 401)
+})
+
+test('of an agent: with the scopes that are left', async (t) => {
+  const { tenantId, token: owner } = await api.workspace()
+  const { key, agentId } = await api.register(tenantId)
+  const agent = `/api/v1/agents/${agentId}`
+  const scopes = (names: readonly string[]) =>
+    api.call('PATCH', agent, { token: owner, json: { scopes: names } })
+  t.is((await scopes(['applications:manage', 'users:manage'])).status, 200)
+  const login = await api.login(key, { agent_id: agentId, tenant_id: tenantId })
+  const token = await tokenOf(String(login.body['access_token']))
+  t.is((await register(token, 'users:manage')).status, 201)
+
+  await scopes(['applications:manage'])
+  t.is((await register(token, 'users:manage')).status, 400)
+  t.is((await register(token, 'applications:manage')).status, 201)
+  await scopes(['users:manage'])
+  t.is((await register(token, 'openid')).status, 401)
+  await scopes(['applications:manage', 'users:manage'])
+  t.is((await api.post(`${agent}/suspend`, owner)).status, 200)
+  t.is((await register(token, 'openid')).status, 401)
+})
+
+test('of an application: with the scopes that are left; an owner’s agent has them all', async (t) => {
+  const { token: owner } = await api.workspace()
+  const application = { name: 'Maker', redirect_uris: [], grant_types: ['client_credentials'] }
+  const made = await api.post('/api/v1/applications', owner, {
+    ...application,
+    scopes: ['applications:manage', 'users:manage'],
+  })
+  const issued = await api.form('/oauth/token', {
+    grant_type: 'client_credentials',
+    client_id: String(made.body['client_id']),
+    client_secret: String(made.body['client_secret']),
+    scope: 'applications:manage users:manage',
+  })
+  const token = await tokenOf(String(issued.body['access_token']))
+  t.is((await register(token, 'users:manage')).status, 201)
+  const at = `/api/v1/applications/${String(made.body['id'])}`
+  const less = { ...application, scopes: ['users:manage'] }
+  t.is((await api.call('PUT', at, { token: owner, json: less })).status, 200)
+  t.is((await register(token, 'users:manage')).status, 401)
+  t.is((await api.call('DELETE', at, { token: owner })).status, 204)
+  t.is((await register(token, 'openid')).status, 401)
+
+  t.is((await register(await tokenOf(owner), 'commerce:manage')).status, 201)
+})

@@ -1,0 +1,78 @@
+/** Introspection tells what the token says, all of it. RFC 7662 section 2.2, RFC 9470 section 6.2. */
+import test from 'ava'
+import { type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
+import { fixtureOf, lend, type Person, present } from '../../../support/agents/delegation.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  type RelyingParty,
+  relyingParty,
+} from '../../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+let running: TestService
+let api: Api
+let workspace: Workspace
+let person: Person
+let party: RelyingParty
+test.before(async () => {
+  running = await testService()
+  api = apiOf(running)
+  workspace = await api.workspace()
+  person = await present(api, fixtureOf(workspace))
+  party = await relyingParty(running, workspace, {
+    grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
+    authorizationDetailsTypes: ['payment'],
+  })
+})
+test.after.always(async () => {
+  await person?.browser.close()
+  await api?.close()
+  await running?.end()
+})
+
+async function told(token: string) {
+  const client = { client_id: party.clientId, client_secret: party.secret }
+  const { body } = await api.form('/oauth/introspect', { ...client, token })
+  return body
+}
+
+const tokens: readonly (readonly [title: string, make: () => Promise<string>])[] = [
+  [
+    'a person',
+    async () => {
+      const authorization_details = JSON.stringify([{ type: 'payment' }])
+      const { url, verifier } = await journey(party, { authorization_details })
+      const callback = callbackOf(await authorized(person.browser, person.human, url))
+      const answer = await api.form('/oauth/token', {
+        client_id: party.clientId,
+        client_secret: party.secret,
+        grant_type: 'authorization_code',
+        code: callback.searchParams.get('code')!,
+        code_verifier: verifier,
+        redirect_uri: CALLBACK,
+      })
+      return String(answer.body['access_token'])
+    },
+  ],
+  [
+    'an application',
+    async () => {
+      const client = { client_id: party.clientId, client_secret: party.secret }
+      const form = { ...client, grant_type: 'client_credentials' }
+      return String((await api.form('/oauth/token', form)).body['access_token'])
+    },
+  ],
+  ['an agent that acts for a person', async () => (await lend(api, workspace.token, person)).token],
+  ['an agent', async () => workspace.token],
+]
+for (const [title, make] of tokens)
+  test.serial(`the token of ${title}`, async (t) => {
+    const token = await make()
+    const { active, token_type, ...claims } = await told(token)
+    t.true(active)
+    t.is(token_type, 'Bearer')
+    t.deepEqual(claims, claimsOf(token))
+  })

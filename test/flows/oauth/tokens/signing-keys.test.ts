@@ -1,0 +1,254 @@
+/** Signing keys replaced on demand: decisions.md 8, 17 and 18. Two services on one database. */
+import test from 'ava'
+import { Command } from 'commander'
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import { openDatabaseHouse } from '../../../../runtime/cli/key-tools.js'
+import { operatorCommand } from '../../../../runtime/cli/operator.js'
+import { type Api, type Json, type Workspace } from '../../../support/api.js'
+import { fixtureOf } from '../../../support/agents/delegation.js'
+import { sql } from '../../../support/identity/identity.js'
+import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { twoServices } from '../../../support/service/two-services.js'
+
+const { first: api, second, end } = await twoServices()
+test.after.always(end)
+const { database, url } = api.at.db
+
+const ROTATE = '/api/v1/signing-keys/rotate'
+const ME = '/api/v1/agents/me'
+const SCOPE = 'signing_keys:manage'
+
+/** `svc operator ...` beside the running services. */
+async function operator(...words: string[]) {
+  const outcome = { out: '', err: '', code: 0 }
+  const program = new Command().exitOverride()
+  operatorCommand(program, {
+    open: () => openDatabaseHouse({ environment: { DATABASE_URL: url }, cwd: '/' }),
+    out: (text) => (outcome.out += text),
+    err: (text) => (outcome.err += text),
+    exitWith: (code) => (outcome.code = code),
+  })
+  await program.parseAsync(['node', 'svc', 'operator', ...words])
+  return outcome
+}
+
+async function loginAt(at: Api, { key, agentId, controlPlane }: Workspace, scope?: string) {
+  const { status, body } = await at.login(
+    key,
+    { agent_id: agentId, tenant_id: controlPlane },
+    scope,
+  )
+  return { status, token: String(body['access_token']), scope: String(body['scope']) }
+}
+
+async function appointed() {
+  const owner = await api.workspace()
+  const { code, err } = await operator('appoint', owner.agentId)
+  if (code !== 0) throw new Error(err)
+  return { owner, ...(await loginAt(api, owner)) }
+}
+
+/** The keys that are published, by the service asked. */
+async function keySet(at: Api) {
+  const { body } = await at.get('/.well-known/jwks.json')
+  return body as unknown as Parameters<typeof createLocalJWKSet>[0]
+}
+
+const kidOf = (token: string) => String(decodeProtectedHeader(token).kid)
+
+/** Verifiers have known the next keys for long enough. */
+const publishedLongAgo = () =>
+  sql(
+    database,
+    `update signing_keys set created_at = created_at - interval '20 minutes' where state = 'next'`,
+    [],
+  )
+
+test.serial(
+  'no role brings it: owners of organizations are refused, whatever they ask for',
+  async (t) => {
+    const owner = await api.workspace()
+    for (const token of [owner.operator, owner.token]) {
+      const refused = await api.post(ROTATE, token)
+      t.is(refused.status, 403)
+      t.is(refused.body['error'], 'insufficient_scope')
+      t.regex(refused.headers['www-authenticate'] ?? '', /scope="signing_keys:manage"/)
+    }
+    t.is((await api.post(ROTATE)).status, 401)
+    t.is((await loginAt(api, owner, SCOPE)).status, 400)
+    t.is((await api.login(owner.key, { agent_id: owner.agentId }, SCOPE)).status, 400)
+    // Nor by way of an application, which may be registered with any scope it likes to name.
+    const made = await api.post('/api/v1/applications', owner.token, {
+      name: 'Sly',
+      redirect_uris: [],
+      grant_types: ['client_credentials'],
+      scopes: [SCOPE],
+    })
+    if (made.status === 201) {
+      const { client_id, client_secret } = made.body as Record<string, string>
+      const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64')
+      const answer = await api.form(
+        '/oauth/token',
+        { grant_type: 'client_credentials', scope: SCOPE },
+        { authorization: `Basic ${basic}` },
+      )
+      const token = String(answer.body['access_token'])
+      t.true(answer.status !== 200 || (await api.post(ROTATE, token)).status === 403)
+    }
+  },
+)
+
+test.serial('whoever holds the deployment appoints an agent, and dismisses it', async (t) => {
+  const owner = await api.workspace()
+  const before = await loginAt(api, owner)
+  t.false(before.scope.includes(SCOPE))
+  const said = await operator('appoint', owner.agentId, '--json')
+  t.like(JSON.parse(said.out) as Json, { agent_id: owner.agentId, status: 'appointed' })
+  t.is((await operator('appoint', owner.agentId)).code, 0)
+  const after = await loginAt(api, owner)
+  t.is(after.scope, `${before.scope} ${SCOPE}`)
+  // It is of the control plane alone: not in its own tenant, not in a bound token.
+  const inTenant = { agent_id: owner.agentId, tenant_id: owner.tenantId }
+  t.false(String((await api.login(owner.key, inTenant)).body['scope']).includes(SCOPE))
+  const bound = await api.post(
+    `/api/v1/control-plane/organizations/${owner.organizationId}/token`,
+    after.token,
+  )
+  t.is((await api.post(ROTATE, String(bound.body['access_token']))).status, 403)
+
+  t.is((await operator('dismiss', owner.agentId)).code, 0)
+  for (const at of [api, second]) t.is((await at.get(ME, after.token)).status, 401)
+  t.is((await loginAt(api, owner)).scope, before.scope)
+
+  const { agentId } = await api.register(owner.tenantId)
+  for (const stranger of [agentId, 'nobody', crypto.randomUUID()]) {
+    const refused = await operator('appoint', stranger)
+    t.is(refused.code, 1)
+    t.regex(refused.err, /is no agent of the control plane/)
+  }
+  const told = await sql<{ data: Json }>(
+    database,
+    `select data from audit_events where type = 'admin.agent.updated' and resource->>'id' = $1
+     order by sequence`,
+    [owner.agentId],
+  )
+  t.deepEqual(
+    told.map(({ data }) => (data['scopes'] as string[]).includes(SCOPE)),
+    [true, false],
+  )
+})
+
+test.serial('a key that verifiers may not know yet does not sign', async (t) => {
+  const { token } = await appointed()
+  const before = await keySet(api)
+  const early = await api.post(ROTATE, token)
+  t.is(early.status, 409)
+  t.is(early.body['error'], 'conflict')
+  const wait = Number(early.headers['retry-after'])
+  t.true(wait > 500 && wait <= 600, String(wait))
+  t.deepEqual(await keySet(api), before)
+  t.is((await api.post(ROTATE, token, { algorithm: 'RS256' })).status, 400)
+  t.is((await api.post(ROTATE, token, [])).status, 400)
+})
+
+test.serial('the next key signs, and what the one before has signed stays valid', async (t) => {
+  const { owner, token } = await appointed()
+  const before = await keySet(api)
+  await publishedLongAgo()
+  const rotated = await api.post(
+    ROTATE,
+    token,
+    { algorithm: 'ES256' },
+    { 'x-request-id': 'rotation-of-the-test' },
+  )
+  t.is(rotated.status, 200, JSON.stringify(rotated.body))
+  const current = rotated.body['current'] as { kid: string; algorithm: string }[]
+  const kid = current.find(({ algorithm }) => algorithm === 'ES256')!.kid
+  t.not(kid, kidOf(token))
+  t.true(
+    before.keys.some((key) => key.kid === kid),
+    'it had been published',
+  )
+  for (const at of [api, second]) {
+    const published = await keySet(at)
+    const kids = published.keys.map((key) => key.kid)
+    t.true(kids.includes(kid) && kids.includes(kidOf(token)), 'both are there')
+    t.is((await at.get(ME, token)).status, 200)
+    const renewed = await loginAt(at, owner)
+    t.is(kidOf(renewed.token), kid)
+    // Anybody verifies either with what is published.
+    for (const one of [token, renewed.token])
+      await t.notThrowsAsync(
+        jwtVerify(one, createLocalJWKSet(published), { issuer: api.at.baseUrl }),
+      )
+    t.is((await second.get(ME, renewed.token)).status, 200)
+  }
+  const [event] = await sql<{ tenant_id: string; subject: Json; request_id: string; data: Json }>(
+    database,
+    `select tenant_id, subject, request_id, data from audit_events
+     where type = 'admin.signing_keys.rotated' order by sequence desc limit 1`,
+    [],
+  )
+  t.is(event!.tenant_id, owner.controlPlane)
+  t.deepEqual(event!.subject, { sub: owner.agentId, subject_type: 'agent' })
+  t.is(event!.request_id, String(rotated.headers['x-request-id']))
+  t.like(event!.data, { current: [kid] })
+  t.is((event!.data['retired'] as Json[])[0]!['kid'], kidOf(token))
+})
+
+test.serial('of many at once exactly one replaces a key', async (t) => {
+  const { token } = await appointed()
+  await publishedLongAgo()
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, turn) => (turn % 2 === 0 ? api : second).post(ROTATE, token)),
+  )
+  t.deepEqual(answers.map(({ status }) => status).toSorted(), [
+    200,
+    ...Array.from({ length: 9 }, () => 409),
+  ])
+  const rows = await sql<{ algorithm: string; state: string }>(
+    database,
+    `select algorithm, state from signing_keys where state <> 'retired' order by 1, 2`,
+    [],
+  )
+  t.deepEqual(
+    rows.map(({ algorithm, state }) => `${algorithm} ${state}`),
+    ['ES256 current', 'ES256 next', 'EdDSA current', 'EdDSA next'],
+  )
+})
+
+test.serial(
+  'an ID token signs its person out long after its key has left the key set',
+  async (t) => {
+    const { owner, token } = await appointed()
+    const party = await relyingParty(api.at, owner)
+    const { browser, tokens } = await signedIn(api.at, party, fixtureOf(owner))
+    t.teardown(() => browser.close())
+    const hint = tokens.id_token!
+    const bye = 'https://app.example/bye'
+    const out = (idToken: string) => {
+      const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: bye })
+      return browser.get(`/oauth/end-session?${query.toString()}`)
+    }
+    /** The key was replaced, its last token died so long ago, and whatever is due is done. */
+    const retiredFor = async (ago: string) => {
+      await sql(
+        database,
+        `update signing_keys set verifiable_until = now() - $1::interval where kid = $2`,
+        [ago, kidOf(hint)],
+      )
+      await publishedLongAgo()
+      t.is((await api.post(ROTATE, token, { algorithm: 'EdDSA' })).status, 200)
+    }
+    await publishedLongAgo()
+    t.is((await api.post(ROTATE, token, { algorithm: 'ES256' })).status, 200)
+    await retiredFor('1 minute')
+    t.false((await keySet(api)).keys.some(({ kid }) => kid === kidOf(hint)))
+    const answer = await out(hint)
+    t.is(answer.status, 302, answer.html)
+    t.is(answer.location, bye)
+
+    await retiredFor('91 days')
+    t.is((await out(hint)).status, 400)
+  },
+)

@@ -1,0 +1,36 @@
+/** The quota of the token endpoint is that of a client, however it spells its id. RFC 6749 section 2.3.1. */
+import test from 'ava'
+import { POLICIES } from '../../../../actors/operations/rate-limits/protocol.js'
+import { apiOf } from '../../../support/api.js'
+import { bootstrapped } from '../../../support/identity/person.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { testService } from '../../../support/service.js'
+
+/** The same text for whoever decodes it, another one for each number. */
+const spelt = (text: string, number: number) =>
+  [...text]
+    .map((one, at) => ((number >> at) & 1 ? `%${one.charCodeAt(0).toString(16)}` : one))
+    .join('')
+
+test('a client that encodes its id in another way each time has one quota', async (t) => {
+  const environment = { SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' }
+  const running = await testService({ environment })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+  })
+  const person = await bootstrapped(running)
+  const party = await relyingParty(running, person, { grantTypes: ['client_credentials'] })
+  // Whenever its minute ends meanwhile: more than two of them allow.
+  const count = 2 * POLICIES.token[0].limit + 1
+  const statuses = await Promise.all(
+    Array.from({ length: count }, async (_, number) => {
+      const pair = `${spelt(party.clientId, number)}:${party.secret}`
+      const authorization = `Basic ${Buffer.from(pair).toString('base64')}`
+      const form = { grant_type: 'client_credentials' }
+      return (await api.form('/oauth/token', form, { authorization })).status
+    }),
+  )
+  t.deepEqual([...new Set(statuses)].toSorted(), [200, 429])
+})

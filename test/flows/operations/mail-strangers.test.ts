@@ -1,0 +1,362 @@
+/**
+ * What a stranger can have sent to people who never asked for it, over HTTP and a mail server that
+ * delivers. decisions.md 24, mail. docs/guides/operations/mail.md
+ */
+import test, { type ExecutionContext } from 'ava'
+import { LETTER_RULES } from '../../../actors/operations/mail/message-rules.js'
+import { type Answer, type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { fixtureOf, type Human } from '../../support/agents/delegation.js'
+import { sql } from '../../support/identity/identity.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { signIn } from '../../support/identity/person.js'
+import { testService } from '../../support/service.js'
+
+const USERS = '/api/v1/tenant-users'
+const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+const ORGANIZATIONS = '/api/v1/control-plane/organizations'
+const SANDBOX_MAX = 20
+const METRICS_TOKEN = 'metrics-token-of-some-length'
+
+/** A service with the bounds of a deployment, and a mail server that is no catcher. */
+async function harbour(t: ExecutionContext, environment: Record<string, string> = {}) {
+  const mail = await openMailServer()
+  const running = await testService({
+    environment: {
+      ...mail.environment,
+      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+      SVC_EMAIL__SMTP_CATCHER: 'false',
+      SVC_EMAIL__PER_ADDRESS_PER_DAY_MAX: '3',
+      SVC_EMAIL__PER_ADDRESS_GAP_SECS: '600',
+      SVC_EMAIL__PER_SANDBOX_PER_DAY_MAX: String(SANDBOX_MAX),
+      SVC_INVITATIONS__ENABLED: 'true',
+      SVC_USER_SELF_SERVICE__ENABLED: 'true',
+      SVC_EMAIL_OTP__ENABLED: 'true',
+      ...environment,
+    },
+  })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  const { database } = running.db
+  return {
+    running,
+    mail,
+    api,
+    database,
+    /** As if its owner had activated it. */
+    async production(): Promise<Workspace> {
+      const made = await api.workspace()
+      await sql(database, `update tenants set environment = 'production' where id = $1`, [
+        made.tenantId,
+      ])
+      return made
+    },
+    invite: (token: string, email: string) => api.post(USERS, token, { email }),
+    resend: (token: string, { body }: Answer) =>
+      api.post(`${USERS}/${String(body['id'])}/invitation`, token),
+    endsOf: (tenantId: string) =>
+      sql<{ kind: string; status: string; error: string | null }>(
+        database,
+        `select kind, status, error from outgoing_mail where tenant_id = $1
+         order by created_at, id`,
+        [tenantId],
+      ),
+    /** As if every letter to an address had been sent so long before. */
+    ago: (minutes: number) =>
+      sql(
+        database,
+        `update mail_address_shares set last_at = last_at - make_interval(mins => $1)`,
+        [minutes],
+      ),
+  }
+}
+
+/** Refused for now. @returns the seconds to wait. */
+function throttled(t: ExecutionContext, { status, headers, body }: Answer): number {
+  t.is(status, 429, JSON.stringify(body))
+  t.is(body['error'], 'rate_limited')
+  return Number(headers['retry-after'])
+}
+
+const refusedCount = async (baseUrl: string, resource: string) => {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
+  const line = new RegExp(`svc_share_refused_total\\{[^}]*resource="${resource}"[^}]*\\} (\\d+)`)
+  return Number(line.exec(text)?.[1] ?? 0)
+}
+
+test.serial(
+  'one address gets one invitation in ten minutes and three in a day, over all tenants',
+  async (t) => {
+    const at = await harbour(t)
+    const [first, second] = [await at.production(), await at.production()]
+    const victim = 'victim@mail.svc-tests.net'
+    const made = await at.invite(first.token, victim)
+    t.is(made.status, 201)
+    const again = await Promise.all(Array.from({ length: 40 }, () => at.resend(first.token, made)))
+    for (const answer of again) {
+      const secs = throttled(t, answer)
+      t.true(secs > 0 && secs <= 600, String(secs))
+    }
+    t.true((await refusedCount(at.running.baseUrl, 'mail_per_address')) >= 40)
+    // Another tenant has no share of its own, and what was refused left nothing behind.
+    throttled(t, await at.invite(second.token, victim))
+    t.deepEqual((await at.api.list(`${USERS}?email=${victim}`, second.token)).rows, [])
+    throttled(t, await at.invite(second.token, victim.toUpperCase()))
+
+    for (let more = 2; more <= 3; more += 1) {
+      await at.ago(10)
+      t.is((await at.resend(first.token, made)).status, 200, String(more))
+    }
+    await at.ago(10)
+    const secs = throttled(t, await at.resend(first.token, made))
+    t.true(secs > 0 && secs <= 86_400)
+    await at.mail.letterTo(victim, /(?:)/, 2)
+    const other = await at.invite(second.token, 'other@mail.svc-tests.net')
+    t.is(other.status, 201, 'other addresses are as they were')
+    await at.mail.letterTo('other@mail.svc-tests.net')
+    t.is(at.mail.received.length, 4)
+  },
+)
+
+test.serial('of invitations of many tenants to one address at once, one is sent', async (t) => {
+  const at = await harbour(t)
+  const tenants = await Promise.all(Array.from({ length: 6 }, () => at.production()))
+  const answers = await Promise.all(
+    tenants.map(({ token }) => at.invite(token, 'crowd@mail.svc-tests.net')),
+  )
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b)
+  t.deepEqual(statuses, [201, 429, 429, 429, 429, 429])
+})
+
+test.serial('a tenant invites so many in a day, a sandbox fewer', async (t) => {
+  const at = await harbour(t, { SVC_EMAIL__PER_TENANT_PER_DAY_MAX: '3' })
+  const { token } = await at.production()
+  const invited = (by: string, nth: number) => at.invite(by, `u${nth}@mail.svc-tests.net`)
+  const three = await Promise.all([1, 2, 3].map((nth) => invited(token, nth)))
+  t.deepEqual(
+    three.map(({ status }) => status),
+    [201, 201, 201],
+  )
+  const many = await Promise.all([4, 5, 6].map((nth) => invited(token, nth)))
+  for (const answer of many) t.true(throttled(t, answer) <= 86_400)
+  t.is(await refusedCount(at.running.baseUrl, 'mail_per_tenant'), 3)
+
+  const sandbox = await at.api.workspace()
+  await sql(
+    at.database,
+    `insert into domain_owners (domain, organization_id, verified_at)
+     values ('verified.svc-tests.net', $1, now())`,
+    [sandbox.organizationId],
+  )
+  const addresses = Array.from(
+    { length: SANDBOX_MAX + 2 },
+    (_, n) => `p${n}@verified.svc-tests.net`,
+  )
+  const answers = await Promise.all(addresses.map((email) => at.invite(sandbox.token, email)))
+  const sent = answers.filter(({ status }) => status === 201)
+  t.is(sent.length, SANDBOX_MAX)
+  t.is(answers.filter(({ status }) => status === 429).length, 2)
+})
+
+test.serial('a sandbox writes to no stranger, and says so where it is asked to', async (t) => {
+  const at = await harbour(t)
+  const sandbox = await at.api.workspace()
+  const strangers = Array.from({ length: 12 }, (_, nth) => `s${nth}@mail.svc-tests.net`)
+  for (const email of strangers) {
+    const made = await at.invite(sandbox.token, email)
+    t.is(made.status, 201)
+    const resent = await at.resend(sandbox.token, made)
+    t.is(resent.status, 403)
+    t.is(resent.body['error'], 'policy_denied')
+  }
+  // Reserved names reach no server that delivers.
+  t.is((await at.invite(sandbox.token, 'somebody@example.com')).status, 201)
+  const ends = await at.endsOf(sandbox.tenantId)
+  t.is(ends.length, strangers.length + 1)
+  t.true(ends.every(({ status }) => status === 'dropped'))
+  t.is(ends.filter(({ error }) => error === 'sandbox_address').length, strangers.length)
+  t.true((await refusedCount(at.running.baseUrl, 'mail_sandbox_address')) >= strangers.length)
+
+  // Domains of the organization, and people who own it.
+  await sql(
+    at.database,
+    `insert into domain_owners (domain, organization_id, verified_at)
+     values ('own.svc-tests.net', $1, now())`,
+    [sandbox.organizationId],
+  )
+  const owner = await strangerOf(at, fixtureOf(sandbox), 'owner@mail.svc-tests.net')
+  await sql(
+    at.database,
+    `update organization_members set role = 'owner'
+     where member_type = 'account' and member_id = (select id from accounts where email = $1)`,
+    [owner.email],
+  )
+  t.is((await at.invite(sandbox.token, 'colleague@own.svc-tests.net')).status, 201)
+  await at.mail.letterTo('colleague@own.svc-tests.net')
+  await forgotten(t, at, owner)
+  await at.mail.letterTo(owner.email)
+  t.is(at.mail.received.length, 2, 'nobody else got anything')
+})
+
+type Harbour = Awaited<ReturnType<typeof harbour>>
+
+/** A person of the tenant, with an address that was never proved and may be anybody's. */
+async function strangerOf(at: Harbour, human: Human, email: string): Promise<Human> {
+  await sql(
+    at.database,
+    `update accounts set email = $2, email_key = lower($2), email_verified = false
+     where email = $1`,
+    [human.email, email],
+  )
+  return { ...human, email }
+}
+
+async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promise<void> {
+  const browser = openBrowser(at.running)
+  t.teardown(() => browser.close())
+  const login = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
+  const { fields } = login.forms[0]!
+  const page = await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)
+  const asked = await browser.submit(page, { email: human.email })
+  t.true(asked.status < 400, asked.html)
+}
+
+type Scene = { readonly at: Harbour; readonly sandbox: Workspace; readonly human: Human }
+type Kind = keyof typeof LETTER_RULES
+
+/** How a stranger has each kind of letter sent to `human.email` from a sandbox. */
+const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promise<void>>> = {
+  async invitation(t, { at, sandbox, human }) {
+    t.is((await at.invite(sandbox.token, `new-${human.email}`)).status, 201)
+  },
+  async sign_in(t, { at, human }) {
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
+    const { fields } = page.forms[0]!
+    const asked = await browser.post('/auth/login/mail', { ...fields, email: human.email })
+    t.is(asked.status, 303, asked.html)
+  },
+  password_reset: (t, { at, human }) => forgotten(t, at, human),
+  async email_verification(t, { at, human }) {
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    const account = await browser.follow(await signIn(browser, human))
+    const sent = await browser.submit(account, {}, '/auth/account/email/verification')
+    t.is(sent.status, 200, sent.html)
+  },
+  async password_changed(t, { at, human }) {
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    await signIn(browser, human)
+    const page = await browser.get('/auth/account/password')
+    const password = 'another password of a stranger'
+    const done = await browser.submit(page, { current: human.password, password })
+    t.is(done.location, '/auth/account', done.html)
+  },
+}
+
+for (const kind of Object.keys(LETTER_RULES) as Kind[]) {
+  test.serial(
+    `a letter of the kind ${kind} leaves no sandbox for an address of anybody`,
+    async (t) => {
+      const at = await harbour(t)
+      const sandbox = await at.api.workspace()
+      const human = await strangerOf(at, fixtureOf(sandbox), 'stranger@mail.svc-tests.net')
+      t.truthy(CAUSES[kind], 'a new kind of letter needs a decision, and a way to cause it here')
+      await CAUSES[kind](t, { at, sandbox, human })
+      t.deepEqual(await at.endsOf(sandbox.tenantId), [
+        { kind, status: 'dropped', error: 'sandbox_address' },
+      ])
+
+      // The same act in a tenant that was activated reaches the address.
+      const real = await at.production()
+      const person = await strangerOf(at, fixtureOf(real), 'person@mail.svc-tests.net')
+      await CAUSES[kind](t, { at, sandbox: real, human: person })
+      const address = kind === 'invitation' ? `new-${person.email}` : person.email
+      await at.mail.letterTo(address)
+      t.is(at.mail.received.length, 1)
+    },
+  )
+}
+
+const LINKS = [
+  'URGENT: your wallet is locked, visit evil.example now',
+  'Acme https://evil.example/login',
+  'www.evil',
+  'evil。example',
+  'evil.example',
+]
+
+async function bootstrapStatus(api: Api, name: string): Promise<number | string> {
+  try {
+    await api.workspace(name)
+    return 201
+  } catch (error) {
+    return Number(/^(\d+):/.exec((error as Error).message)?.[1])
+  }
+}
+
+test.serial('names that look like links are refused, and never stand in a subject', async (t) => {
+  const at = await harbour(t)
+  const { api } = at
+  const made = await at.production()
+  const settings = '/api/v1/tenant/settings'
+  const rename = (name: string) =>
+    api.call('PATCH', settings, { token: made.token, json: { branding: { name } } })
+  for (const name of LINKS) {
+    t.is(await bootstrapStatus(api, name), 400, `${BOOTSTRAP}: ${name}`)
+    const organization = await api.post(ORGANIZATIONS, made.operator, { name })
+    t.is(organization.status, 400, name)
+    const tenants = `${ORGANIZATIONS}/${made.organizationId}/tenants`
+    t.is((await api.post(tenants, made.operator, { name })).status, 400, name)
+    const branded = await rename(name)
+    t.is(branded.status, 400, name)
+    t.is((branded.body['errors'] as Json[])[0]!['pointer'], '#/branding/name')
+  }
+  for (const name of ['Acme Inc.', 'St. Gallen 3.0', 'A. B. & C. Ltd']) {
+    t.is((await rename(name)).status, 200, name)
+  }
+
+  // What was set before the rule.
+  await sql(
+    at.database,
+    `update tenants set settings = jsonb_set(settings, '{branding,name}', to_jsonb($2::text))
+     where id = $1`,
+    [made.tenantId, LINKS[0]],
+  )
+  t.is((await at.invite(made.token, 'reader@mail.svc-tests.net')).status, 201)
+  const letter = await at.mail.letterTo('reader@mail.svc-tests.net')
+  for (const words of [letter.headers['subject']!, letter.text, letter.html]) {
+    t.notRegex(words, /evil/, words)
+  }
+  t.regex(letter.text, /your wallet is locked, visit … now/)
+})
+
+test.serial('a queue of one tenant delays no letter of another', async (t) => {
+  t.timeout(120_000)
+  let release!: () => void
+  const arrived = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  t.teardown(() => release())
+  const mail = await openMailServer({
+    // The crowd's letters are held until the other tenant's has come through.
+    onMessage: (_, raw) => (/^To: .*crowd/m.test(raw) ? arrived : undefined),
+  })
+  t.teardown(() => mail.close())
+  const at = await harbour(t, { ...mail.environment, SVC_EMAIL__SMTP_TIMEOUT_SECS: '110' })
+  const [crowd, other] = [await at.production(), await at.production()]
+  const addresses = Array.from({ length: 24 }, (_, nth) => `crowd${nth}@mail.svc-tests.net`)
+  for (const email of addresses) t.is((await at.invite(crowd.token, email)).status, 201)
+  t.is((await at.invite(other.token, 'other@mail.svc-tests.net')).status, 201)
+  await mail.letterTo('other@mail.svc-tests.net')
+  t.is(mail.received.length, 1, 'the crowd was waiting all the time')
+  release()
+  for (const email of addresses) await mail.letterTo(email)
+})

@@ -1,0 +1,249 @@
+/**
+ * One tenant sits at its limit of something shared, and another one is served. decisions.md 24, per-tenant
+ * fairness. `bench/flows/noisy-neighbour.ts` measures what the other tenant notices of it.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import test, { type ExecutionContext } from 'ava'
+import { Client } from 'pg'
+import { runningPerShare } from '../../../runtime/kernel/mailbox.js'
+import { applicationsActor } from '../../../actors/oauth/clients/actor.js'
+import { type Answer, type Api, apiOf } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { sql } from '../../support/identity/identity.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { bootstrapped, signIn } from '../../support/identity/person.js'
+import { type TestService, testService } from '../../support/service.js'
+import { METRICS_TOKEN, until } from '../../support/service/watch.js'
+
+/** What else is shared, and the test that shows it: file and title. */
+const ELSEWHERE = {
+  'egress calls under way': [
+    'flows/egress-shares',
+    'an agent has so many calls under way, and gets its places back',
+  ],
+  'bytes of buffered answers': [
+    'flows/egress-shares',
+    'buffered answers hold so many bytes of a tenant, and give them back',
+  ],
+  'bytes of documents': [
+    'flows/egress-shares',
+    'the document of a call counts as well, also where its answer is a stream',
+  ],
+  redaction: [
+    'flows/egress-shares',
+    'a secret with periods and a body that repeats it hold up no other tenant',
+  ],
+  'name look-ups': [
+    'flows/egress-names',
+    'an honest tenant is served while all look-ups of another one hang',
+  ],
+  'webhook lanes': [
+    'flows/webhook-fairness',
+    'a tenant whose receivers do not answer keeps nothing from another tenant',
+  ],
+  'leases of webhook lanes': [
+    'storage/webhook-lanes',
+    'tenants take turns, and none is leased more than its share',
+  ],
+  'letters on their way': [
+    'flows/mail-strangers',
+    'a queue of one tenant delays no letter of another',
+  ],
+  'letters to one address': [
+    'flows/mail-strangers',
+    'of invitations of many tenants to one address at once, one is sent',
+  ],
+  'database connections of a pool': [
+    'storage/transaction',
+    'a tenant that holds its share of the connections leaves the rest to others',
+  ],
+  'messages in a mailbox': [
+    'runtime/kernel/mailbox',
+    'a full mailbox takes a message of a share that waits with less',
+  ],
+  'places in a pool of threads': [
+    'runtime/kernel/pool',
+    'a share that waits with much delays only itself',
+  ],
+} as const
+
+const WITHIN_MS = 60_000
+
+test('every test that is named is there', (t) => {
+  const missing = Object.entries(ELSEWHERE).filter(([, [name, title]]) => {
+    const file = `test/${name}.test.ts`
+    return !existsSync(file) || !readFileSync(file, 'utf8').includes(`'${title}'`)
+  })
+  t.deepEqual(missing, [])
+})
+
+async function started(t: ExecutionContext, environment: Readonly<Record<string, string>>) {
+  const running = await testService({
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
+  })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+  })
+  return { running, api }
+}
+
+/** The value of one sample; 0 where there is none yet. */
+async function sample({ baseUrl }: TestService, name: string, label: string): Promise<number> {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
+  return Number(new RegExp(`^${name}\\{[^}]*${label}[^}]*\\} (\\S+)`, 'm').exec(text)?.[1] ?? 0)
+}
+
+test.serial('a tenant signs in while sign-ins of another one fill its places', async (t) => {
+  t.timeout(180_000)
+  const { running } = await started(t, {
+    // Long enough that the places are full for most of the test, one at a time.
+    SVC_AUTH__ARGON2_MEMORY_KIB: '65536',
+    SVC_AUTH__ARGON2_ITERATIONS: '3',
+    SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
+    SVC_AUTH__ARGON2_WAITING_PER_TENANT_MAX: '3',
+    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '1000000',
+  })
+  const [hostile, honest] = [await bootstrapped(running), await bootstrapped(running)]
+  const over = new AbortController()
+  let refused = 0
+  // People who do not exist cost as much as those who do, and a lock on a name holds up none of them.
+  const flood = Array.from({ length: 32 }, async (_, worker) => {
+    const browser = openBrowser(running)
+    for (let turn = 0; !over.signal.aborted; turn += 1) {
+      const email = `none-${worker}-${turn}@harbour.test`
+      const { status } = await signIn(browser, { ...hostile, email })
+      if (status === 503) refused += 1
+    }
+    await browser.close()
+  })
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  try {
+    for (let times = 0; times < 3; times += 1) {
+      const before = refused
+      // The other tenant has all that it gets, now and while this one signs in.
+      await until('sign-ins of the other tenant are refused', WITHIN_MS, () => refused > before)
+      const { status, location } = await signIn(browser, honest)
+      t.is(status, 303)
+      t.is(location, '/auth/account')
+      browser.cookies.clear()
+    }
+  } finally {
+    over.abort()
+    await Promise.all(flood)
+  }
+  t.true((await sample(running, 'svc_share_refused_total', 'resource="passwords"')) >= refused)
+})
+
+test.serial(
+  'a tenant is served while calls of another one fill a mailbox and hold their connections',
+  async (t) => {
+    t.timeout(180_000)
+    const { running, api } = await started(t, {
+      SVC_DATABASE__MAX_CONNECTIONS: '4',
+      // What waits for a connection waits until the test lets it go on.
+      SVC_DATABASE__CONNECT_TIMEOUT_SECS: '120',
+      SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '120',
+    })
+    const [hostile, honest] = [await api.workspace(), await api.workspace()]
+    const superuser = new Client({ connectionString: running.db.superuserUrl })
+    await superuser.connect()
+    t.teardown(() => superuser.end())
+    // Every application that the hostile tenant makes waits for this row.
+    await superuser.query('begin')
+    await superuser.query('select 1 from tenants where id = $1 for update', [hostile.tenantId])
+
+    const { capacity, inflightMax } = applicationsActor.mailbox
+    const crowd = crowdOf(api, hostile.token, capacity + inflightMax + 10)
+    await until('the mailbox is full', WITHIN_MS, () => crowd.refused >= 10)
+    t.is(await sample(running, 'svc_actor_waiting', 'actor="applications"'), capacity)
+    const waiting = await sql<{ count: number }>(
+      running.db.database,
+      `select count(*)::int as count from pg_stat_activity
+       where wait_event_type = 'Lock' and datname = current_database()`,
+    )
+    t.is(waiting[0]?.count, 3, 'connections of the hostile tenant, of four')
+
+    // A connection for what another part of the service does, read and written.
+    const { tenantId } = honest
+    const user = { email: 'ada@harbour.test' }
+    t.is((await api.post('/api/v1/tenant-users', honest.token, user)).status, 201, tenantId)
+    t.is((await api.get('/api/v1/tenant-users', honest.token)).status, 200)
+
+    // Its mailbox is full, and yet there is a place: a tenant runs in three quarters of them.
+    t.is((await api.get('/api/v1/applications', honest.token)).status, 200)
+    t.is(crowd.served, 0)
+    t.is(await sample(running, 'svc_actor_waiting', 'actor="applications"'), capacity)
+
+    await superuser.query('commit')
+    await crowd.over
+    t.is(
+      crowd.served,
+      capacity + runningPerShare(inflightMax),
+      'every call that had a place was served in the end',
+    )
+  },
+)
+
+/** So many calls of one tenant at once, each on a connection of its own. */
+function crowdOf(api: Api, token: string, count: number) {
+  const crowd = { served: 0, refused: 0, over: Promise.resolve() }
+  const clients = Array.from({ length: Math.ceil(count / 16) }, () => apiOf(api.at))
+  const tell = ({ status }: Answer) => {
+    if (status === 201) crowd.served += 1
+    else if (status === 503) crowd.refused += 1
+    else throw new Error(String(status))
+  }
+  const calls = Array.from({ length: count }, (_, at) => {
+    const json = { name: `Crowd ${at}`, grant_types: ['client_credentials'] }
+    return clients[at % clients.length]!.post('/api/v1/applications', token, json).then(tell)
+  })
+  crowd.over = Promise.all(calls).then(async () => {
+    await Promise.all(clients.map((each) => each.close()))
+  })
+  return crowd
+}
+
+test.serial('a letter goes out while the queue of another tenant is full and held', async (t) => {
+  t.timeout(180_000)
+  let release!: () => void
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  t.teardown(() => release())
+  const mail = await openMailServer({
+    onMessage: (_, raw) => (/^To: .*crowd/m.test(raw) ? held : undefined),
+  })
+  t.teardown(() => mail.close())
+  const { running, api } = await started(t, {
+    ...mail.environment,
+    SVC_EMAIL__QUEUE_MAX_PER_TENANT: '10',
+    SVC_EMAIL__SMTP_TIMEOUT_SECS: '110',
+    SVC_INVITATIONS__ENABLED: 'true',
+  })
+  const [hostile, honest] = [await api.workspace(), await api.workspace()]
+  const invite = (token: string, email: string) =>
+    api.post('/api/v1/tenant-users', token, { email })
+  for (let nth = 0; nth < 13; nth += 1) {
+    t.is((await invite(hostile.token, `crowd${nth}@mail.svc-tests.net`)).status, 201)
+  }
+  const dropped = () =>
+    sql<{ tenant_id: string; error: string }>(
+      running.db.database,
+      `select tenant_id, error from outgoing_mail where status = 'dropped'`,
+    )
+  const rows = await dropped()
+  t.is(rows.length, 3, 'the queue of the hostile tenant is full')
+  for (const nth of [1, 2, 3]) {
+    const email = `other${nth}@mail.svc-tests.net`
+    t.is((await invite(honest.token, email)).status, 201)
+    await mail.letterTo(email)
+  }
+  t.is(mail.received.length, 3, 'nothing of the hostile tenant has gone out')
+  t.deepEqual(await dropped(), rows)
+  for (const row of rows) t.deepEqual(row, { tenant_id: hostile.tenantId, error: 'queue_full' })
+  release()
+})

@@ -1,0 +1,362 @@
+/** What an operator does to the one command: start, stop, start again, kill, start twice. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { apiOf } from '../../support/api.js'
+import { freshDatabase } from '../../support/storage/database.js'
+import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
+import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
+
+/** A data directory of its own; whatever a failed test left running in it is ended. */
+function dataDirectory(t: { teardown(end: () => void): void }): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-start-'))
+  chmodSync(folder, 0o711)
+  t.teardown(() => {
+    for (const line of processesOf(folder)) process.kill(Number.parseInt(line, 10), 'SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return folder
+}
+
+async function local(folder: string, more: Record<string, string> = {}) {
+  const port = await freePort()
+  const environment = { SVC_DATA_DIR: folder, SVC_SERVER__PORT: String(port), ...more }
+  return { environment, url: `http://localhost:${port}` }
+}
+
+const jwks = async (url: string) => (await fetch(`${url}/.well-known/jwks.json`)).text()
+
+/** Processes take a moment to disappear from the table after they have ended. */
+async function gone(folder: string): Promise<string[]> {
+  for (let tries = 0; tries < 100 && processesOf(folder).length > 0; tries += 1) await sleep(50)
+  return processesOf(folder)
+}
+
+test('a start on nothing says where it is, and another one keeps the data', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment, url } = await local(folder)
+  const first = svc(t, { environment })
+  await first.ready()
+  t.is(shown(first.output(), 'base URL'), url)
+  t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
+  t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
+  t.is(shown(first.output(), 'data'), folder)
+  // In a second terminal nothing of the settings above is known.
+  const [, words = ''] = /npm run tour -- (--base-url \S+)/.exec(first.output()) ?? []
+  const tour = svc(t, { args: ['tour', ...words.split(' ')] })
+  t.is(await tour.ended(), 0, tour.output())
+  const keys = svc(t, { args: ['keys', 'list'], environment })
+  t.is(await keys.ended(), 0, keys.output())
+  t.true(keys.output().includes(`deployment ${url}, data directory ${folder}`), keys.output())
+  const tenant = shown(first.output(), 'control-plane tenant')
+  t.regex(tenant, /^[0-9a-f-]{36}$/)
+  const published = await jwks(url)
+  const signIn = await (await fetch(`${url}/auth/login`)).text()
+  t.regex(
+    first.output(),
+    new RegExp(`npm run tour -- --base-url ${url}\\b`),
+    'it works off 8080 too',
+  )
+  for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
+    t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
+  }
+  first.child.kill('SIGTERM')
+  t.is(await first.ended(), 0)
+  t.regex(first.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}/)
+  t.deepEqual(await gone(folder), [], 'nothing is left running')
+
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(shown(second.output(), 'control-plane tenant'), tenant)
+  t.is(await jwks(url), published, 'the signing keys are the same')
+  // Ctrl-C reaches the whole process group, as a terminal sends it.
+  process.kill(-second.child.pid!, 'SIGINT')
+  t.is(await second.ended(), 0)
+  t.deepEqual(await gone(folder), [])
+})
+
+test('after kill -9 the next start takes over what was left, with the data', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment, url } = await local(folder)
+  const first = svc(t, { environment })
+  await first.ready()
+  const published = await jwks(url)
+  first.child.kill('SIGKILL')
+  t.is(await first.ended(), 'SIGKILL')
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(await jwks(url), published)
+  second.child.kill('SIGTERM')
+  t.is(await second.ended(), 0)
+  t.deepEqual(await gone(folder), [], 'the database of the killed one is stopped too')
+})
+
+test('a port that is taken is named, and nothing is left running', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder)
+  const port = Number(environment.SVC_SERVER__PORT)
+  const holder = createServer().listen(port, '127.0.0.1')
+  t.teardown(() => holder.close())
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), new RegExp(`${port}`))
+  t.regex(refused.output(), /taken/)
+  t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
+  t.deepEqual(await gone(folder), [])
+  t.deepEqual(readdirSync(folder), [], 'it is told before a database is made')
+  t.notRegex(refused.output(), /migration/)
+})
+
+test('a wrong argument is told in a few lines', async (t) => {
+  const refused = svc(t, { args: ['keys', 'list', '--jsn'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /^error: unknown option '--jsn'/)
+  t.true(refused.output().trim().split('\n').length <= 4, refused.output())
+})
+
+test('a migration that cannot reach its database names address and setting, and no password', async (t) => {
+  const url = 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc'
+  const refused = svc(t, {
+    args: ['migrate'],
+    environment: { MIGRATION_DATABASE_URL: url, DATABASE_URL: url },
+  })
+  t.is(await refused.ended(), 1)
+  t.regex(
+    refused.output(),
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1, from \w*DATABASE_URL: /m,
+  )
+  t.notRegex(refused.output(), /canary-of/)
+})
+
+test('two services run side by side in two data directories, not in one', async (t) => {
+  const [one, two] = [dataDirectory(t), dataDirectory(t)]
+  const first = svc(t, { environment: (await local(one)).environment })
+  const second = svc(t, { environment: (await local(two)).environment })
+  await Promise.all([first.ready(), second.ready()])
+  t.not(
+    shown(first.output(), 'control-plane tenant'),
+    shown(second.output(), 'control-plane tenant'),
+  )
+  const intruder = svc(t, { environment: (await local(one)).environment })
+  t.is(await intruder.ended(), 1)
+  t.true(intruder.output().includes(one), 'the directory in use is named')
+  t.is((await fetch(`${shown(first.output(), 'base URL')}/health/ready`)).status, 200)
+  for (const { child } of [first, second]) child.kill('SIGTERM')
+  t.deepEqual(await Promise.all([first.ended(), second.ended()]), [0, 0])
+})
+
+test('a database of one’s own with DATABASE_URL alone: start, use, stop, start, kill, start', async (t) => {
+  const folder = dataDirectory(t)
+  const { url: databaseUrl } = await freshDatabase(t)
+  const { environment, url } = await local(folder, {
+    ...TEST_DEFAULTS,
+    DATABASE_URL: databaseUrl,
+  })
+  const first = svc(t, { environment })
+  await first.ready()
+  t.is(shown(first.output(), 'data'), folder, 'the start names where the keys are')
+  t.regex(first.output(), /master keys are kept in the data directory/)
+  const tenant = shown(first.output(), 'control-plane tenant')
+  const published = await jwks(url)
+  const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
+  t.teardown(() => speaking.close())
+  const workspace = await speaking.workspace()
+  // Another process of the same deployment, on the same keys.
+  const beside = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })
+  const sibling = svc(t, { environment: { ...beside.environment, SVC_OIDC__ISSUER_URL: url } })
+  await sibling.ready()
+  t.is(await jwks(beside.url), published)
+  sibling.child.kill('SIGTERM')
+  t.is(await sibling.ended(), 0)
+  first.child.kill('SIGTERM')
+  t.is(await first.ended(), 0)
+
+  const second = svc(t, { environment })
+  await second.ready()
+  t.is(shown(second.output(), 'control-plane tenant'), tenant)
+  t.is(await jwks(url), published, 'the signing keys are the same')
+  const login = await speaking.login(workspace.key, {
+    agent_id: workspace.agentId,
+    tenant_id: workspace.tenantId,
+  })
+  t.is(login.status, 200, 'the sealed signing key opens, and signs')
+  second.child.kill('SIGKILL')
+  t.is(await second.ended(), 'SIGKILL')
+
+  const third = svc(t, { environment })
+  await third.ready()
+  t.is(await jwks(url), published)
+  third.child.kill('SIGTERM')
+  t.is(await third.ended(), 0)
+  t.deepEqual(await gone(folder), [])
+})
+
+test('a refused configuration lists every failure and starts nothing', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    SVC_SERVER__PROT: '1',
+    SVC_JWT__KEY_ROTATION_DAYS: '0',
+    SVC_VAULT__MASTER_KEY: 'x',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 78)
+  for (const expected of [
+    /SVC_SERVER__PROT/,
+    /SVC_SERVER__PORT/,
+    /key_rotation_days/,
+    /MASTER_KEY/,
+  ]) {
+    t.regex(refused.output(), expected)
+  }
+  t.deepEqual(processesOf(folder), [])
+})
+
+test('an ordinary user runs it as well as root does', async (t) => {
+  const folder = dataDirectory(t)
+  // Where the tests run as an ordinary user, the others have shown it.
+  if (isRoot()) giveAway(folder)
+  const { environment, url } = await local(folder)
+  const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
+  await service.ready()
+  t.is((await fetch(`${url}/health/ready`)).status, 200)
+  service.child.kill('SIGTERM')
+  t.is(await service.ended(), 0)
+  t.deepEqual(await gone(folder), [])
+})
+
+/** `npm start` runs a shell, which would keep the signal to itself and leave the service behind. */
+test('a SIGTERM to npm reaches what npm started', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-npm-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  mkdirSync(join(folder, 'runtime'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts }))
+  writeFileSync(join(folder, 'runtime', 'thread-pool.cjs'), '')
+  // In place of the launcher: it says that it is there, and how it ended.
+  writeFileSync(
+    join(folder, 'runtime', 'launch.mjs'),
+    `import { writeFileSync } from 'node:fs'
+     setTimeout(() => process.exit(1), 60_000)
+     process.on('SIGTERM', () => {
+       writeFileSync('ended', process.argv[2])
+       process.exit(0)
+     })
+     writeFileSync('pid', String(process.pid))`,
+  )
+  for (const [args, command] of [
+    [['start'], 'serve'],
+    [['run', 'svc', '--', 'serve'], 'svc'],
+  ] as const) {
+    const npm = spawn('npm', args, { cwd: folder, stdio: 'ignore' })
+    const file = async (name: string) => {
+      const at = join(folder, name)
+      const written = () => existsSync(at) && statSync(at).size > 0
+      for (let turn = 0; turn < 600 && !written(); turn += 1) await sleep(50)
+      const text = readFileSync(at, 'utf8')
+      rmSync(at)
+      return text
+    }
+    await file('pid')
+    npm.kill('SIGTERM')
+    t.is(await file('ended'), command)
+  }
+})
+
+test('a database that cannot be reached is told with what the driver says', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    DATABASE_URL: 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  t.regex(
+    refused.output(),
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:1, from DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:1$/m,
+  )
+  t.notRegex(refused.output(), /canary-of/)
+})
+
+test('what the environment says of other database servers does not reach the embedded one', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    PGSSLMODE: 'verify-full',
+    PGPORT: '1',
+    PGHOST: 'db',
+  })
+  const service = svc(t, { environment })
+  await service.ready()
+  service.child.kill('SIGTERM')
+  t.is(await service.ended(), 0)
+})
+
+test('a coordination backend that is away is told with what the driver says', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder, {
+    SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
+    SVC_REDIS__URL: 'redis://:canary-of-a-password@127.0.0.1:1',
+  })
+  const refused = svc(t, { environment })
+  t.is(await refused.ended(), 1)
+  const told =
+    /^svc: the coordination backend redis gives no answer: connect ECONNREFUSED 127\.0\.0\.1:1$/m
+  t.regex(refused.output(), told)
+  t.notRegex(refused.output(), /canary-of|the start failed/)
+})
+
+test('a log level that is none is refused', async (t) => {
+  const refused = svc(t, { args: ['serve', '--log-level', 'warning'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /'warning' is invalid\. Allowed choices are trace, debug, info, warn/)
+})
+
+test('a CA file that the tour cannot read is told in a line', async (t) => {
+  const refused = svc(t, { args: ['tour', '--ca-file', '/nonexistent.pem'] })
+  t.is(await refused.ended(), 1)
+  t.regex(refused.output(), /^svc tour: ENOENT: .*nonexistent\.pem'\n$/)
+})
+
+test('a terminal that is closed stops everything, as Ctrl-C does', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment } = await local(folder)
+  const service = svc(t, { environment })
+  await service.ready()
+  service.child.kill('SIGHUP')
+  t.is(await service.ended(), 'SIGHUP')
+  t.deepEqual(await gone(folder), [], 'nothing is left running')
+  t.false(existsSync(join(folder, 'svc.lock')))
+})
+
+test('svc migrate gives up on a server that says nothing, and says so', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => silent.close())
+  await once(silent, 'listening')
+  const { port } = silent.address() as AddressInfo
+  const environment = {
+    DATABASE_URL: `postgres://svc:canary-of-a-password@127.0.0.1:${port}/svc`,
+    SVC_DATABASE__CONNECT_TIMEOUT_SECS: '1',
+  }
+  const refused = svc(t, { args: ['migrate'], environment })
+  t.is(await refused.ended(), 1)
+  t.regex(
+    refused.output(),
+    /^svc: cannot reach PostgreSQL at 127\.0\.0\.1:\d+, from DATABASE_URL: timeout expired$/m,
+  )
+  t.notRegex(refused.output(), /canary-of/)
+})

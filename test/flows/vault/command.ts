@@ -1,0 +1,120 @@
+/** The `svc` command as a process of its own, started the way an operator starts it. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
+const READY_WITHIN_MS = 90_000
+const END_WITHIN_MS = 60_000
+
+export interface Command {
+  readonly child: ChildProcess
+  /** Everything it has printed so far. */
+  output(): string
+  /** Waits for the banner. @throws with the output when it ends before, or takes too long. */
+  ready(): Promise<void>
+  /** Waits for its end; the exit code, or the name of the signal that killed it. */
+  ended(): Promise<number | string>
+}
+
+export interface CommandOptions {
+  readonly args?: readonly string[] | undefined
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  readonly cwd?: string | undefined
+  /** Before node: a program that changes who runs it. */
+  readonly wrapper?: readonly string[] | undefined
+}
+
+/** In a process group of its own, so that a test can signal it as a terminal would. Ends with it. */
+export function svc(
+  t: { teardown(end: () => void): void },
+  { args = ['serve'], environment, cwd, wrapper = [] }: CommandOptions,
+): Command {
+  const [program = '', ...rest] = [...wrapper, process.execPath, MAIN, ...args]
+  const child = spawn(program, rest, {
+    cwd: cwd ?? '/',
+    env: {
+      PATH: process.env['PATH'],
+      HOME: '/nonexistent',
+      // Another user cannot write where coverage is collected; unset, Node would pass it on.
+      ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '/tmp/svc-coverage-of-others' } : {}),
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  t.teardown(() => {
+    if (child.exitCode === null) child.kill('SIGKILL')
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+    })
+  }
+  const closed = once(child, 'close').then(() => child.exitCode ?? child.signalCode ?? 'unknown')
+  const within = async <T>(ms: number, what: string, work: Promise<T>): Promise<T> => {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${what} took too long:\n${text}`)), ms)
+    })
+    return Promise.race([work, late]).finally(() => clearTimeout(timer))
+  }
+  const banner = new Promise<void>((resolve, reject) => {
+    const look = () => {
+      if (/svc is ready/.test(text) && /next /.test(text)) resolve()
+    }
+    child.stdout?.on('data', look)
+    void closed.then((code) =>
+      reject(new Error(`ended with ${code} before it was ready:\n${text}`)),
+    )
+  })
+  banner.catch(() => undefined)
+  return {
+    child,
+    output: () => text,
+    ready: () => within(READY_WITHIN_MS, 'the start', banner),
+    ended: () => within(END_WITHIN_MS, 'the end', closed),
+  }
+}
+
+/** The value the banner prints for a row. */
+export function shown(output: string, row: string): string {
+  return new RegExp(`^ *${row} +(\\S+)`, 'm').exec(output)?.[1] ?? ''
+}
+
+/** Living processes whose command line or environment names the folder. Zombies do not count. */
+export function processesOf(folder: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+        return command.includes(folder) ? [`${pid} ${command}`] : []
+      } catch {
+        return []
+      }
+    })
+}
+
+export function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+/** Runs a program as an ordinary user. It may still read what only root may: the checkout. */
+export function asOrdinaryUser(): readonly string[] {
+  return [
+    'setpriv',
+    '--reuid=65534',
+    '--regid=65534',
+    '--clear-groups',
+    '--inh-caps=+dac_read_search',
+    '--ambient-caps=+dac_read_search',
+  ]
+}
+
+/** Gives a folder to the ordinary user. */
+export function giveAway(folder: string): void {
+  execFileSync('chown', ['65534:65534', folder])
+}

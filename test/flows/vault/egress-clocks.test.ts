@@ -1,0 +1,145 @@
+/** The clocks of a call over HTTP, and a person's own delegation to an agent. decisions.md 5; docs/guides/vault/egress-proxy.md. */
+import test from 'ava'
+import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { docsPage, testCommands } from '../../support/pages/docs-page.js'
+import {
+  bodyCall,
+  closedCalls,
+  CREDENTIALS,
+  egressHouse,
+  SECRET,
+  settingOf,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+
+const house = await egressHouse({
+  environment: {
+    SVC_VAULT__EGRESS_IDLE_GAP_SECS: '3',
+    SVC_VAULT__EGRESS_HOP_TIMEOUT_SECS: '8',
+  },
+})
+const { api, upstream, running } = house
+test.after.always(() => house.end())
+
+test.serial('an upstream that is silent from the start is a 504, whole or streamed', async (t) => {
+  const setting = await settingOf(house)
+  for (const stream of [true, false]) {
+    const answer = await api.post('/v1/proxy', setting.delegated, {
+      credential_id: setting.credentialId,
+      url: `${upstream.origin}/silent`,
+      stream,
+    })
+    t.is(answer.status, 504)
+    t.is(answer.body['error'], 'gateway_timeout')
+    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+  }
+  const closed = await closedCalls(house, setting.tenantId, 2)
+  for (const each of closed) t.is(each['outcome'], 'idle_timeout')
+})
+
+test.serial(
+  'an upstream that is silent behind its head is a 504 where no head went out',
+  async (t) => {
+    const setting = await settingOf(house)
+    const answer = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${upstream.origin}/silent-after-headers`, {
+        'x-svc-method': 'GET',
+      }),
+    })
+    t.is(answer.statusCode, 504)
+    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+    await answer.body.dump()
+    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    t.is(closed!['outcome'], 'idle_timeout')
+  },
+)
+
+test.serial('a stream that falls silent is broken off, and one that never ends too', async (t) => {
+  const setting = await settingOf(house)
+  for (const [habit, outcome] of [
+    ['silent-after-chunk', 'idle_timeout'],
+    ['trickle', 'hop_timeout'],
+  ] as const) {
+    const began = performance.now()
+    const answer = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${upstream.origin}/${habit}`, { 'x-svc-method': 'GET' }),
+    })
+    t.is(answer.statusCode, 200)
+    await t.throwsAsync(answer.body.text(), undefined, habit)
+    t.true(performance.now() - began > (outcome === 'hop_timeout' ? 7_000 : 2_500))
+    const closed = await closedCalls(house, setting.tenantId, outcome === 'hop_timeout' ? 2 : 1)
+    t.is(closed.at(-1)!['outcome'], outcome)
+    t.true(Number(closed.at(-1)!['bytes']) > 0)
+  }
+  // Waited for in one piece, it is a clean 504.
+  const whole = await house.send('/v1/proxy/body', {
+    token: setting.direct,
+    headers: bodyCall(setting, `${upstream.origin}/trickle`, {
+      'x-svc-method': 'GET',
+      'x-svc-stream-response': 'false',
+    }),
+  })
+  t.is(whole.statusCode, 504)
+  t.is(whole.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+  await whole.body.dump()
+})
+
+test.serial('a delegation that a person approved calls until the person ends it', async (t) => {
+  const workspace = await api.workspace()
+  const { token: operator, key, agentId, tenantId } = workspace
+  const person = await present(api, fixtureOf(workspace))
+  const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
+  const lent = await lend(api, String(body['access_token']), person)
+  const created = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Key',
+    auth_scheme: 'bearer',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret: SECRET,
+  })
+  const credentialId = String(created.body['id'])
+  const call = () =>
+    api.post('/v1/proxy', lent.token, {
+      credential_id: credentialId,
+      url: `${upstream.origin}/headers`,
+    })
+  t.is((await call()).status, 404, 'nothing was granted yet')
+  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+    grantee_type: 'delegation',
+    grantee_id: lent.delegationId,
+  })
+  t.is(granted.status, 201, JSON.stringify(granted.body))
+  const answer = await call()
+  t.is(answer.status, 200, JSON.stringify(answer.body))
+  t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
+  const { rows } = await api.list(CREDENTIALS, lent.token)
+  t.deepEqual(
+    rows.map(({ id }) => id),
+    [credentialId],
+  )
+  const own = await ownToken(api, workspace, person)
+  const ended = await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
+  t.is(ended.status, 200, JSON.stringify(ended.body))
+  t.is((await call()).status, 401)
+})
+
+testCommands('docs/guides/vault/egress-proxy.md, its calls', async (t) => {
+  const setting = await settingOf(house)
+  const page = docsPage(t, 'guides/vault/egress-proxy')
+  const env = {
+    BASE: running.baseUrl,
+    AGENT_TOKEN: setting.direct,
+    DELEGATED_TOKEN: setting.delegated,
+    CREDENTIAL: setting.credentialId,
+    API: upstream.origin,
+  }
+  t.is(await page.run('sh', 0, env), '{"stream":true,"messages":[]}')
+  const sent = upstream.requests.at(-1)!
+  t.like(sent.headers, { accept: 'text/event-stream', 'content-type': 'application/json' })
+  t.is(sent.headers.authorization, `Bearer ${SECRET}`)
+  t.true((await page.run('sh', 1, env)).includes('[redacted]'))
+  t.is(page.blocks('sh').length, 2)
+})

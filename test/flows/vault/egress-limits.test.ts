@@ -1,0 +1,346 @@
+/** What a caller of the egress proxy may use, and how much. decisions.md 4, 5, 17, 18 and 22. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import sshpk from 'sshpk'
+import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
+import {
+  bodyCall,
+  closedCalls,
+  CREDENTIALS,
+  egressHouse,
+  SECRET,
+  settingOf,
+  type Setting,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+import { crowdWithEnded } from '../../support/oauth/grants.js'
+import { sql } from '../../support/identity/identity.js'
+import { exchange } from '../../support/vault/vault-export.js'
+
+const house = await egressHouse()
+const { api, upstream, running } = house
+test.after.always(() => house.end())
+
+const call = (setting: Setting, path: string, more: object = {}) =>
+  api.post('/v1/proxy', setting.delegated, {
+    credential_id: setting.credentialId,
+    url: upstream.origin + path,
+    ...more,
+  })
+
+for (const [scheme, secret, header, value] of [
+  ['bearer', SECRET, 'authorization', `Bearer ${SECRET}`],
+  ['basic', 'me:word', 'authorization', `Basic ${Buffer.from('me:word').toString('base64')}`],
+  ['header:X-Api-Key', SECRET, 'x-api-key', SECRET],
+] as const) {
+  test.serial(`${scheme} is put into ${header}`, async (t) => {
+    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    t.is((await call(setting, '/echo')).status, 200)
+    t.is(upstream.requests.at(-1)!.headers[header], value)
+    const own = await call(setting, '/echo', { headers: [[header.toUpperCase(), 'mine']] })
+    t.is(own.status, 400)
+  })
+}
+
+test.serial('an ssh_key goes into every place that a scheme names', async (t) => {
+  const pem = freshKeyPair('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const secret = `${sshpk.parsePrivateKey(pem, 'pem').toString('openssh')}\n`
+  const base64 = Buffer.from(secret).toString('base64')
+  for (const [scheme, header, value] of [
+    ['bearer', 'authorization', `Bearer ${base64}`],
+    ['basic', 'authorization', `Basic ${base64}`],
+    ['header:x-key', 'x-key', base64],
+  ] as const) {
+    const setting = await settingOf(house, {
+      credential_type: 'ssh_key',
+      auth_scheme: scheme,
+      secret,
+    })
+    const answer = await call(setting, '/headers')
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+    t.is(upstream.requests.at(-1)!.headers[header], value)
+    t.false(JSON.stringify(answer.body).includes(base64.replace(/=+$/, '')))
+  }
+})
+
+test.serial('a secret in any script is sent in UTF-8, and taken out', async (t) => {
+  for (const [scheme, secret, value] of [
+    ['basic', 'me:пароль', `Basic ${Buffer.from('me:пароль').toString('base64')}`],
+    ['bearer', 'ключ-1234', `Bearer ${Buffer.from('ключ-1234').toString('latin1')}`],
+  ] as const) {
+    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    const answer = await call(setting, '/headers')
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+    t.is(upstream.requests.at(-1)!.headers.authorization, value)
+    t.true(JSON.stringify(answer.body).includes('[redacted]'), JSON.stringify(answer.body))
+  }
+})
+
+test.serial('query: is appended, and never twice', async (t) => {
+  const setting = await settingOf(house, { auth_scheme: 'query:api[key]', secret: 'a b&c+' })
+  t.is((await call(setting, '/echo?x=1')).status, 200)
+  t.is(upstream.requests.at(-1)!.url, '/echo?x=1&api%5Bkey%5D=a%20b%26c%2B')
+  t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
+})
+
+for (const coding of ['none', 'gzip', 'deflate', 'br', 'zstd']) {
+  for (const stream of [false, true]) {
+    test.serial(`the secret is taken out of an answer (${coding}, stream ${stream})`, async (t) => {
+      const setting = await settingOf(house)
+      const answer = await call(setting, `/secrets/${coding}`, { stream })
+      t.is(answer.status, 200)
+      t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>')
+      t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
+      t.is(answer.headers['content-encoding'], undefined)
+      const [closed] = await closedCalls(house, setting.tenantId, 1)
+      t.is(closed!['redactions'], 5)
+    })
+  }
+}
+
+test.serial('token counts of a stream are told', async (t) => {
+  const setting = await settingOf(house)
+  t.is((await call(setting, '/sse', { stream: true })).status, 200)
+  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  t.like(closed, { input_tokens: 25, output_tokens: 310, outcome: 'completed' })
+})
+
+test.serial('methods and path prefixes of a grant', async (t) => {
+  const setting = await settingOf(house, {}, { methods: ['GET'], path_prefixes: ['/echo/a'] })
+  const statusOf = async (path: string, method = 'GET') =>
+    (await call(setting, path, { method })).status
+  t.is(await statusOf('/echo/a'), 200)
+  t.is(await statusOf('/echo/a/b?c'), 200)
+  t.is(await statusOf('/echo/%61/b'), 200)
+  t.is(await statusOf('/echo/a', 'HEAD'), 200)
+  for (const path of [
+    '/echo/ab',
+    '/echo',
+    '/echo/a/../b',
+    '/echo/a/%2e%2e/b',
+    '/echo/a%2f..%2fb',
+    '/echo/a//b',
+    '/echo/a/%252e%252e/b',
+    '/echo/a/..;/b',
+    '/echo/a/%5c..',
+  ]) {
+    t.is(await statusOf(path), 403, path)
+  }
+  t.is(await statusOf('/echo/a', 'POST'), 403)
+})
+
+test.serial('grants that ended by time hide none that is in force', async (t) => {
+  const setting = await settingOf(house, { non_exportable: false })
+  await crowdWithEnded(running.db.database, setting.grantId)
+  t.is((await call(setting, '/echo')).status, 200)
+  const exported = await exchange(house, setting)
+  t.is(exported.body['access_token'], SECRET)
+})
+
+test.serial('whoever may sign with an authority is told that it does nothing else', async (t) => {
+  const setting = await settingOf(house, {
+    credential_type: 'ssh_ca',
+    auth_scheme: undefined,
+    secret: undefined,
+    non_exportable: false,
+  })
+  const called = await call(setting, '/echo')
+  t.is(called.status, 403)
+  t.is(called.body['error'], 'policy_denied')
+  t.regex(String(called.body['detail']), /ssh_ca is not used through egress/)
+  const exported = await exchange(house, setting)
+  t.is(exported.status, 403, JSON.stringify(exported.body))
+  t.is(exported.body['error'], 'policy_denied')
+  t.is(exported.body['access_token'], undefined)
+})
+
+test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
+  const setting = await settingOf(house, {}, { max_requests: 5 })
+  const answers = await Promise.all(Array.from({ length: 12 }, () => call(setting, '/echo')))
+  const statuses = answers.map(({ status }) => status).sort()
+  t.deepEqual(statuses, [...Array(5).fill(200), ...Array(7).fill(429)])
+  t.is(answers.find(({ status }) => status === 429)!.body['error'], 'budget_exceeded')
+})
+
+test.serial('calls side by side are each judged by their own credential and grant', async (t) => {
+  const setting = await settingOf(house, { label: 'first' }, { path_prefixes: ['/echo/0'] })
+  const { operator, agentId } = setting
+  const created = await Promise.all(
+    [1, 2, 3, 4].map((at) =>
+      api.post(CREDENTIALS, operator, {
+        provider: 'upstream',
+        credential_type: 'api_key',
+        label: `number ${at}`,
+        auth_scheme: `header:x-key-${at}`,
+        allowed_hosts: [UPSTREAM_NAME],
+        secret: `secret-number-${at}`,
+      }),
+    ),
+  )
+  const ids = [setting.credentialId, ...created.map(({ body }) => String(body['id']))]
+  // The last one is granted to nobody.
+  for (const at of [1, 2, 3]) {
+    const granted = await api.post(`${CREDENTIALS}/${ids[at]}/grants`, operator, {
+      grantee_type: 'agent',
+      grantee_id: agentId,
+      path_prefixes: [`/echo/${at}`],
+    })
+    t.is(granted.status, 201)
+  }
+  const asked = Array.from({ length: 50 }, (_, at) => [at % 5, Math.floor(at / 5) % 5] as const)
+  const statuses = await Promise.all(
+    asked.map(async ([credential, path]) => {
+      const answer = await call(setting, `/echo/${path}`, { credential_id: ids[credential] })
+      return answer.status
+    }),
+  )
+  t.deepEqual(
+    statuses,
+    asked.map(([credential, path]) => (credential === 4 ? 404 : credential === path ? 200 : 403)),
+  )
+})
+
+test.serial(
+  'a lease is never overspent by calls side by side, and what is left comes back',
+  async (t) => {
+    const setting = await settingOf(house)
+    const { operator, credentialId, agentId, tenantId } = setting
+    const budget = 200_000
+    const leased = await api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
+      recipient_id: agentId,
+      byte_budget: budget,
+    })
+    t.is(leased.status, 201)
+    const answers = await Promise.allSettled(
+      Array.from({ length: 8 }, () => call(setting, '/bytes/40000', { stream: true })),
+    )
+    const whole = answers.filter(
+      (each) => each.status === 'fulfilled' && each.value.status === 200,
+    ).length
+    t.true(whole >= 1 && whole <= 5, String(whole))
+    // Those that broke off are booked too; then what they had taken and not used is back.
+    const books = async () => {
+      const closed = await closedCalls(house, tenantId, whole)
+      const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
+      const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+      return { used, booked: Number(list.rows[0]!['bytes_used']) }
+    }
+    let found = await books()
+    for (let attempt = 0; found.used !== found.booked && attempt < 100; attempt += 1) {
+      await sleep(50)
+      found = await books()
+    }
+    t.is(found.booked, found.used)
+    t.true(found.used <= budget)
+    const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
+    t.is(refused.status, 429)
+    t.is(refused.body['error'], 'budget_exceeded')
+  },
+)
+
+test.serial(
+  'what a call leaves of a small lease is there for the next, however soon',
+  async (t) => {
+    const setting = await settingOf(house)
+    const at = `${CREDENTIALS}/${setting.credentialId}/leases`
+    const lease = { recipient_id: setting.agentId, byte_budget: 10_000 }
+    t.is((await api.post(at, setting.operator, lease)).status, 201)
+    // The first takes all of it until it has ended.
+    for (let nth = 1; nth <= 20; nth += 1) {
+      t.is((await call(setting, '/bytes/100')).status, 200, `call ${nth}`)
+    }
+  },
+)
+
+test.serial('what was revoked is refused by the next call', async (t) => {
+  for (const what of ['grant', 'credential'] as const) {
+    const setting = await settingOf(house)
+    t.is((await call(setting, '/echo')).status, 200)
+    const at =
+      what === 'grant'
+        ? `/api/v1/vault/grants/${setting.grantId}/revoke`
+        : `${CREDENTIALS}/${setting.credentialId}/revoke`
+    t.is((await api.post(at, setting.operator)).status, 200)
+    const after = await call(setting, '/echo')
+    t.is(after.status, what === 'grant' ? 404 : 403)
+  }
+  const setting = await settingOf(house)
+  const { agentId, operator, direct } = setting
+  t.is((await api.post(`/api/v1/agents/${agentId}/suspend`, operator)).status, 200)
+  const after = await house.send('/v1/proxy/body', {
+    token: direct,
+    headers: bodyCall(setting, `${upstream.origin}/echo`),
+  })
+  t.is(after.statusCode, 401)
+})
+
+for (const what of ['grant', 'credential', 'agent'] as const) {
+  test.serial(`a running stream ends when the ${what} does`, async (t) => {
+    const setting = await settingOf(house)
+    const { grantId, credentialId, agentId, operator, tenantId } = setting
+    const answer = await house.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${upstream.origin}/silent-after-chunk`),
+    })
+    t.is(answer.statusCode, 200)
+    const reading = answer.body.text()
+    reading.catch(() => {})
+    await sleep(50)
+    const at = {
+      grant: `/api/v1/vault/grants/${grantId}/revoke`,
+      credential: `${CREDENTIALS}/${credentialId}/revoke`,
+      agent: `/api/v1/agents/${agentId}/suspend`,
+    }[what]
+    t.is((await api.post(at, operator)).status, 200)
+    await t.throwsAsync(reading)
+    const [closed] = await closedCalls(house, tenantId, 1)
+    t.is(closed!['outcome'], 'revoked')
+  })
+}
+
+for (const over of [1, 2 ** 20]) {
+  test.serial(`an answer ${over} over the buffered cap is not given in part`, async (t) => {
+    const setting = await settingOf(house)
+    const answer = await call(setting, `/bytes/${10 * 2 ** 20 + over}`)
+    t.is(answer.status, 502)
+    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
+    t.is(answer.body['error'], 'bad_gateway')
+    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    t.is(closed!['outcome'], 'upstream_error', 'the client was there')
+  })
+}
+
+for (const [habit, status, error] of [
+  ['reset-before-headers', 502, 'connection_terminated'],
+  ['reset-in-body', 502, 'http_response_incomplete'],
+  ['short-body', 502, 'http_response_incomplete'],
+  ['not-http', 502, 'http_protocol_error'],
+  ['huge-headers', 502, 'http_response_header_section_size'],
+  ['endless-headers', 502, 'http_response_header_section_size'],
+  ['bomb', 502, 'http_response_body_size'],
+  ['zipped', 502, 'http_response_content_coding'],
+] as const) {
+  test.serial(`an upstream of the habit ${habit} is a ${status}, ${error}`, async (t) => {
+    const setting = await settingOf(house)
+    const answer = await call(setting, `/${habit}`)
+    t.is(answer.status, status)
+    t.is(answer.headers['proxy-status'], `svc-egress; error=${error}`)
+    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    t.truthy(closed!['outcome'])
+  })
+}
+
+test.serial('nothing of a call is told but host and method', async (t) => {
+  const setting = await settingOf(house)
+  await call(setting, '/echo/a-path?a=query', { method: 'POST', body: 'a-body' })
+  await closedCalls(house, setting.tenantId, 1)
+  const rows = await sql<{ text: string }>(
+    running.db.database,
+    `select data::text as text from events where tenant_id = $1
+     union all select data::text from audit_events where tenant_id = $1`,
+    [setting.tenantId],
+  )
+  const told = JSON.stringify(rows)
+  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(told.includes(word), word)
+  t.true(told.includes(UPSTREAM_NAME))
+})

@@ -1,0 +1,376 @@
+/** Programs that know nothing of a vault, run with one. docs/guides/vault/svc-run.md */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import test from 'ava'
+import { digestOf } from '../../actors/vault/egress/upstream.js'
+import {
+  CREDENTIALS,
+  delegatedToken,
+  egressHouse,
+  SECRET,
+  settingOf,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+import { docsPage, testCommands } from '../../support/pages/docs-page.js'
+import { startGitUpstream } from '../../support/vault/git-upstream.js'
+import { testWithProgram } from '../../support/service/programs.js'
+import { shimOf } from '../../support/vault/svc-run.js'
+
+const MIB = 2 ** 20
+const house = await egressHouse()
+const { upstream, api } = house
+const setting = await settingOf(house)
+const scope = { scope: 'vault:list vault:read' }
+const lister = await delegatedToken(house.running, setting.direct, setting.agentId, scope)
+const shim = await shimOf(house, { delegated: lister })
+test.after.always(async () => {
+  await shim.end()
+  await house.end()
+})
+
+const at = (path: string) => `${upstream.origin}${path}`
+const last = () => upstream.requests.at(-1)!
+/** What an SDK sends when it was given no key worth having. */
+const PLACEHOLDER = 'Bearer none-of-your-business'
+
+test.serial('curl uses the credential of the host, found in the list', async (t) => {
+  const asked = ['curl', '-sS', '-i', '-H', `authorization: ${PLACEHOLDER}`, at('/headers')]
+  const { code, out, err } = await shim.run([], asked)
+  t.is(code, 0, err)
+  t.is(last().headers.authorization, `Bearer ${SECRET}`)
+  t.regex(out, /HTTP\/1\.1 200/)
+  t.regex(out, /proxy-status: svc-egress; received-status=200/i)
+  t.true(out.includes('[redacted]'))
+  t.false(out.includes(SECRET))
+  t.is(err, '')
+})
+
+test.serial(
+  'bodies go up with their length and without, and large answers come down',
+  async (t) => {
+    const file = join(shim.home, 'body')
+    await writeFile(file, Buffer.alloc(8 * MIB, 'svc '))
+    const up = await shim.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
+    t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
+    t.is(last().headers['content-length'], String(8 * MIB))
+    const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
+    const echoed = await shim.run([], ['sh', '-c', piped])
+    t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
+    t.is(last().headers['content-length'], undefined)
+    const down = await shim.run(
+      [],
+      ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`],
+    )
+    t.is(down.out.split(' ')[0], digestOf(32 * MIB), down.err)
+  },
+)
+
+test.serial(
+  'an answer comes as it is sent, and one that breaks off does not look whole',
+  async (t) => {
+    const access = ['--url', house.running.baseUrl, '--token-file', shim.tokenFile]
+    const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
+    const running = shim.begin(words)
+    t.is(await running.printed(/before/), 'before ')
+    t.is((await running.ended).out, 'before after')
+    const broken = await shim.run([], ['curl', '-sS', at('/reset-in-body')])
+    t.not(broken.code, 0)
+  },
+)
+
+test.serial('an address that is none is named, with what one looks like', async (t) => {
+  const call = async (words: readonly string[]) => {
+    const { code, out, err } = await shim.begin(words).ended
+    t.is(code, 1)
+    t.is(out, '')
+    return err
+  }
+  const token = ['--token-file', shim.tokenFile]
+  const service = ['--url', house.running.baseUrl]
+  for (const url of ['nonsense', 'localhost:8080', 'https://']) {
+    for (const words of [
+      ['run', '--url', url, ...token, '--', 'true'],
+      ['egress', '--url', url, ...token, at('/echo')],
+    ]) {
+      t.true(
+        (await call(words)).includes(
+          `--url is an address like https://auth.example.com, not ${url}`,
+        ),
+      )
+    }
+  }
+  t.regex(await call(['egress', ...service, ...token, 'echo']), /URL like https:.*, not echo/)
+})
+
+testWithProgram('python3', 'python: urllib and requests', async (t) => {
+  const script = `
+import json, sys, urllib.request
+with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"Authorization": "x"})) as answer:
+    print(answer.status, "[redacted]" in answer.read().decode())
+try:
+    import requests
+except ImportError:
+    print("absent")
+else:
+    with requests.Session() as session:
+        for _ in range(3):
+            answer = session.get(sys.argv[1])
+    print(answer.status_code, "[redacted]" in answer.text)
+`
+  const { out, err } = await shim.run([], ['python3', '-c', script, at('/headers')])
+  const [standard, common] = out.split('\n')
+  t.is(standard, '200 True', err)
+  if (common === 'absent') t.log('requests is not installed: urllib alone was tried')
+  else t.is(common, '200 True', err)
+})
+
+test.serial('node: fetch, https and many calls on kept connections', async (t) => {
+  const script = `
+    import https from 'node:https'
+    import http from 'node:http'
+    const address = process.argv[1]
+    const say = (...words) => process.stdout.write(words.join(' ') + '\\n')
+    const answer = await fetch(address + '/echo', { method: 'POST', body: 'hello' })
+    say(answer.status, await answer.text())
+    const many = await Promise.all(Array.from({ length: 40 }, (_, n) =>
+      fetch(address + '/echo', { method: 'POST', body: String(n) }).then((one) => one.text())))
+    say(many.reduce((sum, text) => sum + Number(text), 0))
+    https.get(address + '/headers', { headers: { authorization: 'x' } }, (got) => {
+      let text = ''
+      got.on('data', (part) => { text += part })
+      got.on('end', () => {
+        say(got.statusCode, text.includes('[redacted]'))
+        const server = http.createServer((_, response) => response.end('local')).listen(0, '127.0.0.1', async () => {
+          say(await (await fetch('http://127.0.0.1:' + server.address().port)).text())
+          server.close(); server.closeAllConnections()
+        })
+      })
+    })`
+  const { out, err, code } = await shim.run(
+    [],
+    ['node', '--input-type=module', '-e', script, upstream.origin],
+  )
+  t.is(out, '200 hello\n780\n200 true\nlocal\n', err)
+  t.is(code, 0)
+})
+
+testWithProgram(
+  'git',
+  'git: clone and push with a password that git never sees',
+  async (t, git) => {
+    const login = 'agent:canary-of-git'
+    const server = await startGitUpstream(git, login)
+    t.teardown(() => server.close())
+    const basic = await settingOf(house, { auth_scheme: 'basic', secret: login })
+    const own = await shimOf(house, basic)
+    t.teardown(() => own.end())
+    const folder = join(own.home, 'work')
+    await mkdir(folder)
+    const script = `cd ${folder} && git clone -q ${server.repository} a 2>&1 && cd a
+    head -c 3000000 /dev/urandom > file && git add file
+    git -c user.name=a -c user.email=a@example.com commit -qm first
+    git push -q origin HEAD:main && cd .. && git clone -q -b main ${server.repository} b
+    cmp a/file b/file && echo same`
+    const credential = `${UPSTREAM_NAME}=${basic.credentialId},basic`
+    const { out, err } = await own.run(['--credential', credential], ['sh', '-ec', script])
+    t.regex(out, /same\n$/, err)
+  },
+)
+
+test.serial(
+  'a host without a credential is refused, in words, unless it is let through',
+  async (t) => {
+    const refused = await shim.run([], ['curl', '-sS', '-i', 'https://elsewhere.example/'])
+    t.regex(refused.out, /^HTTP\/1\.1 403 [^]*application\/problem\+json/m)
+    t.regex(refused.out, /There is no credential for elsewhere\.example/)
+    t.regex(refused.out, /proxy-status: svc-run; error=http_request_denied/)
+    t.regex(refused.err, /svc run: GET elsewhere\.example: There is no credential/)
+    const plain = await shim.run([], ['curl', '-sS', '-w', '%{http_code}', 'http://127.0.0.2:1/'])
+    t.regex(plain.out, /403$/)
+    const secured = new URL(upstream.origin)
+    const inTheClear = await shim.run([], ['curl', '-sS', `http://${secured.host}/echo`])
+    t.regex(inTheClear.out, /Only https is called with a credential/)
+  },
+)
+
+test.serial('what is let through is what the host itself says', async (t) => {
+  const { createServer } = await import('node:http')
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return response.end(`self ${request.url}`)
+    let bytes = 0
+    request.on('data', (chunk) => (bytes += chunk.length))
+    return request.on('end', () => response.end(`${bytes} ${request.headers.expect}`))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve))
+  t.teardown(() => void server.close())
+  const { port } = server.address() as { port: number }
+  const address = `http://127.0.0.2:${port}/x?y`
+  const plain = await shim.run(['--passthrough', '*'], ['curl', '-sS', address])
+  t.is(plain.out, 'self /x?y', plain.err)
+  const tunnelled = await shim.run(['--passthrough', '*'], ['curl', '-sSp', address])
+  t.is(tunnelled.out, 'self /x?y', tunnelled.err)
+  const body = join(shim.home, 'body')
+  await writeFile(body, Buffer.alloc(MIB))
+  const send = (expect: string, url: string) =>
+    `curl -sSv -w '%{http_code}' -H 'Expect: ${expect}' --data-binary @${body} ${url}`
+  const letThrough = (script: string) => shim.run(['--passthrough', '*'], ['sh', '-c', script])
+  const asking = await letThrough(send('100-continue', address))
+  t.is(asking.out, `${MIB} undefined200`, asking.err)
+  t.regex(asking.err, /100 Continue/)
+  // Who still sends is told of a host that is away, and that the proxy wants its password.
+  t.regex((await letThrough(send('', 'http://127.0.0.2:1/'))).out, /502$/)
+  const stranger = `-x "http://\${http_proxy##*@}" ${address}`
+  for (const expect of ['', '100-continue']) {
+    t.is((await letThrough(send(expect, stranger))).out, '407', expect)
+  }
+  // What has a credential is never let through around the vault.
+  const asked = ['curl', '-sS', at('/headers')]
+  t.regex((await shim.run(['--passthrough', '*'], asked)).out, /\[redacted\]/)
+})
+
+test.serial('of two credentials for a host one has to be named', async (t) => {
+  const both = await settingOf(house)
+  const second = await api.post(CREDENTIALS, both.operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Second',
+    auth_scheme: 'query:key',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret: 'second-canary',
+  })
+  const id = String(second.body['id'])
+  await api.post(`${CREDENTIALS}/${id}/grants`, both.operator, {
+    grantee_type: 'agent',
+    grantee_id: both.agentId,
+  })
+  const token = await delegatedToken(house.running, both.direct, both.agentId, scope)
+  const own = await shimOf(house, { delegated: token })
+  t.teardown(() => own.end())
+  const refused = await own.run([], ['curl', '-sS', at('/echo')])
+  t.regex(refused.out, /There are 2 credentials/)
+  t.true(refused.out.includes(id))
+  // Its scheme is in the list; the program's own parameter makes way.
+  const chosen = await own.run(
+    ['--credential', `${UPSTREAM_NAME}=${id}`],
+    ['curl', '-sS', at('/echo?a=1&KEY=mine&b=%2F')],
+  )
+  t.is(chosen.code, 0, chosen.err)
+  t.is(last().url, '/echo?a=1&b=%2F&key=second-canary')
+})
+
+test.serial('svc egress uses the scheme that goes with the credential it is given', async (t) => {
+  const other = await settingOf(house)
+  const own = await shimOf(house, { delegated: other.direct })
+  t.teardown(() => own.end())
+  const alone = await own.egress('--scheme', 'query:key', at('/echo'))
+  t.is(alone.code, 1)
+  t.regex(alone.err, /--scheme says how --credential is used/)
+  const call = (scheme: string) =>
+    own.egress('--credential', other.credentialId, '--scheme', scheme, at('/echo?a=1'))
+  const called = await call('bearer')
+  t.is(called.code, 0, called.err)
+  t.is(last().headers.authorization, `Bearer ${SECRET}`)
+  const wrong = await call('query:key')
+  t.is(wrong.code, 1)
+  t.regex(wrong.out, /auth_scheme is not that of the credential/)
+})
+
+test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
+  const fallen = await settingOf(house)
+  const own = await shimOf(house, { delegated: fallen.direct })
+  t.teardown(() => own.end())
+  const unlisted = await own.run([], ['true'])
+  t.is(unlisted.code, 1)
+  t.regex(unlisted.err, /name what is used: --credential/)
+  const named = ['--credential', `${UPSTREAM_NAME}=${fallen.credentialId}`]
+  const asked = ['curl', '-sS', '-w', '%{http_code}', at('/echo')]
+  t.is((await own.run(named, asked)).out, '200')
+  await api.post(`/api/v1/vault/grants/${fallen.grantId}/revoke`, fallen.operator, {})
+  const refused = await own.run(named, asked)
+  t.regex(refused.out, /policy_denied[^]*403$|not_found[^]*404$/)
+  t.regex(refused.err, /svc-egress; error=http_request_denied/)
+  const expired = await own.run(
+    ['--url', house.running.baseUrl, '--token-file', '/nowhere', ...named],
+    ['true'],
+  )
+  t.is(expired.code, 1)
+  await writeFile(own.tokenFile, 'not a token of anybody\n')
+  t.regex((await own.run(named, ['true'])).err, /no token in/)
+  await writeFile(own.tokenFile, 'nobodys\n')
+  t.regex((await own.run(named, ['true'])).err, /answered 401/)
+})
+
+test.serial('a program that leaves in the middle of an upload is told nothing', async (t) => {
+  const path = join(shim.home, 'slow')
+  await writeFile(path, Buffer.alloc(16 * MIB))
+  const slow = ['curl', '-sS', '--max-time', '1', '--limit-rate', '1M', '-T', path, at('/hash')]
+  const { code, err } = await shim.run([], slow)
+  t.is(code, 28, 'the time is over')
+  t.notRegex(err, /svc run/)
+})
+
+test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
+  const odd = ['api_version: 2', 'x.y: z', 'x-plain: p', 'x-n: café'].flatMap((line) => [
+    '-H',
+    line,
+  ])
+  const { code, err } = await shim.run([], ['curl', '-sS', ...odd, at('/headers')])
+  t.is(code, 0, err)
+  const utf8 = Buffer.from('café').toString('latin1')
+  t.like(last().headers, { api_version: '2', 'x.y': 'z', 'x-plain': 'p', 'x-n': utf8 })
+  const raw = await shim.run([], ['curl', '-sS', '-w', '%{http_code}', at('/headers?q=é')])
+  t.is(raw.out, '400')
+  t.regex(raw.err, /no HTTP/)
+  const path = join(shim.home, 'large')
+  await writeFile(path, Buffer.alloc(32 * MIB + 1))
+  const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
+  // It asks first, it sends at once, it does not know the length.
+  for (const how of [
+    [],
+    ['-H', 'Expect:'],
+    ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked'],
+  ]) {
+    for (let round = 0; round < 5; round += 1) {
+      const refused = await shim.run([], [...large, ...how])
+      t.regex(refused.out, /"payload_too_large"[^}]*\}413$/, refused.err)
+      if (!how.join().includes('chunked')) t.regex(refused.err, /32 MiB/)
+    }
+  }
+  const [command = '', ...rest] = large
+  const asked = await shim.run([], [command, '-v', ...rest])
+  t.notRegex(asked.err, /100 Continue/)
+  const small = ['-sS', '-w', '%{http_code}', '-H', 'Expect: 100-continue', '-d', 'x']
+  t.regex((await shim.run([], ['curl', '-v', ...small, at('/echo')])).err, /100 Continue[^]*200 OK/)
+})
+
+test.serial('a token that is renewed in its file is used by the next call', async (t) => {
+  const own = await shimOf(house, { delegated: lister })
+  t.teardown(() => own.end())
+  const script = `curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
+    cp ${own.tokenFile} ${own.home}/kept; echo spoiled > ${own.tokenFile}
+    curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
+    cp ${own.home}/kept ${own.tokenFile}
+    curl -sS -o /dev/null -w '%{http_code}' ${at('/echo')}`
+  t.is((await own.run([], ['sh', '-c', script])).out, '200 401 200')
+})
+
+testCommands('docs/guides/vault/svc-run.md, word for word', async (t) => {
+  const page = docsPage(t, 'guides/vault/svc-run')
+  const bin = join(shim.home, 'bin')
+  await mkdir(bin)
+  const main = new URL('../../../runtime/main.js', import.meta.url).pathname
+  const file = join(bin, 'svc')
+  await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, { mode: 0o755 })
+  const env = {
+    PATH: `${bin}:${process.env['PATH']}`,
+    HOME: shim.home,
+    BASE: house.running.baseUrl,
+    TOKEN_FILE: shim.tokenFile,
+    API: upstream.origin,
+    API_HOST: UPSTREAM_NAME,
+    CREDENTIAL: setting.credentialId,
+  }
+  const outputs = []
+  for (const index of page.blocks('sh').keys()) outputs.push(await page.run('sh', index, env))
+  t.deepEqual(outputs, ['hello', 'hello', 'hello', '200 hello'])
+})

@@ -1,0 +1,160 @@
+/** Secrets by token exchange. RFC 8693; decisions.md 4 and 22, export. */
+import test from 'ava'
+import type { Answer, Json } from '../../support/api.js'
+import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import {
+  CREDENTIALS,
+  delegatedToken,
+  egressHouse,
+  SECRET,
+  settingOf,
+} from '../../support/vault/egress.js'
+import {
+  ACCESS,
+  accessedOf,
+  exchange,
+  refusedAs,
+  URN,
+  VAULT_SECRET,
+} from '../../support/vault/vault-export.js'
+
+const house = await egressHouse()
+/** Another process of the same deployment. */
+const second = await egressHouse({ beside: house.running })
+test.after.always(async () => {
+  await second.end()
+  await house.end()
+})
+
+test('an exportable secret is handed to the agent that was granted it', async (t) => {
+  const setting = await settingOf(house, { non_exportable: false })
+  const answer = await exchange(house, setting)
+  t.is(answer.status, 200)
+  t.deepEqual(answer.body, {
+    access_token: SECRET,
+    issued_token_type: VAULT_SECRET,
+    token_type: 'N_A',
+  })
+  t.is(answer.headers['cache-control'], 'no-store')
+  // URNs are the same in any case.
+  t.is(
+    (
+      await exchange(house, setting, {
+        resource: `URN:svc:vault:credential:${setting.credentialId.toUpperCase()}`,
+      })
+    ).status,
+    200,
+  )
+  const told = await accessedOf(house, setting.tenantId)
+  t.is(told.length, 2)
+  t.is(told[0]!.grantId, setting.grantId)
+  t.like(told[0]!.data, {
+    access: 'export',
+    actor: { type: 'agent', id: setting.agentId },
+    resource: { type: 'vault_credential', id: setting.credentialId },
+  })
+  t.false(JSON.stringify(told).includes(SECRET))
+  const record = await house.api.get(`${CREDENTIALS}/${setting.credentialId}`, setting.operator)
+  t.truthy(record.body['last_used_at'])
+})
+
+test('who gets nothing, and how they are told', async (t) => {
+  const setting = await settingOf(house, { non_exportable: false })
+  const { operator, direct, agentId, credentialId, tenantId } = setting
+  const stranger = await settingOf(house, { non_exportable: false })
+  const claims = (more: Json) => delegatedToken(house.running, direct, agentId, more)
+  const cases: [number, string, Promise<Answer>][] = [
+    [403, 'policy_denied', exchange(house, { ...setting, delegated: direct })],
+    [
+      403,
+      'insufficient_scope',
+      exchange(house, { ...setting, delegated: await claims({ scope: 'vault:list' }) }),
+    ],
+    [400, 'invalid_target', exchange(house, setting, { resource: URN + agentId })],
+    [400, 'invalid_target', exchange(house, setting, { resource: URN + stranger.credentialId })],
+    [400, 'invalid_target', exchange(house, setting, { resource: `${URN}x` })],
+    [400, 'invalid_target', exchange(house, setting, { resource: 'https://api.example' })],
+    [400, 'invalid_request', exchange(house, setting, { resource: '' })],
+    [400, 'invalid_request', exchange(house, setting, { requested_token_type: ACCESS })],
+    [400, 'invalid_request', exchange(house, setting, { requested_token_type: '' })],
+    [400, 'invalid_request', exchange(house, setting, { requested_token_type: 'urn:x' })],
+    [400, 'invalid_request', exchange(house, setting, { may_act: agentId })],
+    [400, 'invalid_scope', exchange(house, setting, { scope: 'vault:read' })],
+    [400, 'invalid_grant', exchange(house, { ...setting, delegated: 'x' })],
+    // Another tenant's agent has no business with the token at all.
+    [400, 'invalid_grant', exchange(house, { ...setting, direct: stranger.direct })],
+  ]
+  for (const [index, [status, error, answer]] of cases.entries()) {
+    t.deepEqual(refusedAs(await answer), [status, error], `${index}`)
+  }
+  t.deepEqual(await accessedOf(house, tenantId), [])
+
+  const closed = await settingOf(house)
+  t.deepEqual(refusedAs(await exchange(house, closed)), [403, 'policy_denied'])
+  for (const limits of [
+    { max_requests: 5 },
+    { methods: ['GET'] },
+    { path_prefixes: ['/v1'] },
+    { max_bytes: 9 },
+  ]) {
+    const limited = await settingOf(house, { non_exportable: false }, limits)
+    t.deepEqual(refusedAs(await exchange(house, limited)), [403, 'policy_denied'])
+  }
+  const listed = await settingOf(house, { non_exportable: false }, { capabilities: ['list'] })
+  t.deepEqual(refusedAs(await exchange(house, listed)), [400, 'invalid_target'])
+  const lease = await house.api.post(
+    `${CREDENTIALS}/${listed.credentialId}/leases`,
+    listed.operator,
+    {
+      recipient_id: listed.agentId,
+      byte_budget: 1000,
+    },
+  )
+  t.is(lease.status, 201)
+  t.deepEqual(refusedAs(await exchange(house, listed)), [403, 'policy_denied'])
+
+  await house.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, operator)
+  t.deepEqual(refusedAs(await exchange(second, setting)), [400, 'invalid_target'])
+  const again = await settingOf(house, { non_exportable: false })
+  await house.api.post(`${CREDENTIALS}/${again.credentialId}/revoke`, again.operator)
+  t.deepEqual(refusedAs(await exchange(second, again)), [403, 'policy_denied'])
+  await house.api.post(`${CREDENTIALS}/${credentialId}/revoke`, operator)
+  t.deepEqual(refusedAs(await exchange(house, setting)), [400, 'invalid_target'])
+})
+
+test('a grant to a delegation counts under that delegation only', async (t) => {
+  const { api } = house
+  const here = await api.workspace()
+  const { tenantId, token: operator } = here
+  const { key, agentId } = await api.register(tenantId)
+  const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
+  const direct = String(body['access_token'])
+  const person = await present(api, fixtureOf(here))
+  t.teardown(() => person.browser.close())
+  const [lent, other] = [await lend(api, direct, person), await lend(api, direct, person)]
+  const created = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Key',
+    auth_scheme: 'bearer',
+    allowed_hosts: [],
+    secret: SECRET,
+    non_exportable: false,
+  })
+  const credentialId = String(created.body['id'])
+  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+    grantee_type: 'delegation',
+    grantee_id: lent.delegationId,
+  })
+  t.is(granted.status, 201)
+  const under = ({ token }: { token: string }) =>
+    exchange(second, { delegated: token, direct, credentialId })
+  t.is((await under(lent)).body['access_token'], SECRET)
+  t.deepEqual(refusedAs(await under(other)), [400, 'invalid_target'])
+  const [told] = await accessedOf(house, tenantId)
+  t.like(told!.data, { access: 'export', actor: { type: 'agent', id: agentId } })
+  // The person takes it back: the token is worth nothing, nor is the grant.
+  const own = await ownToken(api, here, person)
+  await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
+  t.deepEqual(refusedAs(await under(lent)), [400, 'invalid_grant'])
+})

@@ -1,0 +1,261 @@
+/** Access tokens of upstreams by token exchange. decisions.md 4 and 22, oauth2 credentials. */
+import test from 'ava'
+import { CREDENTIALS, egressHouse } from '../../support/vault/egress.js'
+import { sql } from '../../support/identity/identity.js'
+import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
+import {
+  ACCESS,
+  accessedOf,
+  CLIENT_SECRET,
+  exchange,
+  expireIn,
+  managed,
+  oauthSetting,
+  refusedAs,
+} from '../../support/vault/vault-export.js'
+
+const house = await egressHouse()
+/** Another process of the same deployment. */
+const second = await egressHouse({ beside: house.running })
+test.after.always(async () => {
+  await second.end()
+  await house.end()
+})
+
+test('an oauth2 credential gives the access token of its upstream, refreshed in good time', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  upstream.adorn({ scope: 'repo read' })
+  const setting = await oauthSetting(house, upstream, { scope: 'repo' })
+  const first = await managed(house, setting)
+  t.deepEqual(first.body, {
+    access_token: 'at-1',
+    issued_token_type: ACCESS,
+    token_type: 'Bearer',
+    expires_in: first.body['expires_in'],
+    scope: 'repo read',
+  })
+  t.true(Number(first.body['expires_in']) > 3500)
+  const [asked] = upstream.asked
+  t.deepEqual(asked!.form, { grant_type: 'refresh_token', refresh_token: 'rt-0', scope: 'repo' })
+  const pair = Buffer.from(asked!.headers.authorization!.slice(6), 'base64').toString()
+  t.is(pair, 'client+one:canary-client%3A%2B+secret')
+  t.is((await managed(second, setting)).body['access_token'], 'at-1')
+  t.is(upstream.asked.length, 1)
+
+  // Sixty seconds before it expires the next one is fetched, with the refresh token of the first.
+  await expireIn(house, setting, 59)
+  t.is((await managed(second, setting)).body['access_token'], 'at-2')
+  t.is(upstream.asked[1]!.form['refresh_token'], 'rt-1')
+  await expireIn(house, setting, 90)
+  t.is((await managed(house, setting)).body['access_token'], 'at-2')
+  const told = await accessedOf(house, setting.tenantId)
+  t.is(told.length, 4)
+  t.like(told[0]!.data, { access: 'managed_token' })
+  t.is(told[0]!.grantId, setting.grantId)
+  t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(told)))
+
+  // The owner puts in another secret: nothing of the first one is left.
+  const secret = { token_url: upstream.url, client_id: 'c', client_secret: 's' }
+  await house.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
+    secret: JSON.stringify(secret),
+  })
+  t.is((await managed(house, setting)).body['access_token'], 'at-3')
+  t.deepEqual(upstream.asked[2]!.form, { grant_type: 'client_credentials' })
+
+  t.deepEqual(refusedAs(await exchange(house, setting)), [400, 'invalid_request'])
+  // Not through egress (decisions.md 5), and not where it was said to stay.
+  const proxied = await house.api.post('/v1/proxy', setting.delegated, {
+    credential_id: setting.credentialId,
+    method: 'GET',
+    url: `${house.upstream.origin}/`,
+  })
+  t.deepEqual([proxied.status, proxied.body['code'] ?? proxied.body['title']][0], 403)
+  await house.api.post(`${CREDENTIALS}/${setting.credentialId}/revoke`, setting.operator)
+  t.deepEqual(refusedAs(await managed(house, setting)), [403, 'policy_denied'])
+  const rows = await sql(
+    house.running.db.database,
+    'select from vault_managed_tokens where credential_id = $1',
+    [setting.credentialId],
+  )
+  t.is(rows.length, 0)
+})
+
+test('thirty who ask in two processes cost one refresh, again and again', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const setting = await oauthSetting(house, upstream)
+  for (let round = 1; round <= 3; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) => managed(index % 2 ? house : second, setting)),
+    )
+    t.deepEqual([...new Set(answers.map(({ body }) => body['access_token']))], [`at-${round}`])
+    t.is(upstream.asked.length, round)
+    await expireIn(house, setting, 10)
+  }
+  t.true(upstream.asked.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
+})
+
+test('an upstream that wants the secret in the form gets it there, and is remembered', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  upstream.answer(({ headers, form }) =>
+    headers.authorization === undefined && form['client_secret'] === CLIENT_SECRET
+      ? { body: { access_token: 'posted', token_type: 'Bearer', expires_in: '61' } }
+      : { status: 401, body: { error: 'invalid_client' } },
+  )
+  const setting = await oauthSetting(house, upstream)
+  t.is((await managed(house, setting)).body['access_token'], 'posted')
+  t.is(upstream.asked.length, 2)
+  await expireIn(house, setting, 5)
+  t.is((await managed(second, setting)).body['access_token'], 'posted')
+  t.is(upstream.asked.length, 3)
+})
+
+test('what an upstream can answer instead of a token', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const cases: [Parameters<TokenUpstream['answer']>[0], number, string, RegExp][] = [
+    [
+      () => ({ status: 400, body: { error: 'invalid_grant' } }),
+      400,
+      'invalid_target',
+      /invalid_grant/,
+    ],
+    [() => ({ status: 401, body: 'no' }), 400, 'invalid_target', /invalid_client/],
+    [() => ({ status: 403, body: '<html>' }), 400, 'invalid_target', /status_403/],
+    [() => ({ body: { error: 'bad_refresh_token' } }), 400, 'invalid_target', /bad_refresh_token/],
+    [
+      () => ({ status: 400, body: { error: `"${CLIENT_SECRET}"` } }),
+      400,
+      'invalid_target',
+      /unnamed/,
+    ],
+    [() => ({ status: 500, body: '' }), 503, 'temporarily_unavailable', /status_500/],
+    [
+      () => ({ status: 429, headers: { 'retry-after': '7' } }),
+      503,
+      'temporarily_unavailable',
+      /429/,
+    ],
+    [
+      () => ({ status: 302, headers: { location: upstream.url } }),
+      502,
+      'server_error',
+      /status_302/,
+    ],
+    [() => ({ body: 'hello' }), 502, 'server_error', /not_json/],
+    [
+      () => ({ body: '{"access_token":"a","access_token":"b","token_type":"bearer"}' }),
+      502,
+      'server_error',
+      /not_json/,
+    ],
+    [() => ({ body: `"${'x'.repeat(70_000)}"` }), 502, 'server_error', /not_json/],
+    [() => ({ body: { token_type: 'bearer' } }), 502, 'server_error', /access_token/],
+    [
+      () => ({ body: { access_token: 'a\nb', token_type: 'bearer' } }),
+      502,
+      'server_error',
+      /access_token/,
+    ],
+    [() => ({ body: { access_token: 'a', token_type: 'mac' } }), 502, 'server_error', /token_type/],
+    [
+      () => ({ body: { access_token: 'a', token_type: 'bearer', expires_in: -1 } }),
+      502,
+      'server_error',
+      /expires_in/,
+    ],
+  ]
+  for (const [reply, status, error, words] of cases) {
+    upstream.answer(reply)
+    const setting = await oauthSetting(house, upstream)
+    const answer = await managed(house, setting)
+    t.deepEqual(refusedAs(answer), [status, error], String(words))
+    t.regex(String(answer.body['error_description']), words)
+    t.false(JSON.stringify(answer).includes('canary'))
+    if (status === 503) t.is(answer.headers['retry-after'], /429/.test(words.source) ? '7' : '5')
+    // Nobody hammers an upstream with what it has refused a moment ago.
+    const before = upstream.asked.length
+    t.deepEqual(refusedAs(await managed(second, setting)), [status, error])
+    t.is(upstream.asked.length, before)
+    t.deepEqual(await accessedOf(house, setting.tenantId), [])
+  }
+  const away = await oauthSetting(house, upstream, {
+    token_url: 'https://api.upstream.example:1/token',
+  })
+  t.deepEqual(refusedAs(await managed(house, away)), [503, 'temporarily_unavailable'])
+})
+
+test('while the upstream is away, a token that is nearly used up still serves', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const setting = await oauthSetting(house, upstream)
+  await managed(house, setting)
+  await expireIn(house, setting, 40)
+  upstream.answer(() => ({ status: 503 }))
+  t.is((await managed(house, setting)).body['access_token'], 'at-1')
+  t.is((await managed(second, setting)).body['access_token'], 'at-1')
+  t.is(upstream.asked.length, 2)
+  await expireIn(house, setting, -1)
+  t.is((await managed(house, setting)).status, 503)
+})
+
+test('a grant that ends while the upstream thinks ends the exchange', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const setting = await oauthSetting(house, upstream)
+  upstream.answer(async () => {
+    await house.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, setting.operator)
+    return { body: { access_token: 'late', token_type: 'bearer', expires_in: 3600 } }
+  })
+  t.deepEqual(refusedAs(await managed(house, setting)), [400, 'invalid_target'])
+  t.deepEqual(await accessedOf(house, setting.tenantId), [])
+})
+
+test('a secret that its owner replaces while the upstream thinks is the one that counts', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const setting = await oauthSetting(house, upstream)
+  upstream.answer(async ({ form }) => {
+    if (form['refresh_token'] === 'owner') {
+      return { body: { access_token: 'owned', token_type: 'bearer', expires_in: 3600 } }
+    }
+    const secret = JSON.stringify({
+      token_url: upstream.url,
+      client_id: 'c',
+      refresh_token: 'owner',
+    })
+    await house.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
+      secret,
+    })
+    return { body: { access_token: 'old', token_type: 'bearer', refresh_token: 'older' } }
+  })
+  t.is((await managed(house, setting)).body['access_token'], 'owned')
+  await expireIn(house, setting, -1)
+  t.is((await managed(second, setting)).body['access_token'], 'owned')
+  t.deepEqual(
+    upstream.asked.map(({ form }) => form['refresh_token']),
+    ['rt-0', 'owner', 'owner'],
+  )
+})
+
+test('whoever dies while it asks is followed by another once its lease has run out', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  const setting = await oauthSetting(house, upstream)
+  await sql(
+    house.running.db.database,
+    `insert into vault_managed_tokens (tenant_id, credential_id, refresher, refreshing_until)
+     values ($1, $2, $2, now() + interval '2 seconds')`,
+    [setting.tenantId, setting.credentialId],
+  )
+  const beganMs = performance.now()
+  const answers = await Promise.all([managed(house, setting), managed(second, setting)])
+  t.deepEqual(
+    answers.map(({ body }) => body['access_token']),
+    ['at-1', 'at-1'],
+  )
+  t.true(performance.now() - beganMs > 1_000)
+  t.is(upstream.asked.length, 1)
+})

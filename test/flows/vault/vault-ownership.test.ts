@@ -1,0 +1,321 @@
+/**
+ * What only the owner of a credential does, attacked by agents that may manage the vault and by agents
+ * that act for the owner. decisions.md 24, vault ownership. docs/guides/vault/vault.md
+ */
+import { readFile } from 'node:fs/promises'
+import test from 'ava'
+import type { Answer, Json } from '../../support/api.js'
+import { lend } from '../../support/agents/delegation.js'
+import { CREDENTIALS, egressHouse, SECRET, UPSTREAM_NAME } from '../../support/vault/egress.js'
+import { sql } from '../../support/identity/identity.js'
+import { owned } from '../../support/identity/owner.js'
+import { tokenUpstream } from '../../support/vault/token-upstream.js'
+
+const OTHER_NAME = 'other.upstream.example'
+
+const house = await egressHouse()
+const { api, upstream } = house
+test.after.always(() => house.end())
+
+const refusedAs = ({ status, body }: Answer) => [status, body['error']]
+const REFUSED = [403, 'policy_denied']
+
+/** An agent of the tenant that manages the vault and owns nothing in it. */
+async function manager(tenantId: string, by: string, scopes = 'vault:read vault:manage') {
+  const { key, agentId } = await api.register(tenantId)
+  const path = `/api/v1/agents/${agentId}`
+  const patched = await api.call('PATCH', path, { token: by, json: { scopes: scopes.split(' ') } })
+  if (patched.status !== 200) throw new Error(JSON.stringify(patched.body))
+  const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
+  return { agentId, token: String(body['access_token']) }
+}
+
+const apiKey = (more: Json = {}): Json => ({
+  provider: 'upstream',
+  credential_type: 'api_key',
+  label: 'Key',
+  auth_scheme: 'bearer',
+  allowed_hosts: [UPSTREAM_NAME],
+  secret: SECRET,
+  ...more,
+})
+
+async function made(token: string, json: Json): Promise<string> {
+  const { status, body } = await api.post(CREDENTIALS, token, json)
+  if (status !== 201) throw new Error(JSON.stringify(body))
+  return String(body['id'])
+}
+
+const patch = (token: string, id: string, json: Json) =>
+  api.call('PATCH', `${CREDENTIALS}/${id}`, { token, json })
+const hostsOf = async (token: string, id: string) =>
+  (await api.get(`${CREDENTIALS}/${id}`, token)).body['allowed_hosts']
+const callTo = (token: string, credentialId: string, host: string) =>
+  house.send('/v1/proxy/body', {
+    token,
+    headers: {
+      'x-svc-credential-id': credentialId,
+      'x-svc-url': upstream.origin.replace(UPSTREAM_NAME, host) + '/headers',
+      'x-svc-method': 'GET',
+    },
+  })
+
+test('an agent that manages the vault cannot lead the key of another to a host of its own', async (t) => {
+  const owner = await api.workspace()
+  const { agentId, token } = await manager(owner.tenantId, owner.token)
+  const id = await made(owner.token, apiKey())
+  const before = upstream.requests.length
+
+  t.deepEqual(refusedAs(await api.get(`${CREDENTIALS}/${id}/secret`, token)), REFUSED)
+  const widened = await patch(token, id, { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME] })
+  t.deepEqual(refusedAs(widened), REFUSED)
+  t.deepEqual(await hostsOf(owner.token, id), [UPSTREAM_NAME])
+  const grant = { grantee_type: 'agent', grantee_id: agentId }
+  t.deepEqual(refusedAs(await api.post(`${CREDENTIALS}/${id}/grants`, token, grant)), REFUSED)
+  const lease = { recipient_id: agentId, byte_budget: 1_000 }
+  t.deepEqual(refusedAs(await api.post(`${CREDENTIALS}/${id}/leases`, token, lease)), REFUSED)
+  const rotated = await api.post(`${CREDENTIALS}/${id}/rotate`, token, { secret: 'known' })
+  t.deepEqual(refusedAs(rotated), REFUSED)
+  for (const host of [UPSTREAM_NAME, OTHER_NAME]) {
+    const answer = await callTo(token, id, host)
+    t.is(answer.statusCode, 404)
+    await answer.body.dump()
+  }
+  t.is(upstream.requests.length, before, 'nothing was sent')
+
+  // What is left to it: narrow, label, revoke.
+  t.is((await patch(token, id, { label: 'Seen', metadata: { seen: true } })).status, 200)
+  t.is((await patch(token, id, { allowed_hosts: [] })).status, 200)
+  const back = await patch(token, id, { allowed_hosts: [UPSTREAM_NAME] })
+  t.deepEqual(refusedAs(back), REFUSED, 'what was narrowed is wider before')
+  t.is((await patch(owner.token, id, { allowed_hosts: [UPSTREAM_NAME] })).status, 200)
+  t.is((await api.post(`${CREDENTIALS}/${id}/revoke`, token)).body['status'], 'revoked')
+})
+
+test('an agent that manages the vault cannot have its credential carry the token of another', async (t) => {
+  const endpoint = await tokenUpstream()
+  t.teardown(() => endpoint.close())
+  endpoint.adorn({ access_token: 'canary-token-of-the-owner' })
+  const owner = await api.workspace()
+  const { token } = await manager(owner.tenantId, owner.token)
+  const secret = JSON.stringify({ token_url: endpoint.url, client_id: 'c', refresh_token: 'rt-0' })
+  const account = await made(owner.token, {
+    provider: 'upstream',
+    credential_type: 'oauth2',
+    label: 'Account',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret,
+  })
+  const carrying = (hosts: string[]) =>
+    apiKey({ secret: undefined, token_of: account, allowed_hosts: hosts })
+  for (const hosts of [[OTHER_NAME], [UPSTREAM_NAME], []]) {
+    t.deepEqual(refusedAs(await api.post(CREDENTIALS, token, carrying(hosts))), REFUSED)
+  }
+  t.is(endpoint.asked.length, 0)
+
+  // The owner may, within the hosts of the account.
+  const beyond = await api.post(CREDENTIALS, owner.token, carrying([UPSTREAM_NAME, OTHER_NAME]))
+  t.is(beyond.status, 400)
+  t.is((beyond.body['errors'] as Json[])[0]!['pointer'], '#/allowed_hosts/1')
+  const carrier = await made(owner.token, carrying([UPSTREAM_NAME]))
+  const wider = await patch(owner.token, carrier, { allowed_hosts: [OTHER_NAME] })
+  t.is(wider.status, 400)
+
+  // Narrowed later, by whom it may be: the carrier is narrowed with it, and not widened again alone.
+  t.is((await patch(token, account, { allowed_hosts: [] })).status, 200)
+  t.deepEqual(await hostsOf(owner.token, carrier), [])
+  t.is((await patch(owner.token, carrier, { allowed_hosts: [UPSTREAM_NAME] })).status, 400)
+})
+
+test('hosts of carriers lie within those of the account, however changes of both interleave', async (t) => {
+  const { token } = await api.workspace()
+  const names = Array.from({ length: 6 }, (_, nth) => `h${nth}.upstream.example`)
+  const account = await made(token, {
+    provider: 'upstream',
+    credential_type: 'oauth2',
+    label: 'Account',
+    allowed_hosts: names,
+    secret: JSON.stringify({ token_url: 'https://id.example/token', client_id: 'c' }),
+  })
+  const carrying = apiKey({ secret: undefined, token_of: account, allowed_hosts: names })
+  const carriers = await Promise.all(Array.from({ length: 3 }, () => made(token, carrying)))
+  for (let round = 0; round < 8; round += 1) {
+    t.is((await patch(token, account, { allowed_hosts: names })).status, 200)
+    const kept = names.slice(0, round % names.length)
+    const answers = await Promise.all([
+      ...carriers.map((id) => patch(token, id, { allowed_hosts: names })),
+      patch(token, account, { allowed_hosts: kept }),
+      ...carriers.map((id) => patch(token, id, { allowed_hosts: names })),
+      api.post(CREDENTIALS, token, carrying),
+    ])
+    for (const { status, body } of answers) {
+      t.true([200, 201, 400].includes(status), JSON.stringify(body))
+    }
+    const { rows } = await api.list(`${CREDENTIALS}?limit=200`, token)
+    const within = rows.filter((row) => row['token_of'] === account)
+    t.true(within.length >= carriers.length)
+    for (const { allowed_hosts: hosts } of within) {
+      t.true(
+        (hosts as string[]).every((host) => kept.includes(host)),
+        JSON.stringify([hosts, kept]),
+      )
+    }
+  }
+})
+
+test('carriers that were made before the rule are cut to their account', async (t) => {
+  const [first, second] = [await api.workspace(), await api.workspace()]
+  const file = new URL('../../../../migrations/0041_carried_hosts.sql', import.meta.url)
+  const statements = (await readFile(file, 'utf8'))
+    .split(/;\n/)
+    .filter((text) => text.trim() !== '')
+  const secret = JSON.stringify({ token_url: 'https://id.example/token', client_id: 'c' })
+  const pair = async (token: string) => {
+    const account = await made(token, {
+      provider: 'upstream',
+      credential_type: 'oauth2',
+      label: 'Account',
+      secret,
+    })
+    return [
+      account,
+      await made(token, apiKey({ secret: undefined, token_of: account, allowed_hosts: [] })),
+    ] as const
+  }
+  const { database } = house.running.db
+  const set = (id: string, hosts: string[]) =>
+    sql(database, 'update vault_credentials set allowed_hosts = $2 where id = $1', [id, hosts])
+  const [silent, silentCarrier] = await pair(first.token)
+  await set(silentCarrier, ['b.example', 'a.example'])
+  const [named, namedCarrier] = await pair(second.token)
+  await set(named, ['a.example'])
+  await set(namedCarrier, ['b.example', 'a.example'])
+  const [stolen, stolenCarrier] = await pair(second.token)
+  await set(stolenCarrier, ['b.example'])
+  await sql(database, `update vault_credentials set owner_id = 'another' where id = $1`, [
+    stolenCarrier,
+  ])
+  for (const statement of statements) await sql(database, statement)
+  t.deepEqual(await hostsOf(first.token, silent), ['a.example', 'b.example'])
+  t.deepEqual(await hostsOf(first.token, silentCarrier), ['b.example', 'a.example'])
+  t.deepEqual(await hostsOf(second.token, namedCarrier), ['a.example'])
+  t.deepEqual(await hostsOf(second.token, stolen), [])
+  t.deepEqual(await hostsOf(second.token, stolenCarrier), [])
+})
+
+test('an authority: others narrow from where it is good and for which hosts, and widen neither', async (t) => {
+  const owner = await api.workspace()
+  const { token } = await manager(owner.tenantId, owner.token)
+  const authority = (more: Json) =>
+    made(owner.token, { provider: 'ssh', credential_type: 'ssh_ca', label: 'CA', ...more })
+  const id = await authority({
+    allowed_hosts: ['db1.example.com'],
+    metadata: { source_addresses: ['10.1.0.0/16'] },
+  })
+  const wider: Json[] = [
+    // Without a host it would sign for any, without a network it would be good from anywhere.
+    { allowed_hosts: [] },
+    { allowed_hosts: ['db1.example.com', 'db2.example.com'] },
+    { metadata: {} },
+    { metadata: { source_addresses: ['10.0.0.0/8'] } },
+    { metadata: { source_addresses: ['10.1.2.0/24', '192.168.0.0/16'] } },
+  ]
+  for (const json of wider) {
+    t.deepEqual(refusedAs(await patch(token, id, json)), REFUSED, JSON.stringify(json))
+  }
+  const narrower = { metadata: { source_addresses: ['10.1.2.0/24'], note: 'x' } }
+  t.is((await patch(token, id, narrower)).status, 200)
+  const open = await authority({ allowed_hosts: [] })
+  const bound = { allowed_hosts: ['db1.example.com'], ...narrower }
+  t.is((await patch(token, open, bound)).status, 200)
+  t.is((await patch(owner.token, open, { allowed_hosts: [], metadata: {} })).status, 200)
+  t.deepEqual(refusedAs(await api.post(`${CREDENTIALS}/${id}/rotate`, token, {})), REFUSED)
+})
+
+test('a person does it with a direct token of a fresh sign-in with two factors', async (t) => {
+  const scope = 'openid vault:list vault:read vault:manage agents:manage'
+  const strong = await owned(api, { scope })
+  const weak = await owned(api, { factor: false, scope })
+  t.teardown(async () => {
+    await strong.person.browser.close()
+    await weak.person.browser.close()
+  })
+  const own = async (token: string) => made(token, apiKey({ non_exportable: false }))
+  const sensitive = (token: string, id: string): Promise<Answer>[] => [
+    patch(token, id, { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME] }),
+    api.post(`${CREDENTIALS}/${id}/rotate`, token, { secret: 'other' }),
+    api.get(`${CREDENTIALS}/${id}/secret`, token),
+  ]
+
+  const once = await own(weak.token)
+  for (const answer of await Promise.all(sensitive(weak.token, once))) {
+    t.is(answer.status, 401)
+    t.is(answer.body['error'], 'insufficient_user_authentication')
+    t.regex(answer.headers['www-authenticate'] ?? '', /acr_values="aal3 aal2", max_age="300"/)
+  }
+
+  const id = await own(strong.token)
+  const { agentId, token: agentToken } = await manager(strong.made.tenantId, strong.token)
+  const { token: lent } = await lend(api, agentToken, strong.person, { scope })
+  for (const answer of await Promise.all(sensitive(lent, id))) {
+    t.deepEqual(refusedAs(answer), [403, 'forbidden'])
+  }
+  // A grant of what can be taken out is as good as taking it out.
+  const grant = { grantee_type: 'agent', grantee_id: agentId }
+  const self = await api.post(`${CREDENTIALS}/${id}/grants`, lent, grant)
+  t.deepEqual(refusedAs(self), [403, 'forbidden'])
+  const kept = await made(strong.token, apiKey())
+  t.is((await api.post(`${CREDENTIALS}/${kept}/grants`, lent, grant)).status, 201)
+  t.is((await patch(lent, id, { allowed_hosts: [] })).status, 200)
+  for (const answer of await Promise.all(sensitive(strong.token, id))) t.is(answer.status, 200)
+})
+
+test('owners of the organization do it for credentials of an agent of theirs, and for no person’s', async (t) => {
+  const scope = 'openid vault:read vault:manage agents:manage'
+  const { made: at, person, token } = await owned(api, { scope })
+  t.teardown(() => person.browser.close())
+  const helper = await manager(at.tenantId, token)
+  const id = await made(helper.token, apiKey({ non_exportable: false }))
+  t.is((await patch(token, id, { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME] })).status, 200)
+  t.is((await api.get(`${CREDENTIALS}/${id}/secret`, token)).body['secret'], SECRET)
+  t.is((await api.post(`${CREDENTIALS}/${id}/rotate`, token, { secret: 'new' })).status, 200)
+  const grant = { grantee_type: 'agent', grantee_id: helper.agentId }
+  t.is((await api.post(`${CREDENTIALS}/${id}/grants`, token, grant)).status, 201)
+
+  // Not the other way round, and not from one agent to the next.
+  const theirs = await made(token, apiKey())
+  const second = await manager(at.tenantId, token)
+  for (const [other, credential] of [
+    [helper.token, theirs],
+    [second.token, id],
+  ] as const) {
+    const wider = { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME, 'third.upstream.example'] }
+    t.deepEqual(refusedAs(await patch(other, credential, wider)), REFUSED)
+  }
+})
+
+test('a direct token with vault:manage lists the credentials of its tenant, without secrets', async (t) => {
+  const [owner, stranger] = [await api.workspace(), await api.workspace()]
+  const { token } = await manager(owner.tenantId, owner.token)
+  const first = await made(owner.token, apiKey())
+  const second = await made(token, apiKey())
+  await made(stranger.token, apiKey())
+  await api.post(`${CREDENTIALS}/${first}/revoke`, token)
+  for (const each of [owner.token, token]) {
+    const one = await api.list(`${CREDENTIALS}?limit=1`, each)
+    t.is(one.status, 200)
+    const two = await api.list(one.next ?? '', each)
+    t.is(two.next, undefined)
+    const rows = [...one.rows, ...two.rows]
+    t.deepEqual(
+      rows.map(({ id, status }) => [id, status]),
+      [
+        [second, 'active'],
+        [first, 'revoked'],
+      ],
+    )
+    t.false(JSON.stringify(rows).includes(SECRET))
+  }
+  const reader = await manager(owner.tenantId, owner.token, 'vault:list vault:read')
+  t.deepEqual(refusedAs(await api.get(CREDENTIALS, reader.token)), [403, 'forbidden'])
+})

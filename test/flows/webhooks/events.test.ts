@@ -1,0 +1,436 @@
+/** What built features tell of, as receivers get it, against the published schemas. */
+import { createRequire } from 'node:module'
+import type { Ajv } from 'ajv'
+import test from 'ava'
+import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
+import { openapiDocument } from '../../../gateway/openapi/openapi.js'
+import { routes } from '../../../gateway/route-table.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { fixtureOf, lend, newFixture, ownToken, present } from '../../support/agents/delegation.js'
+import {
+  bodyCall,
+  CREDENTIALS,
+  reachableUpstream,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+import { sql } from '../../support/identity/identity.js'
+import { operatorOfDeployment } from '../../support/oauth/operator.js'
+import { signIn } from '../../support/identity/person.js'
+import { startReceiver } from '../../support/webhooks/receiver.js'
+import { COMMERCE, openShop } from '../../support/commerce/shop.js'
+import { apiOf, type Workspace } from '../../support/api.js'
+import { testService } from '../../support/service.js'
+import type { Json } from '../../support/identity/tenant-agent.js'
+import { departed, throughHome, upstreamHouse } from '../../support/vault/upstream.js'
+import { subscriber } from '../../support/webhooks/webhooks.js'
+
+const require = createRequire(import.meta.url)
+const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
+
+type Hook = {
+  post: {
+    operationId: string
+    requestBody: { content: Record<string, { schema: object; example: object }> }
+  }
+}
+const document = openapiDocument({ issuer: 'https://id.test', exposure: 'public', routes }) as {
+  webhooks: Record<string, Hook>
+  components: object
+}
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+ajv.addSchema({ $id: 'https://id.test/openapi', components: document.components })
+const validators = new Map(
+  Object.entries(document.webhooks).map(([type, { post }]) => {
+    const { schema } = post.requestBody.content['application/json']!
+    const text = JSON.stringify(schema).replaceAll('"#/', '"https://id.test/openapi#/')
+    return [type, ajv.compile(JSON.parse(text) as object)] as const
+  }),
+)
+
+const receiver = await startReceiver()
+const webhooks = {
+  SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+  SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+  SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+}
+const reachable = await reachableUpstream()
+const running = await testService({
+  environment: { ...reachable.environment, ...COMMERCE, ...webhooks },
+})
+const house = await upstreamHouse({ environment: webhooks })
+test.after.always(async () => {
+  await house.end()
+  await running.end()
+  await reachable.end()
+  await receiver.close()
+})
+
+/** Waits until a receiver has got an event of the type from a running service. */
+async function arrived(type: EventType): Promise<Json | undefined> {
+  for (let turn = 0; turn < 1000; turn += 1) {
+    const found = receiver.received.find(({ headers }) => headers['x-svc-event'] === type)
+    if (found !== undefined) return JSON.parse(found.body.toString()) as Json
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return undefined
+}
+
+test('the description has every type of the catalogue, with an example that fits its schema', (t) => {
+  t.deepEqual(Object.keys(document.webhooks).toSorted(), [...EVENT_TYPES].toSorted())
+  for (const [type, { post }] of Object.entries(document.webhooks)) {
+    const { example } = post.requestBody.content['application/json']!
+    const validate = validators.get(type)!
+    t.true(validate(example), `${type}: ${JSON.stringify(validate.errors)}`)
+    t.false(validate({ ...example, type: 'another.type' }), type)
+    t.false(validate({ ...example, data: null }), type)
+  }
+})
+
+test('what happens in a tenant reaches its receiver in the published shape', async (t) => {
+  const { subscribe, ask, login, settled } = await subscriber(running, receiver)
+  const { path, at } = await subscribe({ event_types: ['*'] })
+  t.is((await login()).status, 200)
+  const created = await ask('POST', '/api/v1/applications', {
+    name: 'Service',
+    grant_types: ['client_credentials'],
+    response_types: [],
+    scopes: ['vault:list'],
+  })
+  t.is(created.status, 201, created.text)
+  const { client_id: id, client_secret: secret } = created.body
+  const basic = Buffer.from(`${String(id)}:${String(secret)}`).toString('base64')
+  const issued = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ grant_type: 'client_credentials' }),
+  })
+  t.is(issued.status, 200)
+  const { access_token: token } = (await issued.json()) as Json
+  const revoked = await fetch(`${running.baseUrl}/oauth/revoke`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ token: String(token) }),
+  })
+  t.is(revoked.status, 200)
+  const kept = await ask('POST', '/api/v1/vault/credentials', {
+    provider: 'ssh',
+    credential_type: 'ssh_ca',
+    label: 'Authority',
+  })
+  t.is(kept.status, 201, kept.text)
+  t.is((await ask('POST', `${at}/test`)).status, 200)
+  // Events of before the subscription may still have been on their way.
+  const types = () => new Set(receiver.at(path).map(({ headers }) => headers['x-svc-event']))
+  const expected: EventType[] = [
+    'auth.token.issued',
+    'auth.token.revoked',
+    'vault.credential.created',
+    'webhook.test',
+  ]
+  for (let turn = 0; turn < 500 && !expected.every((type) => types().has(type)); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await settled(at, 4)
+  for (const type of expected) t.true(types().has(type), type)
+  for (const { body, headers } of receiver.at(path)) {
+    const event = JSON.parse(body.toString()) as Json
+    t.is(event['type'], headers['x-svc-event'] as string)
+    const validate = validators.get(String(event['type']))
+    t.true(validate?.(event), `${body.toString()}: ${JSON.stringify(validate?.errors)}`)
+    t.false(/svcs_|whsec_|eyJ/.test(body.toString()), 'no secret in an event')
+  }
+})
+
+const api = apiOf(running)
+
+/** Every event of a tenant goes to the receiver. */
+async function hear({ token }: Pick<Workspace, 'token'>, at = api): Promise<void> {
+  const json = { url: `${receiver.origin}/all-of-a-tenant`, event_types: ['*'] }
+  await done(201, at.post('/api/v1/webhooks', token, json))
+}
+
+async function done(status: number, answer: ReturnType<typeof api.get>): Promise<Json> {
+  const { status: found, body } = await answer
+  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
+  return body
+}
+
+/** Runs once, however many types it provokes. */
+function once(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  return () => (running ??= run())
+}
+
+const signIns = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const human = fixtureOf(workspace)
+  const person = await present(api, human)
+  await person.browser.submit(await person.browser.get('/auth/account'), {}, '/auth/logout')
+  const again = await person.browser.follow(await signIn(person.browser, human))
+  const [code = ''] = person.recoveryCodes
+  const account = await person.browser.follow(await person.browser.submit(again, { code }))
+  // Taking the second factor away is what the person is told of.
+  const [, factor = ''] =
+    /action="(\/auth\/account\/factors\/[^"]+\/remove)"/.exec(account.html) ?? []
+  await person.browser.submit(account, {}, factor)
+  await person.browser.close()
+  const guessed = await newFixture(api, workspace)
+  const stranger = openBrowser(running)
+  for (let turn = 0; turn < 12; turn += 1) await signIn(stranger, { ...guessed, password: 'guess' })
+  await stranger.close()
+})
+
+const tokensOfAgents = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const { key, agentId } = await api.register(workspace.tenantId)
+  const login = await done(
+    200,
+    api.login(key, { agent_id: agentId, tenant_id: workspace.tenantId }),
+  )
+  const refreshed = (token: unknown) =>
+    api.form('/oauth/token', {
+      grant_type: 'refresh_token',
+      refresh_token: String(token),
+      client_id: agentId,
+    })
+  const first = login['refresh_token']
+  await done(200, refreshed((await done(200, refreshed(first)))['refresh_token']))
+  await done(400, refreshed(first))
+  const other = await done(
+    200,
+    api.login(key, { agent_id: agentId, tenant_id: workspace.tenantId }),
+  )
+  await done(
+    200,
+    api.form('/oauth/revoke', { token: String(other['access_token']), client_id: agentId }),
+  )
+})
+
+const usersAndOrganizations = once(async () => {
+  const ops = await operatorOfDeployment(api)
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const { token, operator, organizationId, tenantId } = workspace
+  const person = await present(api, await newFixture(api, workspace))
+  const invited = await done(
+    201,
+    api.post('/api/v1/tenant-users', token, { email: 'ada@harbour.test' }),
+  )
+  const user = `/api/v1/tenant-users/${String(invited['id'])}`
+  await done(200, api.post(`${user}/suspend`, token))
+  await done(200, api.post(`${user}/reactivate`, token))
+  await done(204, api.call('DELETE', user, { token }))
+
+  const { delegationId } = await lend(api, token, person)
+  const own = await ownToken(api, workspace, person)
+  await done(200, api.post(`/api/v1/delegations/${delegationId}/revoke`, own))
+  await sql(running.db.database, `update tenant_users set roles = '{owner}' where tenant_id = $1`, [
+    tenantId,
+  ])
+  const owner = await ownToken(api, workspace, person, 'openid org:read org:create')
+  await done(201, api.post('/api/v1/control-plane/organizations', owner, { name: 'Second' }))
+  await person.browser.close()
+
+  const members = `/api/v1/organizations/${organizationId}/members`
+  const email = 'grace@harbour.test'
+  await done(201, api.post(members, operator, { email, role: 'member' }))
+  const { agentId } = await api.register(tenantId)
+  const added = await done(201, api.post(members, operator, { agent_id: agentId, role: 'member' }))
+  const member = `${members}/${String(added['id'])}`
+  await done(200, api.call('PATCH', member, { token: operator, json: { role: 'admin' } }))
+  await done(204, api.call('DELETE', member, { token: operator }))
+  for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
+    for (const verb of ['suspend', 'reactivate'])
+      await done(200, api.post(`${path}/${verb}`, ops.token))
+})
+
+const vaultAndEgress = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const { token, tenantId } = workspace
+  const { key, agentId } = await api.register(tenantId)
+  const selector = { agent_id: agentId, tenant_id: tenantId }
+  const agent = String((await done(200, api.login(key, selector)))['access_token'])
+  const credential = await done(
+    201,
+    api.post(CREDENTIALS, token, {
+      provider: 'upstream',
+      label: 'Key',
+      secret: 'a secret',
+      auth_scheme: 'bearer',
+      credential_type: 'api_key',
+      allowed_hosts: [UPSTREAM_NAME],
+    }),
+  )
+  const credentialId = String(credential['id'])
+  const grantee = { grantee_type: 'agent', grantee_id: agentId }
+  const grant = await done(201, api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee))
+  const headers = bodyCall({ credentialId }, `${reachable.upstream.origin}/echo`)
+  await done(200, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
+  await done(200, api.post(`/api/v1/vault/grants/${String(grant['id'])}/revoke`, token))
+})
+
+const providers = once(async () => {
+  const sso = apiOf(house.running)
+  const workspace = await sso.workspace()
+  await hear(workspace, sso)
+  const draft = {
+    name: 'Acme SSO',
+    issuer: house.home.issuer,
+    client_id: 'client',
+    client_secret: 'secret of the client',
+  }
+  await done(201, sso.post('/api/v1/sso/providers', workspace.token, draft))
+  const tenantSlug = String(workspace.body['tenant_slug'])
+  const arrive = async () => {
+    const browser = openBrowser(house.running)
+    const away = await departed(browser, { tenantSlug })
+    const back = await throughHome(house, browser, away.location ?? away.html, house.person)
+    await browser.close()
+    return back.status
+  }
+  // Nobody vouched for the person, and then the tenant wants whoever the provider brings.
+  if ((await arrive()) !== 403) throw new Error('the tenant takes in anybody')
+  const social = { social: { provision: true } }
+  await sql(house.running.db.database, 'update tenants set settings = $2 where id = $1', [
+    workspace.tenantId,
+    JSON.stringify(social),
+  ])
+  if ((await arrive()) !== 200) throw new Error('the tenant takes in nobody')
+  await sso.close()
+})
+
+const sales = once(async () => {
+  const shop = await openShop(running)
+  await hear(shop)
+  const post = async (path: string, json: unknown = {}) => {
+    const answer = await shop.api.post(`/api/v1/commerce/${path}`, shop.token, json)
+    if (answer.status >= 300) throw new Error(JSON.stringify(answer.body))
+    return answer.body
+  }
+  const bought = async (outcome: string) => {
+    const session = await shop.checkout({ customer_email: 'ada@example.com', quantity: 10 })
+    await shop.pay(session['checkout_url'], outcome)
+    return String(session['charge_id'])
+  }
+  const released = async () =>
+    (
+      await sql(
+        running.db.database,
+        `select from events where tenant_id = $1 and type = 'commerce.settlement.released'`,
+        [shop.workspace.tenantId],
+      )
+    ).length
+  await bought('decline')
+  await bought('dispute')
+  const [dispute] = (await shop.api.list('/api/v1/commerce/disputes', shop.token)).rows
+  await post(`disputes/${String(dispute?.['id'])}/close`, { outcome: 'won' })
+  const charge = await bought('succeed')
+  await post(`charges/${charge}/refund`, { amount_minor: 100 })
+  for (let turn = 0; turn < 1000 && (await released()) < 2; turn += 1)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1013 })
+  await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1000 })
+  await post('statements', { currency: 'USD' })
+  await shop.api.close()
+})
+
+const testDelivery = once(async () => {
+  const { subscribe, ask } = await subscriber(running, receiver)
+  const { at } = await subscribe()
+  const sent = await ask('POST', `${at}/test`)
+  if (sent.status !== 200) throw new Error(sent.text)
+})
+
+/** What makes each type happen. A type without an entry does not compile. */
+const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
+  'auth.login.success': signIns,
+  'auth.login.failure': signIns,
+  'auth.logout': signIns,
+  'auth.token.issued': tokensOfAgents,
+  'auth.token.revoked': tokensOfAgents,
+  'auth.mfa.challenge': signIns,
+  'auth.mfa.verify': signIns,
+  'tenant_user.invited': usersAndOrganizations,
+  'tenant_user.activated': usersAndOrganizations,
+  'tenant_user.suspended': usersAndOrganizations,
+  'tenant_user.removed': usersAndOrganizations,
+  'admin.user.created': usersAndOrganizations,
+  'admin.agent.registered': usersAndOrganizations,
+  'admin.delegation.revoked': usersAndOrganizations,
+  'vault.credential.created': vaultAndEgress,
+  'vault.credential.accessed': vaultAndEgress,
+  'vault.grant.revoked': vaultAndEgress,
+  'egress.stream.closed': vaultAndEgress,
+  'org.created': usersAndOrganizations,
+  'org.suspended': usersAndOrganizations,
+  'org.reactivated': usersAndOrganizations,
+  'org.tenant.suspended': usersAndOrganizations,
+  'org.tenant.reactivated': usersAndOrganizations,
+  'org.member.invited': usersAndOrganizations,
+  'org.member.added': usersAndOrganizations,
+  'org.member.role_changed': usersAndOrganizations,
+  'org.member.removed': usersAndOrganizations,
+  'sso.configured': providers,
+  'sso.login.success': providers,
+  'sso.login.failed': providers,
+  'sso.user.provisioned': providers,
+  'security.brute_force.detected': signIns,
+  'security.refresh_token.reuse': tokensOfAgents,
+  'security.suspicious_activity': signIns,
+  'commerce.payment.pending': sales,
+  'commerce.payment.succeeded': sales,
+  'commerce.payment.failed': sales,
+  'commerce.payment.refunded': sales,
+  'commerce.settlement.created': sales,
+  'commerce.settlement.held': sales,
+  'commerce.settlement.released': sales,
+  'commerce.dispute.opened': sales,
+  'commerce.dispute.closed': sales,
+  'commerce.payout.submitted': sales,
+  'commerce.payout.paid': sales,
+  'commerce.payout.failed': sales,
+  'commerce.statement.created': sales,
+  'webhook.test': testDelivery,
+}
+
+test('every type of the catalogue is sent by a running service, as it is published', async (t) => {
+  t.timeout(240_000)
+  t.deepEqual(Object.keys(PROVOKED).toSorted(), [...EVENT_TYPES].toSorted())
+  for (const [type, provoke] of Object.entries(PROVOKED)) {
+    await provoke()
+    const event = await arrived(type as EventType)
+    t.truthy(event, `${type} arrives`)
+    const validate = validators.get(type)!
+    t.true(validate(event), `${JSON.stringify(event)}: ${JSON.stringify(validate.errors)}`)
+  }
+  // What came along, too.
+  for (const { body, headers } of receiver.received) {
+    const type = String(headers['x-svc-event'])
+    const validate = validators.get(type)!
+    t.true(validate(JSON.parse(body.toString())), `${type}: ${body.toString()}`)
+  }
+})
+
+test('what a deployment offers is what its features can tell', async (t) => {
+  const plain = await testService()
+  t.teardown(() => plain.end())
+  const offered = async (baseUrl: string) => {
+    const read = async (path: string) => (await fetch(baseUrl + path)).json() as Promise<Json>
+    const described = Object.keys((await read('/openapi.json'))['webhooks'] as Json)
+    const { features } = await read('/api/v1/capabilities')
+    const { event_types: named } = (features as Record<string, Json>)['webhooks']!
+    t.deepEqual(described.toSorted(), (named as string[]).toSorted())
+    return new Set(described)
+  }
+  const without = await offered(plain.baseUrl)
+  const withCommerce = await offered(running.baseUrl)
+  const withProviders = await offered(house.running.baseUrl)
+  for (const type of EVENT_TYPES) {
+    t.is(withCommerce.has(type), !type.startsWith('sso.'), type)
+    t.is(withProviders.has(type), !type.startsWith('commerce.'), type)
+    t.is(without.has(type), !type.startsWith('commerce.') && !type.startsWith('sso.'), type)
+  }
+})

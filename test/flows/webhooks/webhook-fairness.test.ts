@@ -1,0 +1,71 @@
+/** Receivers that answer slowly delay their own tenant and no other. decisions.md 24, per-tenant fairness. */
+import type { ServerResponse } from 'node:http'
+import test from 'ava'
+import { makeCertificate } from '../../support/service/certificates.js'
+import { startReceiver } from '../../support/webhooks/receiver.js'
+import { testService } from '../../support/service.js'
+import { subscriber } from '../../support/webhooks/webhooks.js'
+
+/** More subscriptions than a process has places for receivers. */
+const CROWD = 540
+const SHARE = 32
+const METRICS_TOKEN = 'metrics-token-of-some-length'
+
+test('a tenant whose receivers do not answer keeps nothing from another tenant', async (t) => {
+  t.timeout(180_000)
+  const certificate = makeCertificate()
+  const held: ServerResponse[] = []
+  const slow = await startReceiver(() => (response) => void held.push(response), certificate)
+  const quick = await startReceiver(() => 200, certificate)
+  const running = await testService({
+    environment: {
+      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_WEBHOOKS__CA_PEM_PATH: certificate.certPath,
+      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_WEBHOOKS__MAX_SUBSCRIPTIONS_PER_TENANT: String(CROWD),
+      SVC_WEBHOOKS__LANES_PER_TENANT_MAX: String(SHARE),
+      // Longer than the test: the receivers answer when the victim has its delivery, not before.
+      SVC_WEBHOOKS__TIMEOUT_SECS: '170',
+    },
+  })
+  t.teardown(async () => {
+    for (const response of held) response.writeHead(200).end()
+    await running.end()
+    await slow.close()
+    await quick.close()
+  })
+  const attacker = await subscriber(running, slow)
+  const paths: string[] = []
+  for (let made = 0; made < CROWD; made += 30) {
+    const some = await Promise.all(Array.from({ length: 30 }, () => attacker.subscribe()))
+    paths.push(...some.map(({ path }) => path))
+  }
+  const victim = await subscriber(running, quick)
+  const { path } = await victim.subscribe()
+
+  await attacker.emit()
+  // The attacker has all that it gets: its share of places is taken, and more is due.
+  while (held.length < SHARE) await new Promise((resolve) => setTimeout(resolve, 20))
+  await victim.emit()
+  await quick.until(path, 1)
+  t.is(held.length, SHARE, 'receivers of the attacker that are served side by side')
+  t.is(slow.received.length, SHARE, 'none of them was answered')
+
+  const { text } = await callMetrics(running.baseUrl)
+  t.regex(text, /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/)
+
+  // Places that are given back are taken by the rest, so that the attacker is served in the end too.
+  for (const response of held.splice(0)) response.writeHead(200).end()
+  while (new Set(slow.received.map((one) => one.path)).size < 2 * SHARE) {
+    for (const response of held.splice(0)) response.writeHead(200).end()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.true(slow.received.every((one) => paths.includes(one.path)))
+})
+
+async function callMetrics(baseUrl: string): Promise<{ text: string }> {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  const response = await fetch(`${baseUrl}/metrics`, { headers })
+  return { text: await response.text() }
+}

@@ -1,0 +1,65 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import test from 'ava'
+import { together } from '../../../runtime/kernel/batched-asks.js'
+
+/** Loads that end when they are told to. */
+function held() {
+  const batches: { asked: readonly number[]; end: (error?: Error) => void }[] = []
+  const read = together<number, string>(
+    (asked) =>
+      new Promise((resolve, reject) => {
+        const end = (error?: Error) =>
+          error === undefined ? resolve(asked.map((one) => `read ${one}`)) : reject(error)
+        batches.push({ asked, end })
+      }),
+  )
+  return { read, batches }
+}
+
+test('what is asked for in one turn is one statement, and each gets its own answer', async (t) => {
+  const { read, batches } = held()
+  const answers = Promise.all([read(1), read(2), read(3)])
+  await turn()
+  t.deepEqual(
+    batches.map(({ asked }) => asked),
+    [[1, 2, 3]],
+  )
+  batches[0]?.end()
+  t.deepEqual(await answers, ['read 1', 'read 2', 'read 3'])
+})
+
+test('nobody joins a statement that has begun: it may not see what was committed since', async (t) => {
+  const { read, batches } = held()
+  const [first, second] = [read(1), turn().then(() => read(2))]
+  await turn()
+  const rest = Promise.all([turn().then(() => read(3)), turn().then(() => read(4))])
+  await turn()
+  await turn()
+  t.deepEqual(
+    batches.map(({ asked }) => asked),
+    [[1], [2]],
+    'two are under way; the others wait',
+  )
+  batches[0]?.end()
+  t.is(await first, 'read 1')
+  await turn()
+  t.deepEqual(batches[2]?.asked, [3, 4])
+  batches[1]?.end()
+  batches[2]?.end()
+  t.deepEqual([await second, ...(await rest)], ['read 2', 'read 3', 'read 4'])
+})
+
+test('a statement that fails fails those who were in it, and nobody else', async (t) => {
+  const { read, batches } = held()
+  const lost = Promise.allSettled([read(1), read(2)])
+  await turn()
+  batches[0]?.end(new Error('gone'))
+  t.deepEqual(
+    (await lost).map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  const kept = read(3)
+  await turn()
+  batches[1]?.end()
+  t.is(await kept, 'read 3')
+})

@@ -1,0 +1,103 @@
+import test from 'ava'
+import {
+  FairShare,
+  isRefused,
+  type Release,
+  ShareCounts,
+} from '../../../../runtime/kernel/fairness/fair-share.js'
+
+const levels = [
+  { name: 'tenant', max: 4 },
+  { name: 'agent', max: 2 },
+]
+
+function held(answer: unknown): Release {
+  if (typeof answer !== 'function') throw new Error(`refused: ${JSON.stringify(answer)}`)
+  return answer as Release
+}
+
+test('an agent, its tenant and all together are each bound', (t) => {
+  const counts = new ShareCounts()
+  const share = new FairShare({ resource: 'calls', total: 6, levels, counts })
+  const releases = [0, 1].map(() => held(share.tryAcquire(['t1', 'a1'])))
+  t.deepEqual(share.tryAcquire(['t1', 'a1']), { refused: 'agent' })
+  for (const agent of ['a2', 'a3']) held(share.tryAcquire(['t1', agent]))
+  t.deepEqual(share.tryAcquire(['t1', 'a4']), { refused: 'tenant' })
+  held(share.tryAcquire(['t2', 'b1'], 2))
+  t.deepEqual(share.tryAcquire(['t3', 'c1']), { refused: 'total' })
+  t.is(share.inUse, 6)
+  t.is(counts.refusedOf('calls'), 3)
+  t.deepEqual(counts.family.read(), [{ labels: { resource: 'calls' }, value: 3 }])
+  releases[0]!()
+  releases[0]!()
+  t.is(share.inUse, 5)
+  t.is(share.usedBy(1, 'a1'), 1)
+  held(share.tryAcquire(['t3', 'c1']))
+})
+
+test('units are taken whole, and more than a bound never', async (t) => {
+  const share = new FairShare({
+    resource: 'bytes',
+    total: 10,
+    levels: [{ name: 'tenant', max: 8 }],
+  })
+  t.deepEqual(await share.acquire(['t1'], 9), { refused: 'tenant' })
+  const release = held(await share.acquire(['t1'], 8))
+  t.deepEqual(share.tryAcquire(['t2'], 3), { refused: 'total' })
+  release()
+  t.is(share.inUse, 0)
+  t.is(share.usedBy(0, 't1'), 0)
+})
+
+test('waiting keys take turns; a key at its bound delays no other', async (t) => {
+  const share = new FairShare({
+    resource: 'connections',
+    total: 3,
+    levels: [{ name: 'tenant', max: 2 }],
+    waitingPerKeyMax: 10,
+  })
+  const order: string[] = []
+  const running = new Map<string, Release[]>()
+  const ask = async (key: string) => {
+    const release = held(await share.acquire([key]))
+    order.push(key)
+    running.set(key, [...(running.get(key) ?? []), release])
+  }
+  const settled = () => new Promise(setImmediate)
+  for (const key of 'hhhhhhvv') void ask(key)
+  await settled()
+  t.deepEqual(order, ['h', 'h', 'v'])
+  t.is(share.waiting, 5)
+  for (let freed = 0; freed < 2; freed += 1) {
+    running.get('h')!.shift()!()
+    await settled()
+  }
+  t.deepEqual(order.slice(3), ['h', 'v'], 'five wait, and yet each key has the next turn')
+  while (order.length < 8) {
+    const next = [...running.values()].find((list) => list.length > 0)
+    next!.shift()!()
+    await settled()
+  }
+  t.is(order.filter((key) => key === 'h').length, 6)
+})
+
+test('a waiter that gives up leaves, and too many under one key are refused', async (t) => {
+  const share = new FairShare({
+    resource: 'hashes',
+    total: 1,
+    levels: [{ name: 'tenant', max: 1 }],
+    waitingPerKeyMax: 1,
+  })
+  const release = held(share.tryAcquire(['t1']))
+  const leaving = new AbortController()
+  const left = share.acquire(['t1'], 1, leaving.signal)
+  t.deepEqual(await share.acquire(['t1']), { refused: 'tenant' })
+  leaving.abort(new Error('left'))
+  await t.throwsAsync(left, { message: 'left' })
+  t.is(share.waiting, 0)
+  await t.throwsAsync(share.acquire(['t1'], 1, leaving.signal), { message: 'left' })
+  const next = share.acquire(['t1'])
+  release()
+  const got = await next
+  t.false(isRefused(got))
+})

@@ -1,0 +1,182 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'ava'
+import { ActorUnavailable } from '../../../../runtime/kernel/actor.js'
+import { createLogger } from '../../../../runtime/kernel/log.js'
+import { createMetrics } from '../../../../runtime/kernel/metrics/metrics.js'
+import { StreamAborted } from '../../../../runtime/kernel/stream.js'
+import { spawnThread } from '../../../../runtime/kernel/threads/thread.js'
+import { probeActor } from '../probe.js'
+import { placeProbe } from '../probe-places.js'
+
+const entry = new URL('./probe-thread.js', import.meta.url)
+
+const reasonOf = async (answer: Promise<unknown>) => {
+  const error = await answer.then(
+    () => 'an answer',
+    (error: unknown) => error,
+  )
+  return error instanceof ActorUnavailable ? error.reason : error
+}
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+function logbook() {
+  const lines: Record<string, unknown>[] = []
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  return { lines, log: createLogger({ level: 'info', destination }) }
+}
+
+test('when the thread exits, what ran fails as restarted, what waited is served by the next', async (t) => {
+  const { lines, log } = logbook()
+  const { ref, stats, stop } = await placeProbe(t, 'thread', { log })
+  const lost = Array.from({ length: 7 }, () =>
+    reasonOf(ref.ask('wait', { ms: 3_600_000 }, { timeoutMs: 3_600_000 })),
+  )
+  const exit = reasonOf(ref.ask('exit', { code: 3 }))
+  const waiting = Array.from({ length: 5 }, (_, value) => ref.ask('square', { value }))
+  t.is(await exit, 'restarted')
+  t.deepEqual([...new Set(await Promise.all(lost))], ['restarted'])
+  t.deepEqual(
+    (await Promise.all(waiting)).map(({ value }) => value),
+    [0, 1, 4, 9, 16],
+  )
+  t.is(stats().restarts, 1)
+  t.true(lines.some(({ msg }) => msg === 'thread is gone'))
+  await stop()
+})
+
+test('an idempotent message that was lost with the thread is sent once more', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-kernel-'))
+  const { ref, stop } = await placeProbe(t, 'thread')
+  const answer = await ref.ask('exitOnce', { lives: { path: join(folder, 'lives') } })
+  t.deepEqual(answer, { tag: 'survived', lives: 2 })
+  await stop()
+  await rm(folder, { recursive: true })
+})
+
+test('an error thrown outside of a message takes the thread down, and the next one serves', async (t) => {
+  const { lines, log } = logbook()
+  const { ref, stats, stop } = await placeProbe(t, 'thread', { log })
+  await reasonOf(ref.ask('throwOutside', null))
+  await until(() => stats().restarts === 1)
+  t.is((await ref.ask('echo', { value: 'back again' })).value, 'back again')
+  const failure = lines.find(({ msg }) => msg === 'thread failed')
+  t.regex(JSON.stringify(failure), /thrown outside a message/)
+  await stop()
+})
+
+test('a thread that hangs misses its heartbeat and is replaced', async (t) => {
+  const { lines, log } = logbook()
+  const thread = { heartbeatMs: 50, hungMs: 1_500 }
+  const { ref, stop } = await placeProbe(t, 'thread', { log, thread })
+  t.is(await reasonOf(ref.ask('spin', null, { timeoutMs: 3_600_000 })), 'restarted')
+  t.is((await ref.ask('echo', { value: 'alive' })).value, 'alive')
+  t.true(lines.some(({ msg }) => msg === 'thread is hung'))
+  await stop()
+})
+
+test('a thread that dies too often makes its actors unready, and serves again all the same', async (t) => {
+  const supervision = { restartsMax: 1, windowMs: 3_600_000, backoffMs: 1 }
+  const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { supervision } })
+  t.true(readiness())
+  await reasonOf(ref.ask('exit', { code: 1 }))
+  t.is((await ref.ask('square', { value: 2 })).value, 4)
+  t.true(readiness(), 'one death is within what is normal')
+  await reasonOf(ref.ask('exit', { code: 1 }))
+  t.is((await ref.ask('square', { value: 3 })).value, 9)
+  t.false(readiness())
+  await stop()
+})
+
+test('an actor that fails too often inside its thread makes itself unready', async (t) => {
+  const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { heartbeatMs: 20 } })
+  for (let failure = 0; failure < 6; failure += 1)
+    await reasonOf(ref.ask('fail', { text: 'poison' }))
+  await until(() => !readiness())
+  t.is((await ref.ask('square', { value: 2 })).value, 4, 'what is healthy is still served')
+  await stop()
+})
+
+test('a thread whose entry refuses does not start, and says why', async (t) => {
+  const start = () =>
+    spawnThread({ name: 'refusing', entry, definitions: [probeActor], startData: 'refuse' })
+  await t.throwsAsync(start, { message: 'the start data says no' })
+})
+
+test('a thread whose entry cannot be loaded does not start', async (t) => {
+  const missing = new URL('./no-such-entry.js', import.meta.url)
+  await t.throwsAsync(spawnThread({ name: 'missing', entry: missing, definitions: [probeActor] }), {
+    message: /Cannot find module/,
+  })
+})
+
+test('streams are aborted when their thread dies', async (t) => {
+  const { ref, stop } = await placeProbe(t, 'thread')
+  const { body } = await ref.ask('produce', { bytes: 1e9, chunkBytes: 1000 })
+  await body.read()
+  const rest = t.throwsAsync(
+    async () => {
+      for await (const _chunk of body);
+    },
+    { instanceOf: StreamAborted },
+  )
+  await reasonOf(ref.ask('exit', { code: 0 }))
+  t.is((await rest)?.reason, 'restarted')
+  await stop()
+})
+
+test('draining lets streams come to their end', async (t) => {
+  const { ref, drain } = await placeProbe(t, 'thread')
+  const { body } = await ref.ask('produce', { bytes: 2_000_000, chunkBytes: 50_000 })
+  const drained = drain(60_000)
+  let bytes = 0
+  for await (const chunk of body) bytes += chunk.byteLength
+  t.is(bytes, 2_000_000)
+  t.true(await drained)
+})
+
+test('stopping answers what is left, and ends the thread', async (t) => {
+  const { ref, stop } = await placeProbe(t, 'thread')
+  const answer = reasonOf(ref.ask('wait', { ms: 3_600_000 }, { timeoutMs: 3_600_000 }))
+  await ref.ask('echo', { value: 1 })
+  await stop()
+  t.is(await answer, 'stopped')
+  t.is(await reasonOf(ref.ask('echo', { value: 1 })), 'stopped')
+})
+
+test('256 MiB pass through a thread with a slow reader in constant memory', async (t) => {
+  const { ref, stop } = await placeProbe(t, 'thread')
+  const total = 256 * 1024 * 1024
+  const { body } = await ref.ask('produce', { bytes: total, chunkBytes: 65_536 })
+  let bytes = 0
+  while (bytes < 8_000_000) bytes += (await body.read())!.byteLength
+  const before = process.memoryUsage.rss()
+  let peak = before
+  for await (const chunk of body) {
+    bytes += chunk.byteLength
+    if (bytes % (1024 * 1024) < 65_536) {
+      peak = Math.max(peak, process.memoryUsage.rss())
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  t.is(bytes, total)
+  const grownMiB = (peak - before) / 1024 / 1024
+  t.true(grownMiB < 128, `grew by ${grownMiB.toFixed()} MiB`)
+  await stop()
+})
+
+test('the exposition holds the actor, its thread, and what the thread counts', async (t) => {
+  const metrics = createMetrics()
+  const { ref, stop } = await placeProbe(t, 'thread', { metrics })
+  await ref.ask('echo', { value: 1 })
+  const text = await metrics.exposition()
+  t.regex(text, /svc_actor_answered_total\{actor="probe"\} 1\n/)
+  t.regex(text, /svc_thread_up\{thread="probing"\} 1\n/)
+  t.regex(text, /svc_actor_service_seconds_count\{actor="probe"\} 1\n/)
+  await stop()
+  t.notRegex(await metrics.exposition(), /svc_thread_up/)
+})

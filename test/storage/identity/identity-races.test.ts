@@ -1,0 +1,222 @@
+import test from 'ava'
+import {
+  insertAgentChallenge,
+  spendAgentChallenge,
+} from '../../../storage/agents/agent-challenges.js'
+import type { NewAgent } from '../../../storage/agents/agents.js'
+import { insertPowChallenges, redeemPowChallenge } from '../../../storage/agents/pow-challenges.js'
+import { findControlPlane, insertControlPlane } from '../../../storage/identity/tenants.js'
+import { freshDatabase } from '../../support/storage/database.js'
+import {
+  identityHouse,
+  nonceFor,
+  registered,
+  sql,
+  started,
+} from '../../support/identity/identity.js'
+
+const RACERS = 50
+
+const house = await identityHouse()
+test.after.always(() => house.close())
+const { agents, controlPlane, database, workspaces } = house
+const race = <T>(run: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: RACERS }, (_, index) => run(index)))
+
+test.serial('of 50 first starts one makes the control plane and all find the same', async (t) => {
+  const { database } = await freshDatabase(t)
+  const found = await race(() =>
+    database.system(async (tx) => {
+      await insertControlPlane(tx, {
+        id: crypto.randomUUID(),
+        name: 'Control plane',
+        slug: 'control-plane',
+        createdAt: new Date(),
+      })
+      return findControlPlane(tx)
+    }),
+  )
+  t.is(new Set(found.map((tenant) => tenant?.id)).size, 1)
+  t.like(found[0], { slug: 'control-plane', controlPlane: true, admitAgents: true })
+})
+
+test.serial('of 50 redemptions of one challenge one registers', async (t) => {
+  const id = crypto.randomUUID()
+  const proven = {
+    name: 'Racer',
+    anchorType: 'did_key' as const,
+    did: `did:key:z${id}`,
+    publicKey: new Uint8Array(32),
+    fingerprint: id,
+  }
+  await database.tenant(controlPlane.id, (tx) =>
+    insertPowChallenges(tx, [
+      {
+        ...proven,
+        id,
+        tenantId: controlPlane.id,
+        kind: 'agent',
+        challengeToken: 'token',
+        difficultyBits: 1,
+        minDurationSecs: 0,
+        keyAlgorithm: 'ed25519',
+        ttlSecs: 60,
+      },
+    ]),
+  )
+  const agent = (): NewAgent => ({
+    ...proven,
+    id: crypto.randomUUID(),
+    tenantId: controlPlane.id,
+    algorithm: 'ed25519',
+    scopes: [],
+    createdAt: new Date(),
+  })
+  const outcomes = await race(() =>
+    database.tenant(controlPlane.id, (tx) => redeemPowChallenge(tx, id, agent())),
+  )
+  t.is(outcomes.filter((outcome) => outcome === 'registered').length, 1)
+  t.is(outcomes.filter((outcome) => outcome === 'closed').length, RACERS - 1)
+  const rows = await sql(database, `select from agents where name = 'Racer'`)
+  t.is(rows.length, 1)
+})
+
+test.serial('of 50 verifies of one login challenge one spends it', async (t) => {
+  const { key, agent } = await registered(house)
+  const id = crypto.randomUUID()
+  await database.system((tx) =>
+    insertAgentChallenge(tx, {
+      id,
+      tenantId: controlPlane.id,
+      agentId: agent.id,
+      fingerprint: key.fingerprint,
+      nonce: 'nonce',
+      ttlSecs: 60,
+    }),
+  )
+  const spent = await race(() => database.system((tx) => spendAgentChallenge(tx, id)))
+  t.is(spent.filter((row) => row !== undefined).length, 1)
+})
+
+test.serial(
+  'of 50 completes of one challenge one registers, the others find it consumed',
+  async (t) => {
+    const { challengeId, nonce } = await started(house)
+    const outcomes = await race(() => agents.ask('completeRegistration', { challengeId, nonce }))
+    const tags = outcomes.map(({ tag }) => tag)
+    t.is(tags.filter((tag) => tag === 'registered').length, 1)
+    t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+  },
+)
+
+test.serial('of 50 completes of two challenges for one key one registers', async (t) => {
+  const first = await started(house)
+  const message = {
+    kind: 'agent',
+    registration: first.registration,
+    tenant: { tenantId: controlPlane.id },
+  } as const
+  const second = await agents.ask('startRegistration', message)
+  if (second.tag !== 'started') return t.fail(second.tag)
+  const challenges = [
+    { challengeId: first.challengeId, nonce: first.nonce },
+    { challengeId: second.challengeId, nonce: nonceFor(second) },
+  ]
+  const outcomes = await race((index) => agents.ask('completeRegistration', challenges[index % 2]!))
+  t.is(outcomes.filter(({ tag }) => tag === 'registered').length, 1)
+})
+
+test.serial(
+  'of 50 completes of one workspace one provisions, and one password is hashed',
+  async (t) => {
+    const { challengeId, nonce } = await started(house, 'workspace')
+    const hashedBefore = house.hashed.length
+    const outcomes = await race(() =>
+      workspaces.ask('complete', {
+        challengeId,
+        nonce,
+        organizationName: 'Raced',
+        redirectUris: [],
+        issueOperatorInvite: false,
+        framework: 'generic',
+      }),
+    )
+    const tags = outcomes.map(({ tag }) => tag)
+    t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
+    t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+    t.is(house.hashed.length - hashedBefore, 1)
+    const rows = await sql(database, `select from organizations where name = 'Raced'`)
+    t.is(rows.length, 1)
+  },
+)
+
+test.serial('of 50 completes and verifies over two processes one each wins', async (t) => {
+  const processes = [house, house.beside()]
+  const at = (index: number) => processes[index % 2]!
+  const { key, challengeId, nonce } = await started(house, 'workspace')
+  const made = await race((index) =>
+    at(index).workspaces.ask('complete', {
+      challengeId,
+      nonce,
+      organizationName: 'Two Processes',
+      redirectUris: [],
+      issueOperatorInvite: false,
+      framework: 'generic',
+    }),
+  )
+  const tags = made.map(({ tag }) => tag)
+  t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
+  t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
+  const named = { by: 'key_id', value: key.fingerprint } as const
+  const login = await agents.ask('challenge', { agent: named, tenant: {} })
+  if (login.tag !== 'challenged') return t.fail(login.tag)
+  const signature = key.signChallenge(login.payload)
+  const verified = await race((index) =>
+    at(index).agents.ask('verify', { challengeId: login.challengeId, signature, dpop: null }),
+  )
+  t.is(verified.filter(({ tag }) => tag === 'verified').length, 1)
+  t.is(verified.filter(({ tag }) => tag === 'invalid_grant').length, RACERS - 1)
+})
+
+test.serial('of 25 wrong proofs over two processes exactly ten count', async (t) => {
+  const processes = [house, house.beside()]
+  const { challengeId, nonce, outcome } = await started(house)
+  const wrong = nonceFor(outcome, 'invalid')
+  await Promise.all(
+    Array.from({ length: 25 }, (_, index) =>
+      processes[index % 2]!.agents.ask('completeRegistration', { challengeId, nonce: wrong }),
+    ),
+  )
+  const [row] = await sql<{ invalid_proofs: number; status: string }>(
+    database,
+    'select invalid_proofs, status from pow_challenges where id = $1',
+    [challengeId],
+  )
+  t.deepEqual(row, { invalid_proofs: 10, status: 'expired' })
+  for (const { agents } of processes) {
+    const late = await agents.ask('completeRegistration', { challengeId, nonce })
+    t.is(late.tag, 'challenge_expired')
+  }
+})
+
+test.serial('workspaces of the same name made at once get slugs of their own', async (t) => {
+  const challenges = await Promise.all(
+    Array.from({ length: 12 }, () => started(house, 'workspace')),
+  )
+  const outcomes = await Promise.all(
+    challenges.map(({ challengeId, nonce }) =>
+      workspaces.ask('complete', {
+        challengeId,
+        nonce,
+        organizationName: 'Same Name',
+        redirectUris: [],
+        issueOperatorInvite: false,
+        framework: 'generic',
+      }),
+    ),
+  )
+  const slugs = outcomes.map((outcome) =>
+    outcome.tag === 'provisioned' ? outcome.organization.slug : outcome.tag,
+  )
+  t.is(new Set(slugs).size, slugs.length)
+})

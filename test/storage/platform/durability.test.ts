@@ -1,0 +1,40 @@
+import test from 'ava'
+import {
+  insertAgentChallenge,
+  spendAgentChallenge,
+} from '../../../storage/agents/agent-challenges.js'
+import { touchAgent } from '../../../storage/agents/agents.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { identityHouse, registered } from '../../support/identity/identity.js'
+
+const house = await identityHouse()
+test.after.always(() => house.close())
+const { controlPlane, database } = house
+
+async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promise<boolean> {
+  return database.system(async (tx) => {
+    await tx.query({ name: 'test.hurry', text: 'set local synchronous_commit = on' })
+    await work(tx)
+    const { rows } = await tx.query<{ synchronous_commit: string }>({
+      name: 'test.hurry_shown',
+      text: 'show synchronous_commit',
+    })
+    return rows[0]?.synchronous_commit === 'on'
+  })
+}
+
+test('a challenge and a stamp do not wait for the disk, spending a challenge does', async (t) => {
+  const { key, agent } = await registered(house)
+  const id = crypto.randomUUID()
+  const challenge = {
+    id,
+    tenantId: controlPlane.id,
+    agentId: agent.id,
+    fingerprint: key.fingerprint,
+    nonce: 'nonce',
+    ttlSecs: 60,
+  }
+  t.false(await waitsForDisk((tx) => insertAgentChallenge(tx, challenge)))
+  t.false(await waitsForDisk((tx) => touchAgent(tx, agent.id, new Date())))
+  t.true(await waitsForDisk((tx) => spendAgentChallenge(tx, id)))
+})

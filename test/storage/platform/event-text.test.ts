@@ -1,0 +1,50 @@
+/** An event that is written down beforehand says what it would have said by itself. */
+import test from 'ava'
+import * as fc from 'fast-check'
+import { EventForm, eventText } from '../../../storage/platform/event-text.js'
+import type { NewEvent } from '../../../storage/platform/outbox.js'
+
+const word = fc.string({ unit: 'binary', maxLength: 12 })
+const party = fc.record({ type: word, id: word })
+const changing = fc.record({ id: fc.uuid(), occurredAt: fc.date({ noInvalidDate: true }) })
+const standing = fc.record({
+  tenantId: fc.uuid(),
+  type: fc.constantFrom('auth.token.issued', 'auth.login.failed', 'egress.stream.rejected'),
+  actor: party,
+  fields: fc.dictionary(word, fc.jsonValue(), { maxKeys: 4 }),
+  audit: fc.option(
+    fc.record({ subject: fc.record({ sub: word, subject_type: word }), ip: fc.option(word) }),
+    { nil: undefined },
+  ),
+})
+const blanks = fc.tuple(word, word, fc.oneof(word, fc.constant(null)))
+
+test('a form that is filled in is the event written by itself', (t) => {
+  fc.assert(
+    fc.property(standing, fc.array(fc.tuple(changing, blanks), { maxLength: 4 }), (said, uses) => {
+      const { tenantId, type, actor, fields, audit } = said
+      const told = (id: string, expiresAt: string, requestId: string | null) =>
+        ({
+          tenantId,
+          type,
+          data: {
+            actor,
+            resource: { type: 'token', id },
+            request_id: requestId,
+            ...fields,
+            expires_at: expiresAt,
+          },
+          audit,
+        }) satisfies Partial<NewEvent>
+      const form = new EventForm(3, (id, expiresAt, requestId) => told(id, expiresAt, requestId))
+      for (const [{ id, occurredAt }, words] of uses) {
+        const event = { id, occurredAt, ...told(...words) }
+        const { body, line, ...rest } = form.fill(id, occurredAt, words)
+        t.deepEqual({ body, line }, eventText(event))
+        t.deepEqual(rest, { id, tenantId, type, occurredAt })
+        t.deepEqual(JSON.parse(body), JSON.parse(JSON.stringify(event.data)))
+      }
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,90 @@
+/**
+ * What is looked up for a list is found by its keys, also on tables that are small or not analyzed yet: the
+ * plan of a prepared statement is kept while its tables grow.
+ */
+import test from 'ava'
+import { Client } from 'pg'
+import { findCodes, redeemCodes } from '../../../storage/oauth/authorization-codes.js'
+import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
+import { recordAttempts } from '../../../storage/webhooks/deliveries.js'
+import { insertPowChallenges } from '../../../storage/agents/pow-challenges.js'
+import { findRefreshToken, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
+import { readStandings } from '../../../storage/oauth/token-sessions.js'
+import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
+import { freshDatabase } from '../../support/storage/database.js'
+import { type Explained, nodesOf } from '../../support/storage/plans.js'
+
+const TENANT = '00000000-0000-4000-8000-000000000000'
+
+/** The statement that `run` would send. */
+async function statementOf(
+  run: (at: Transaction & Database) => Promise<unknown>,
+): Promise<Statement> {
+  let sent: Statement | undefined
+  const stop = (statement: Statement) => {
+    sent = statement
+    throw new Error('seen')
+  }
+  const at = { query: stop, together: (_: unknown, [first]: Statement[]) => stop(first!) }
+  await run(at as unknown as Transaction & Database).catch(() => undefined)
+  if (sent === undefined) throw new Error('nothing was sent')
+  return sent
+}
+
+/** How each statement reads each table that it may be large of: by which parts of its keys. */
+const LISTS: readonly {
+  readonly run: (at: Transaction & Database) => Promise<unknown>
+  readonly keys: Readonly<Record<string, readonly string[]>>
+}[] = [
+  {
+    run: (at) => findRefreshToken(at, new Uint8Array(32)),
+    keys: { refresh_tokens: ['token_sha256', 'generation'], refresh_families: ['id'] },
+  },
+  {
+    run: (at) => rotateRefreshTokens(at, TENANT, []),
+    keys: { refresh_tokens: ['generation'], refresh_families: ['id'] },
+  },
+  {
+    run: (at) => findCodes(at, [new Uint8Array(32)]),
+    keys: { authorization_codes: ['code_sha256'], sessions: ['id'] },
+  },
+  { run: (at) => redeemCodes(at, TENANT, []), keys: { authorization_codes: ['id'] } },
+  {
+    run: (at) => readStandings(at, []),
+    keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
+  },
+  {
+    run: (at) => findBrowserSession(at, new Uint8Array(32), new Date()),
+    keys: { browser_sessions: ['token_sha256'] },
+  },
+  { run: (at) => insertPowChallenges(at, []), keys: { agent_keys: ['fingerprint'] } },
+  { run: (at) => recordAttempts(at, []), keys: { webhook_deliveries: ['id'] } },
+]
+
+test('no list reads a whole table, or a whole tenant, of a young database', async (t) => {
+  const fresh = await freshDatabase(t)
+  const client = new Client({ connectionString: fresh.url })
+  await client.connect()
+  t.teardown(() => client.end())
+  await client.query(`select set_config('svc.scope', 'system', false)`)
+  for (const { run, keys } of LISTS) {
+    const { name, text } = await statementOf(run)
+    const { rows } = await client.query<Explained>(`explain (generic_plan, format json) ${text}`)
+    const reads = nodesOf(rows[0]!)
+    t.deepEqual(
+      reads.filter((node) => node['Node Type'] === 'Seq Scan'),
+      [],
+      name,
+    )
+    for (const [table, columns] of Object.entries(keys)) {
+      const scans = reads.filter((node) => node['Relation Name'] === table && 'Index Cond' in node)
+      t.true(scans.length > 0, `${name} reads ${table}`)
+      for (const { 'Index Cond': condition = '' } of scans) {
+        t.true(
+          columns.some((column) => condition.includes(`(${column} = `)),
+          `${name} reads ${table} by ${condition}`,
+        )
+      }
+    }
+  }
+})

@@ -1,0 +1,217 @@
+/** Data keys are rotated while their values are used; what was moved elsewhere opens nowhere. */
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { openKeyHouse } from '../../../runtime/cli/key-tools.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+import { countRotations } from '../../../storage/platform/sealing/data-key-rotations.js'
+import { resealAll } from '../../../storage/platform/sealing/reseal.js'
+import { SealBroken } from '../../../storage/platform/sealing/seal.js'
+import { SEALED_COLUMNS } from '../../../storage/platform/sealing/sealed-columns.js'
+import { credentialSecretContext } from '../../../storage/vault/vault-credentials.js'
+import { svc } from '../../flows/vault/command.js'
+import { apiOf } from '../../support/api.js'
+import { sql } from '../../support/identity/identity.js'
+import { freePort, testService } from '../../support/service.js'
+
+const CREDENTIALS = '/api/v1/vault/credentials'
+const MANY = 4_000
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+
+/** Columns of bytes that hold sealed values and are gone within a day. */
+const SHORT_LIVED = ['refresh_tokens.successor_answer', 'upstream_sign_ins.sealed']
+/** Columns of bytes that hold nothing sealed: hashes, keys in public, wrapped keys, answers. */
+const UNSEALED =
+  /_sha256$|hash$|^data_keys\.wrapped$|public_key$|^idempotency_keys\.|fingerprint$|^coordination|^passkeys\.|credential_id$/
+
+test('every column of sealed values is known to a rotation', async (t) => {
+  const schema = readFileSync(new URL('../../../../migrations/schema.sql', import.meta.url), 'utf8')
+  const found = [...schema.matchAll(/^create table (\w+) \((.*?)^\)/gms)].flatMap(
+    ([, table, body]) =>
+      [...body!.matchAll(/^ {2}(\w+) bytea/gm)].map(([, column]) => `${table}.${column}`),
+  )
+  const known = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`)
+  t.true(found.length > 20)
+  t.deepEqual(
+    found.filter((name) => !UNSEALED.test(name) && !SHORT_LIVED.includes(name)).toSorted(),
+    known.toSorted(),
+  )
+})
+
+test('a rotation while two processes read and write, one of them killed, loses nothing', async (t) => {
+  t.timeout(240_000)
+  const running = await testService({
+    environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+  })
+  const api = apiOf(running)
+  const { db, kms, issuer } = running
+  const environment = { DATABASE_URL: db.url, ...kms.environment }
+  const house = await openKeyHouse({ environment, cwd: '/' })
+  t.teardown(async () => {
+    await house.close()
+    await api.close()
+    await running.end()
+  })
+  const { token, tenantId } = await api.workspace()
+  const create = async (secret: string) => {
+    const { body } = await api.post(CREDENTIALS, token, {
+      provider: 'p',
+      credential_type: 'api_key',
+      label: 'l',
+      auth_scheme: 'bearer',
+      allowed_hosts: [],
+      non_exportable: false,
+      secret,
+    })
+    return String(body['id'])
+  }
+  const used = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`used-${index}`)))
+  // Many more that nobody touches, each with words of its own.
+  const rest = Array.from({ length: MANY }, () => house.random.uuid())
+  const sealed = await Promise.all(
+    rest.map((id) => house.sealer.seal(tenantId, credentialSecretContext(id), Buffer.from(id))),
+  )
+  await sql(
+    db.database,
+    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
+       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
+     select $1, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', n.secret,
+       now(), now()
+     from unnest($2::uuid[], $3::bytea[]) as n (id, secret)`,
+    [tenantId, rest, sealed.map((one) => Buffer.from(one))],
+  )
+  const left = async () => {
+    const [row] = await sql<{ count: number }>(
+      db.database,
+      `select count(*)::int as count from vault_credentials
+       where tenant_id = $1 and get_byte(secret, 4) < 2`,
+      [tenantId],
+    )
+    return row!.count
+  }
+  const startOther = async () => {
+    const port = await freePort()
+    const one = svc(t, {
+      environment: {
+        ...environment,
+        SVC_SERVER__PORT: String(port),
+        SVC_OIDC__ISSUER_URL: issuer,
+        SVC_DATABASE__MAX_CONNECTIONS: '6',
+        SVC_DATABASE__MIN_CONNECTIONS: '0',
+      },
+    })
+    await one.ready()
+    return one
+  }
+  const victim = await startOther()
+
+  // All the while secrets are read and replaced over HTTP; each read gives what was written last.
+  const stop = new AbortController()
+  let reads = 0
+  const busy = used.map(async (id, index) => {
+    let expected = `used-${index}`
+    for (let round = 0; !stop.signal.aborted; round += 1) {
+      const read = await api.get(`${CREDENTIALS}/${id}/secret`, token)
+      t.is(read.body['secret'], expected, JSON.stringify(read.body))
+      reads += 1
+      if (round % 3 !== index % 3) continue
+      expected = `used-${index}-${round}`
+      const changed = await api.post(`${CREDENTIALS}/${id}/rotate`, token, { secret: expected })
+      t.is(changed.status, 200)
+    }
+  })
+  t.is(await house.sealer.rotate(tenantId), 2)
+  for (let turn = 0; turn < 40_000 && (await left()) > MANY - 200; turn += 1) await sleep(2)
+  victim.child.kill('SIGKILL')
+  await victim.ended()
+  const midway = await left()
+  t.true(midway > 0 && midway < MANY, `killed with ${midway} left`)
+  const held = await resealAll({ ...house, log: silentLogger })
+  t.is(held, 0, 'the dead one holds its lease')
+
+  const later = () =>
+    sql(
+      db.database,
+      `update data_key_rotations set working_until = case when worker is not null then now() end,
+         started_at = started_at - interval '3 minutes' where finished_at is null`,
+    )
+  await later()
+  const both = await Promise.all([
+    resealAll({ ...house, log: silentLogger }),
+    resealAll({ ...house, log: silentLogger }),
+  ])
+  t.is(Math.min(...both), 0, 'one of the two does it')
+  stop.abort()
+  await Promise.all(busy)
+  t.true(reads > 20)
+  // What our service sealed with the older key meanwhile, a later rotation takes along.
+  t.is(await house.sealer.rotate(tenantId), 3)
+  await later()
+  await resealAll({ ...house, log: silentLogger })
+  const rows = await sql<{ id: string; secret: Buffer; version: number }>(
+    db.database,
+    `select id, secret, get_byte(secret, 4) as version from vault_credentials
+     where tenant_id = $1 and provider = 'p'`,
+    [tenantId],
+  )
+  t.is(rows.length, MANY + used.length)
+  t.deepEqual([...new Set(rows.map(({ version }) => version))], [3])
+  for (const { id, secret } of rows) {
+    if (used.includes(id)) continue
+    const words = text(await house.sealer.open(tenantId, credentialSecretContext(id), secret))
+    if (words !== id) t.fail(`${id} holds ${words}`)
+  }
+  t.is((await house.database.system(countRotations)).open, 0)
+
+  // Bound to tenant, row and column.
+  const [one, two] = rows
+  const opened = (tenant: string, context: string) =>
+    house.sealer.open(tenant, context, one!.secret)
+  await t.notThrowsAsync(opened(tenantId, credentialSecretContext(one!.id)))
+  const other = await api.workspace()
+  await house.sealer.seal(other.tenantId, 'c', Buffer.from('x'))
+  for (const [tenant, context] of [
+    [other.tenantId, credentialSecretContext(one!.id)],
+    [tenantId, credentialSecretContext(two!.id)],
+    ...SEALED_COLUMNS.slice(1).map((column) => [tenantId, column.context(one!.id)]),
+  ] as [string, string][]) {
+    await t.throwsAsync(opened(tenant, context), { instanceOf: SealBroken }, context)
+  }
+})
+
+test('values that do not open stay as they are and are told of; the others go on', async (t) => {
+  const running = await testService()
+  const house = await openKeyHouse({
+    environment: { DATABASE_URL: running.db.url, ...running.kms.environment },
+    cwd: '/',
+  })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await house.close()
+    await running.end()
+  })
+  const { tenantId } = await api.workspace()
+  const [good, bad] = [house.random.uuid(), house.random.uuid()]
+  const sealed = await house.sealer.seal(tenantId, credentialSecretContext(good), Buffer.from('x'))
+  await sql(
+    running.db.database,
+    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
+       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
+     select $1, n, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', $3, now(),
+       now() from unnest($2::uuid[]) n`,
+    [tenantId, [good, bad], Buffer.from(sealed)],
+  )
+  await house.sealer.rotate(tenantId)
+  t.true((await resealAll({ ...house, log: silentLogger })) >= 1)
+  const rows = await sql<{ id: string; version: number }>(
+    running.db.database,
+    `select id, get_byte(secret, 4) as version from vault_credentials where id = any($1::uuid[])`,
+    [[good, bad]],
+  )
+  t.deepEqual(Object.fromEntries(rows.map(({ id, version }) => [id, version])), {
+    [good]: 2,
+    [bad]: 1,
+  })
+  t.is((await house.database.system(countRotations)).unopened, 1)
+})

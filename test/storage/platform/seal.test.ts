@@ -1,0 +1,220 @@
+import test from 'ava'
+import { heldClock, systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { memoryKms } from '../../../storage/platform/kms/memory.js'
+import { type Kms, KmsUnavailable } from '../../../storage/platform/kms/kms.js'
+import { masterKeys } from '../../../storage/platform/kms/master-keys.js'
+import { createSealer, SealBroken } from '../../../storage/platform/sealing/seal.js'
+import {
+  KeyCustodyRefused,
+  requireFittingKms,
+} from '../../../storage/platform/sealing/key-custody.js'
+import { freshDatabase } from '../../support/storage/database.js'
+
+const random = systemRandom(systemClock)
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+const bytes = (words: string) => new Uint8Array(Buffer.from(words))
+
+/** A kms with keys in memory that can be taken away, counted and rotated. */
+function inMemoryKms() {
+  const keys = [{ version: 1, bytes: random.bytes(32) }]
+  let master = masterKeys(keys, random)
+  let isDown = false
+  const calls = { wrap: 0, unwrap: 0 }
+  const answer = async <T>(operation: keyof typeof calls, work: () => T): Promise<T> => {
+    if (isDown) throw new KmsUnavailable('down')
+    calls[operation] += 1
+    return work()
+  }
+  const kms: Kms = {
+    wrap: (context, plaintext) => answer('wrap', () => master.wrap(context, plaintext)),
+    unwrap: (context, wrapped) => answer('unwrap', () => master.unwrap(context, wrapped)),
+    health: async () =>
+      isDown ? { state: 'down', reason: 'down' } : { state: 'up', masterKeyIds: master.ids },
+    close: async () => undefined,
+  }
+  return {
+    kms,
+    calls,
+    setDown: (down: boolean) => {
+      isDown = down
+    },
+    rotate: () => {
+      keys.push({ version: keys.length + 1, bytes: random.bytes(32) })
+      master = masterKeys(keys, random)
+    },
+    forgetFirst: () => {
+      keys.shift()
+      master = masterKeys(keys, random)
+    },
+  }
+}
+
+test('a sealed value opens in its own place and in no other', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms } = inMemoryKms()
+  const sealer = createSealer({ database, kms, random, clock: systemClock })
+  const [tenant, other] = [random.uuid(), random.uuid()]
+  const sealed = await sealer.seal(tenant, 'secret:1', bytes('words'))
+  t.false(Buffer.from(sealed).includes('words'))
+  t.is(text(await sealer.open(tenant, 'secret:1', sealed)), 'words')
+  await t.throwsAsync(sealer.open(tenant, 'secret:2', sealed), { instanceOf: SealBroken })
+  await t.throwsAsync(sealer.open(other, 'secret:1', sealed), { instanceOf: SealBroken })
+  await sealer.seal(other, 'secret:1', bytes('theirs'))
+  await t.throwsAsync(sealer.open(other, 'secret:1', sealed), { instanceOf: SealBroken })
+})
+
+test('a sealed value with any byte changed or cut does not open', async (t) => {
+  const { database } = await freshDatabase(t)
+  const sealer = createSealer({ database, kms: inMemoryKms().kms, random, clock: systemClock })
+  const tenant = random.uuid()
+  const sealed = await sealer.seal(tenant, 'c', bytes('words'))
+  for (let at = 0; at < sealed.length; at += 1) {
+    const changed = sealed.slice()
+    changed[at]! ^= 0x80
+    await t.throwsAsync(sealer.open(tenant, 'c', changed), { instanceOf: SealBroken }, `byte ${at}`)
+  }
+  for (const length of [0, 1, 5, 32, sealed.length - 1]) {
+    const cut = sealed.slice(0, length)
+    await t.throwsAsync(sealer.open(tenant, 'c', cut), { instanceOf: SealBroken }, `${length}`)
+  }
+})
+
+test('the same words sealed twice do not look the same, and nothing seals as something', async (t) => {
+  const { database } = await freshDatabase(t)
+  const sealer = createSealer({ database, kms: inMemoryKms().kms, random, clock: systemClock })
+  const tenant = random.uuid()
+  const first = await sealer.seal(tenant, 'c', bytes('words'))
+  t.notDeepEqual(first, await sealer.seal(tenant, 'c', bytes('words')))
+  const empty = await sealer.seal(tenant, 'c', new Uint8Array())
+  t.is((await sealer.open(tenant, 'c', empty)).length, 0)
+})
+
+test('racing first uses by several processes agree on one data key', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms } = inMemoryKms()
+  const tenant = random.uuid()
+  const sealers = Array.from({ length: 8 }, () =>
+    createSealer({ database, kms, random, clock: systemClock }),
+  )
+  const sealed = await Promise.all(
+    sealers.flatMap((sealer) => [
+      sealer.seal(tenant, 'c', bytes('words')),
+      sealer.seal(tenant, 'c', bytes('words')),
+    ]),
+  )
+  const { rows } = await database.tenant(tenant, (tx) =>
+    tx.query({ name: 'test.count', text: 'select version from data_keys' }),
+  )
+  t.is(rows.length, 1)
+  const reader = createSealer({ database, kms, random, clock: systemClock })
+  for (const each of sealed) t.is(text(await reader.open(tenant, 'c', each)), 'words')
+})
+
+test('a data key is unwrapped once for any number of uses', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms, calls } = inMemoryKms()
+  const tenant = random.uuid()
+  const sealed = await createSealer({ database, kms, random, clock: systemClock }).seal(
+    tenant,
+    'c',
+    bytes('words'),
+  )
+  calls.unwrap = 0
+  const sealer = createSealer({ database, kms, random, clock: systemClock })
+  await Promise.all(Array.from({ length: 50 }, () => sealer.open(tenant, 'c', sealed)))
+  t.is(calls.unwrap, 1)
+})
+
+test('without the kms what is in memory still opens and seals; what is not says so', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms, setDown } = inMemoryKms()
+  const clock = heldClock(new Date())
+  const [known, unknown] = [random.uuid(), random.uuid()]
+  const sealer = createSealer({ database, kms, random, clock })
+  const sealed = await sealer.seal(known, 'c', bytes('words'))
+  setDown(true)
+  t.is(text(await sealer.open(known, 'c', sealed)), 'words')
+  t.is(text(await sealer.open(known, 'd', await sealer.seal(known, 'd', bytes('more')))), 'more')
+  await t.throwsAsync(sealer.seal(unknown, 'c', bytes('words')), { instanceOf: KmsUnavailable })
+  clock.advance(60 * 60_000)
+  await t.throwsAsync(sealer.open(known, 'c', sealed), { instanceOf: KmsUnavailable })
+  setDown(false)
+  t.is(text(await sealer.open(known, 'c', sealed)), 'words')
+})
+
+test('after a rotation a new data key seals, in every process before long, and old ones open', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms } = inMemoryKms()
+  const clock = heldClock(new Date())
+  const tenant = random.uuid()
+  const here = createSealer({ database, kms, random, clock })
+  const there = createSealer({ database, kms, random, clock })
+  const old = await here.seal(tenant, 'c', bytes('old'))
+  await there.open(tenant, 'c', old)
+  await there.seal(tenant, 'c', bytes('old'))
+  t.is(await here.rotate(tenant), 2)
+  const renewed = await here.seal(tenant, 'c', bytes('new'))
+  t.is(renewed[4], 2)
+  t.is(text(await there.open(tenant, 'c', renewed)), 'new', 'a newer key is found when it is met')
+  clock.advance(60_000)
+  t.is((await there.seal(tenant, 'c', bytes('new')))[4], 2)
+  t.is(text(await there.open(tenant, 'c', old)), 'old')
+})
+
+test('rewrapping brings every data key under the newest master key', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms, rotate, forgetFirst } = inMemoryKms()
+  const sealer = createSealer({ database, kms, random, clock: systemClock })
+  const tenants = Array.from({ length: 5 }, () => random.uuid())
+  const sealed = await Promise.all(tenants.map((id) => sealer.seal(id, 'c', bytes(id))))
+  t.is(await sealer.rewrap(), 0)
+  rotate()
+  t.is(await sealer.rewrap(), 5)
+  forgetFirst()
+  const reader = createSealer({ database, kms, random, clock: systemClock })
+  for (const [index, id] of tenants.entries()) {
+    t.is(text(await reader.open(id, 'c', sealed[index]!)), id)
+  }
+})
+
+test('one tenant does not see the data key of another', async (t) => {
+  const { database } = await freshDatabase(t)
+  const sealer = createSealer({ database, kms: inMemoryKms().kms, random, clock: systemClock })
+  await sealer.seal(random.uuid(), 'c', bytes('words'))
+  const { rows } = await database.tenant(random.uuid(), (tx) =>
+    tx.query({ name: 'test.all', text: 'select version from data_keys' }),
+  )
+  t.is(rows.length, 0)
+})
+
+test('keys that ended with their process do not open what they sealed: the next ones are refused', async (t) => {
+  const { database } = await freshDatabase(t)
+  const kms = memoryKms({ random })
+  await t.notThrowsAsync(requireFittingKms(database, kms))
+  const sealer = createSealer({ database, kms, random, clock: systemClock })
+  await sealer.seal(random.uuid(), 'c', bytes('words'))
+  await t.notThrowsAsync(requireFittingKms(database, kms))
+  await t.throwsAsync(requireFittingKms(database, memoryKms({ random })), {
+    instanceOf: KeyCustodyRefused,
+    message: /this kms cannot open/,
+  })
+})
+
+test('a kms without the master key of this database is refused by the name of the key', async (t) => {
+  const { database } = await freshDatabase(t)
+  const right = inMemoryKms()
+  await createSealer({ database, kms: right.kms, random, clock: systemClock }).seal(
+    random.uuid(),
+    'c',
+    bytes('words'),
+  )
+  right.rotate()
+  await t.notThrowsAsync(requireFittingKms(database, right.kms), 'rotated master keys fit')
+  await t.throwsAsync(requireFittingKms(database, inMemoryKms().kms), {
+    instanceOf: KeyCustodyRefused,
+    message: /1 under 1-[0-9a-f]{16}/,
+  })
+  right.setDown(true)
+  await t.throwsAsync(requireFittingKms(database, right.kms), { instanceOf: KmsUnavailable })
+})

@@ -1,0 +1,136 @@
+/** The ways of an agent through the service over HTTP, for tests of what happens around it. */
+import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
+import { nonceFor } from '../identity/identity.js'
+
+export type Json = Record<string, unknown>
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** Empty unless the body is a JSON object. */
+  readonly body: Json
+}
+
+export interface Caller {
+  readonly call: (path: string, init?: RequestInit) => Promise<Answer>
+  readonly post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly form: (
+    path: string,
+    fields: Record<string, string>,
+    headers?: Record<string, string>,
+  ) => Promise<Answer>
+}
+
+export function callerOf(baseUrl: string): Caller {
+  const call = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(baseUrl + path, init)
+    const text = await response.text()
+    const isJson = /^application\/(.*\+)?json/.test(response.headers.get('content-type') ?? '')
+    const body = isJson ? (JSON.parse(text) as Json) : {}
+    return { status: response.status, headers: response.headers, text, body }
+  }
+  return {
+    call,
+    post: (path, body, headers = {}) =>
+      call(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      }),
+    form: (path, fields, headers = {}) =>
+      call(path, { method: 'POST', headers, body: new URLSearchParams(fields) }),
+  }
+}
+
+export const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+export const REGISTER = '/api/v1/agents/auth/register'
+
+export interface Started {
+  readonly key: AgentKey
+  readonly challengeId: string
+  readonly nonce: string
+}
+
+/** A key, a start and its nonce; of a workspace or of an agent in the control plane. */
+export async function start({ call, post }: Caller, path = `${BOOTSTRAP}/pow`): Promise<Started> {
+  const { body } = demand(await call(BOOTSTRAP), 200)
+  const key = createAgentKey()
+  const target = {
+    issuer: String(body['issuer']),
+    tenantId: String(body['control_plane_tenant_id']),
+  }
+  const challenge = demand(await post(path, { name: 'Journey', ...key.registration(target) }), 200)
+  const nonce = nonceFor({
+    challengeToken: String(challenge.body['challenge_token']),
+    difficultyBits: Number(challenge.body['difficulty_bits']),
+  })
+  return { key, challengeId: String(challenge.body['challenge_id']), nonce }
+}
+
+export interface Workspace {
+  readonly key: AgentKey
+  readonly agentId: string
+  readonly tenantId: string
+  readonly organizationId: string
+  readonly clientId: string
+  readonly clientSecret: string
+  /** Of the agent, in the new tenant. */
+  readonly accessToken: string
+}
+
+export function complete({ post }: Caller, { challengeId, nonce }: Started): Promise<Answer> {
+  return post(`${BOOTSTRAP}/pow/complete`, {
+    challenge_id: challengeId,
+    nonce,
+    organization_name: 'Journey',
+    redirect_uris: ['http://localhost:3000/callback'],
+    issue_operator_invite: false,
+    framework: 'generic',
+  })
+}
+
+/** What a completed bootstrap has handed out. */
+export function workspaceOf(key: AgentKey, { body }: Answer): Workspace {
+  return {
+    key,
+    agentId: String((body['agent'] as Json)['id']),
+    tenantId: String(body['tenant_id']),
+    organizationId: String(body['organization_id']),
+    clientId: String(body['client_id']),
+    clientSecret: String(body['client_secret']),
+    accessToken: String(body['tenant_access_token']),
+  }
+}
+
+export async function bootstrap(caller: Caller): Promise<Workspace> {
+  const started = await start(caller)
+  return workspaceOf(started.key, demand(await complete(caller, started), 201))
+}
+
+/** The answer to verify, or to the challenge where that is refused already. */
+export async function login({ post }: Caller, { key, agentId, tenantId }: Workspace) {
+  const selector = { agent_id: agentId, tenant_id: tenantId }
+  const challenge = await post('/api/v1/agents/auth/challenge', selector)
+  if (challenge.status !== 200) return challenge
+  return post('/api/v1/agents/auth/verify', {
+    challenge_id: challenge.body['challenge_id'],
+    signature: key.signChallenge(String(challenge.body['payload'])),
+  })
+}
+
+/** client_credentials of the application that came with the workspace. */
+export function clientToken({ form }: Caller, { clientId, clientSecret }: Workspace) {
+  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
+  return form(
+    '/oauth/token',
+    { grant_type: 'client_credentials' },
+    { authorization: `Basic ${basic}` },
+  )
+}
+
+/** @throws with the body when the status is another one. */
+export function demand(answer: Answer, status: number): Answer {
+  if (answer.status === status) return answer
+  throw new Error(`${status} was expected, not ${answer.status}: ${answer.text}`)
+}

@@ -1,0 +1,251 @@
+/** A service that sells payment links by x402, a chain, a facilitator and buyers with money. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { x402Client, x402HTTPClient } from '@x402/core/client'
+import type { PaymentRequired } from '@x402/core/types'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import {
+  insertPaymentLink,
+  insertPrice,
+  type LinkX402,
+} from '../../../storage/commerce/products.js'
+import { CHAIN_ID, NETWORK, newAccount, startChain, type TestChain, TOKEN_NAME } from './chain.js'
+import { startFacilitator, type TestFacilitator } from './facilitator.js'
+import { type Merchant, merchantIn } from './merchant.js'
+import { type TestService, testService, type Transport } from '../service.js'
+import { type Answer, callAt, type Json } from '../identity/tenant-agent.js'
+
+const random = systemRandom(systemClock)
+const QUERY = '?buyer_country=US&buyer_region=CA'
+/** What merchantIn asks: 19.99 USD, and in units of a token with six decimals. */
+export const PRICE_MINOR = 1_999
+export const PRICE_ATOMIC = 19_990_000n
+
+export type ShopOptions = {
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Whether the service knows the node of the chain. Default true. */
+  readonly rpc?: boolean | undefined
+  /** Whether settlements are looked for on the chain before they count. Default false. */
+  readonly monitor?: boolean | undefined
+  readonly v1?: boolean | undefined
+  readonly transport?: Transport | undefined
+  /** Default: one of its own. */
+  readonly chain?: TestChain | undefined
+}
+
+export function shopEnvironment(
+  facilitatorUrl: string,
+  chain: { readonly rpcUrl: string; readonly token: string },
+  { rpc = true, monitor = false, v1 = false, environment }: ShopOptions = {},
+): Record<string, string> {
+  const table = {
+    id: `"${NETWORK}"`,
+    asset: `"${chain.token}"`,
+    asset_name: `"${TOKEN_NAME}"`,
+    asset_version: '"2"',
+    ...(rpc ? { rpc_url: `"${chain.rpcUrl}"` } : {}),
+    // The test chain makes a block for a transaction and none after it.
+    confirmations: '0',
+  }
+  const fields = Object.entries(table).map(([name, value]) => `${name} = ${value}`)
+  return {
+    SVC_COMMERCE__X402_ENABLED: 'true',
+    SVC_COMMERCE__X402_FACILITATOR_URL: facilitatorUrl,
+    SVC_COMMERCE__X402_V1_COMPAT: String(v1),
+    SVC_CHAINS: `[{ ${fields.join(', ')} }]`,
+    ...(monitor ? { SVC_DEPLOYMENT__EMBEDDED_CHAIN_MONITOR: 'true' } : {}),
+    ...environment,
+  }
+}
+
+export interface Link {
+  readonly id: string
+  readonly tenantId: string
+  readonly url: string
+  readonly payTo: string
+}
+
+export async function openShop(options: ShopOptions = {}) {
+  const chain = options.chain ?? (await startChain())
+  const facilitator = await startFacilitator(chain)
+  const environment = shopEnvironment(facilitator.url, chain, options)
+  const running = await testService({ environment, transport: options.transport })
+  const merchant = await merchantIn(running.db.database)
+  return {
+    ...shopOf(running, merchant, chain),
+    running,
+    chain,
+    facilitator,
+    merchant,
+    async close() {
+      await running.end()
+      await facilitator.close()
+      if (options.chain === undefined) await chain.close()
+    },
+  }
+}
+
+export type Shop = Awaited<ReturnType<typeof openShop>>
+
+export function shopOf(running: TestService, merchant: Merchant, chain: TestChain) {
+  const { database } = running.db
+  const { tenantId } = merchant
+
+  /** A link of its own, to be paid to an address of its own. */
+  async function link(
+    change: {
+      readonly x402?: LinkX402 | null
+      readonly quantity?: number
+      readonly metadata?: Json
+      readonly priceId?: string
+      readonly tenantId?: string
+      readonly payTo?: string
+    } = {},
+  ): Promise<Link> {
+    const payTo = change.payTo ?? newAccount().address
+    const token = Buffer.from(random.bytes(16)).toString('base64url')
+    const row = {
+      id: random.uuid(),
+      tenantId: change.tenantId ?? tenantId,
+      token,
+      priceId: change.priceId ?? merchant.priceId,
+      quantity: change.quantity ?? 1,
+      metadata: change.metadata ?? { order: '1234' },
+      x402: change.x402 === undefined ? { network: NETWORK, pay_to: payTo } : change.x402,
+      createdAt: systemClock.now(),
+    }
+    await database.tenant(row.tenantId, (tx) => insertPaymentLink(tx, row))
+    const path = `/api/v1/public/commerce/payment-links/${token}/x402`
+    return { id: row.id, tenantId: row.tenantId, url: path, payTo }
+  }
+
+  async function price(amountMinor: number, currency = 'USD', interval: 'month' | null = null) {
+    const id = random.uuid()
+    await database.tenant(tenantId, (tx) =>
+      insertPrice(tx, {
+        id,
+        tenantId,
+        productId: merchant.productId,
+        amountMinor,
+        currency,
+        interval,
+        intervalCount: interval === null ? null : 1,
+        createdAt: systemClock.now(),
+      }),
+    )
+    return id
+  }
+
+  /** Somebody with money enough for `payments` of them. */
+  async function buyer(payments = 10): Promise<PrivateKeyAccount> {
+    const account = newAccount()
+    if (payments > 0) await chain.mint(account.address, PRICE_ATOMIC * BigInt(payments))
+    return account
+  }
+
+  const get = ({ url }: Link, query = QUERY): Promise<Answer> =>
+    callAt(running.baseUrl, url + query)
+
+  const post = (
+    { url }: Link,
+    proof?: string,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> =>
+    callAt(running.baseUrl, url + QUERY, {
+      method: 'POST',
+      headers: { ...(proof === undefined ? {} : { 'payment-signature': proof }), ...headers },
+    })
+
+  /** The payload that the public client library makes of a challenge. */
+  async function payload(who: PrivateKeyAccount, to: Link): Promise<Json> {
+    const { headers } = await get(to)
+    const client = clientOf(who)
+    const http = new x402HTTPClient(client)
+    const required = http.getPaymentRequiredResponse((name) => headers.get(name))
+    return (await client.createPaymentPayload(required as PaymentRequired)) as unknown as Json
+  }
+
+  const proof = async (who: PrivateKeyAccount, to: Link) => encode(await payload(who, to))
+
+  /** Sends the same proof until it has a final answer. */
+  async function final(to: Link, sent: string, withinMs = 60_000): Promise<Answer> {
+    const endMs = Date.now() + withinMs
+    for (;;) {
+      const answer = await post(to, sent)
+      if (answer.status !== 503 || Date.now() > endMs) return answer
+      await sleep(200)
+    }
+  }
+
+  return { link, price, buyer, get, post, payload, proof, final }
+}
+
+/** The public client, which pays whatever is asked. */
+export function clientOf(who: PrivateKeyAccount): x402Client {
+  return x402Client.fromConfig({
+    schemes: [{ network: NETWORK, client: new ExactEvmScheme(who) }],
+    spendControls: false,
+  })
+}
+
+export function encode(payload: unknown): string {
+  return Buffer.from(JSON.stringify(payload)).toString('base64')
+}
+
+export function decode(field: string | null): Json {
+  if (field === null) throw new Error('the field is missing')
+  return JSON.parse(Buffer.from(field, 'base64').toString()) as Json
+}
+
+/** Signs an authorization as a payer would, on whatever terms. */
+export async function authorize(
+  who: PrivateKeyAccount,
+  terms: {
+    readonly token: string
+    readonly to: string
+    readonly value: bigint
+    readonly validAfter?: bigint
+    readonly validBefore?: bigint
+    readonly nonce?: `0x${string}`
+    readonly name?: string
+    readonly chainId?: number
+  },
+) {
+  const nowSecs = BigInt(Math.floor(Date.now() / 1000))
+  const message = {
+    from: who.address,
+    to: terms.to as `0x${string}`,
+    value: terms.value,
+    validAfter: terms.validAfter ?? 0n,
+    validBefore: terms.validBefore ?? nowSecs + 60n,
+    nonce: terms.nonce ?? (`0x${Buffer.from(random.bytes(32)).toString('hex')}` as const),
+  }
+  const signature = await who.signTypedData({
+    domain: {
+      name: terms.name ?? TOKEN_NAME,
+      version: '2',
+      chainId: terms.chainId ?? CHAIN_ID,
+      verifyingContract: terms.token as `0x${string}`,
+    },
+    types: {
+      TransferWithAuthorization: [
+        { name: 'from', type: 'address' },
+        { name: 'to', type: 'address' },
+        { name: 'value', type: 'uint256' },
+        { name: 'validAfter', type: 'uint256' },
+        { name: 'validBefore', type: 'uint256' },
+        { name: 'nonce', type: 'bytes32' },
+      ],
+    },
+    primaryType: 'TransferWithAuthorization',
+    message,
+  })
+  const authorization = Object.fromEntries(
+    Object.entries(message).map(([name, value]) => [name, String(value)]),
+  )
+  return { signature, authorization }
+}
+
+export type { TestFacilitator }

@@ -1,0 +1,147 @@
+/** An OpenID Connect provider that says whatever a test wants it to. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { type Certificate, makeCertificate } from '../service/certificates.js'
+
+type Json = Record<string, unknown>
+type Endpoint = 'discovery' | 'token' | 'jwks' | 'userinfo'
+
+export type Mood = {
+  /** Over the claims of a right ID token; undefined leaves one out. */
+  claims?: Json
+  alg?: 'ES256' | 'none' | 'HS256'
+  /** Signed by a key that is not in the set. */
+  foreignKey?: boolean
+  /** Over the discovery document. */
+  metadata?: Json
+  userinfo?: Json
+  /** Answers in place of the endpoint. */
+  answer?: Partial<Record<Endpoint, (response: ServerResponse) => void>>
+}
+
+export interface HostileProvider {
+  readonly issuer: string
+  readonly pem: string
+  /** What it does from now on. */
+  mood: Mood
+  /** Requests that it got, by endpoint. */
+  readonly asked: Endpoint[]
+  /** Token requests, as forms. */
+  readonly redeemed: URLSearchParams[]
+  /**
+   * An authorization request was answered: the nonce that ID tokens carry, but for those of a code
+   * `nonce.<nonce>`, which carry that one.
+   */
+  nonce: string
+  close(): Promise<void>
+}
+
+export const HOSTILE_SUBJECT = 'mallory'
+
+/** One for all of a test file: two of the same name could not be told apart. */
+let certificate: Certificate | undefined
+process.once('exit', () => certificate?.remove())
+
+export async function hostileProvider(): Promise<HostileProvider> {
+  certificate ??= makeCertificate()
+  const [own, foreign] = await Promise.all([
+    generateKeyPair('ES256', { extractable: true }),
+    generateKeyPair('ES256', { extractable: true }),
+  ])
+  const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }
+  const server = createServer({
+    key: readFileSync(certificate.keyPath),
+    cert: readFileSync(certificate.certPath),
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const issuer = `https://localhost:${(server.address() as AddressInfo).port}`
+  const provider: HostileProvider = {
+    issuer,
+    pem: certificate.pem,
+    mood: {},
+    asked: [],
+    redeemed: [],
+    nonce: '',
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  async function idToken(code: string | null): Promise<string> {
+    const { claims = {}, alg = 'ES256', foreignKey = false } = provider.mood
+    const now = Math.floor(Date.now() / 1000)
+    const all: Json = {
+      iss: issuer,
+      aud: 'rp',
+      sub: HOSTILE_SUBJECT,
+      nonce: code?.startsWith('nonce.') === true ? code.slice(6) : provider.nonce,
+      iat: now,
+      exp: now + 300,
+      auth_time: now,
+      email: 'mallory@evil.example',
+      email_verified: true,
+      name: 'Mallory',
+      ...claims,
+    }
+    const payload = Object.fromEntries(
+      Object.entries(all).filter(([, value]) => value !== undefined),
+    )
+    if (alg === 'none') return new UnsecuredJWT(payload).encode()
+    if (alg === 'HS256') {
+      const secret = new TextEncoder().encode('the client secret of the relying party')
+      return new SignJWT(payload).setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
+    }
+    const { privateKey } = foreignKey ? foreign : own
+    return new SignJWT(payload).setProtectedHeader({ alg, kid: 'k1' }).sign(privateKey)
+  }
+
+  async function documentOf(endpoint: Endpoint, form: URLSearchParams): Promise<Json> {
+    if (endpoint === 'jwks') return { keys: [jwk] }
+    if (endpoint === 'userinfo') return { sub: HOSTILE_SUBJECT, ...provider.mood.userinfo }
+    if (endpoint === 'token') {
+      return { access_token: 'at', token_type: 'Bearer', id_token: await idToken(form.get('code')) }
+    }
+    return {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      userinfo_endpoint: `${issuer}/userinfo`,
+      jwks_uri: `${issuer}/jwks`,
+      response_types_supported: ['code'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['ES256', 'HS256', 'none'],
+      authorization_response_iss_parameter_supported: true,
+      ...provider.mood.metadata,
+    }
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = ''
+    for await (const chunk of request) body += String(chunk)
+    const endpoint = ENDPOINTS[new URL(request.url ?? '/', issuer).pathname]
+    if (endpoint === undefined) {
+      response.writeHead(404).end()
+      return
+    }
+    provider.asked.push(endpoint)
+    const form = new URLSearchParams(body)
+    if (endpoint === 'token') provider.redeemed.push(form)
+    const instead = provider.mood.answer?.[endpoint]
+    if (instead !== undefined) return instead(response)
+    const document = JSON.stringify(await documentOf(endpoint, form))
+    response.writeHead(200, { 'content-type': 'application/json' }).end(document)
+  }
+  server.on('request', (request, response) => void answer(request, response))
+  return provider
+}
+
+const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
+  '/.well-known/openid-configuration': 'discovery',
+  '/token': 'token',
+  '/jwks': 'jwks',
+  '/userinfo': 'userinfo',
+}

@@ -1,0 +1,37 @@
+/** Workspaces whose invite made a person their owner. */
+import type { Api } from '../api.js'
+import { openBrowser } from '../pages/browser.js'
+import { type Human, ownToken, type Person } from '../agents/delegation.js'
+import { bootstrapped, enrol, type Workspace } from './person.js'
+
+export type Owned = {
+  readonly made: Workspace
+  readonly person: Person
+  /** The person's own, with the scopes that were asked for. */
+  readonly token: string
+}
+
+/** With a second factor unless told otherwise. */
+export async function owned(
+  api: Api,
+  { factor = true, scope = 'openid tenant:manage users:manage' } = {},
+): Promise<Owned> {
+  const made = await bootstrapped(api.at)
+  const browser = openBrowser(api.at)
+  const email = `owner-${made.tenantSlug}@harbour.test`
+  const human: Human = {
+    tenantSlug: made.tenantSlug,
+    email,
+    password: 'correct horse battery staple',
+  }
+  const form = await browser.get(new URL(made.inviteUrl).pathname)
+  await browser.submit(form, { name: 'Owner', email, password: human.password })
+  let enrolment = {} as Awaited<ReturnType<typeof enrol>>
+  if (factor) {
+    const account = await browser.get('/auth/account')
+    const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
+    enrolment = await enrol(browser, page)
+  }
+  const person: Person = { ...enrolment, browser, human }
+  return { made, person, token: await ownToken(api, made, person, scope) }
+}

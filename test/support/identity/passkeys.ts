@@ -1,0 +1,117 @@
+/** People with passkeys, without a screen: the requests that the pages' script makes. */
+import type { ExecutionContext } from 'ava'
+import {
+  type CreationOptions,
+  type RequestOptions,
+  type SoftAuthenticator,
+  softAuthenticator,
+} from './authenticator.js'
+import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
+import { sql } from './identity.js'
+import { bootstrapped, signIn, type Workspace } from './person.js'
+import { type TestService, testService } from '../service.js'
+
+type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
+export type Begun = { readonly options?: Options; readonly location?: string }
+
+/** The form of a page that takes a passkey. */
+export function passkeyForm(page: Page, action: string) {
+  const form = page.forms.find((one) => one.action === action)
+  if (form === undefined) throw new Error(`no form for ${action} on ${page.path}: ${page.html}`)
+  return form
+}
+
+/** Asks for the options of a ceremony as the script does. */
+export async function begin(browser: TestBrowser, page: Page, action: string): Promise<Begun> {
+  const { fields } = passkeyForm(page, action)
+  const { credential: _, ...sent } = fields
+  const answer = await browser.post(`${action}/options`, sent, { accept: 'application/json' })
+  if (answer.status !== 200) throw new Error(`${answer.status} ${answer.html}`)
+  return JSON.parse(answer.html) as Begun
+}
+
+export async function optionsOf(browser: TestBrowser, page: Page, action: string) {
+  const { options } = await begin(browser, page, action)
+  if (options === undefined) throw new Error('the browser was sent elsewhere')
+  return options
+}
+
+export const SIGN_IN = '/auth/passkeys/sign-in'
+export const SECOND_FACTOR = '/auth/mfa/passkey'
+export const ENROL = '/auth/mfa/enroll/passkey'
+export const ADD = '/auth/account/passkeys'
+/** Room for what tests try from one address. */
+const ENVIRONMENT = {
+  SVC_PASSKEY__ENABLED: 'true',
+  SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
+}
+
+export type House = { readonly running: TestService; readonly workspace: Workspace }
+
+/** A service with passkeys, beside another one where that is named. */
+export const passkeyService = (
+  environment: Readonly<Record<string, string>> = {},
+  beside?: TestService,
+) => testService({ environment: { ...ENVIRONMENT, ...environment }, beside })
+
+/** A service of its own for a test, with a workspace in it. */
+export async function ownHouse(
+  t: ExecutionContext,
+  environment: Readonly<Record<string, string>>,
+): Promise<House> {
+  const running = await passkeyService(environment)
+  t.teardown(() => running.end())
+  return { running, workspace: await bootstrapped(running) }
+}
+
+export function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A person who has a passkey, added on the account page with nothing but a password before. */
+export async function withPasskey(t: ExecutionContext, of: House, synced = false) {
+  const { running, workspace } = of
+  const browser = browserOf(t, running)
+  await browser.follow(await signIn(browser, workspace))
+  const page = await browser.get(`${ADD}/new`)
+  const key = softAuthenticator({ origin: running.baseUrl, synced })
+  const credential = key.create(await optionsOf(browser, page, ADD))
+  const added = await browser.submit(page, { credential, name: 'Blue key' }, ADD)
+  return { ...of, browser, key, added, recoveryCodes: dataIn(added.html, 'recovery-code') }
+}
+
+export const loginPage = (browser: TestBrowser, { tenantSlug }: Workspace) =>
+  browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
+
+/** Gives a passkey in a browser, at a sign-in page it is given. */
+export async function useKey(
+  browser: TestBrowser,
+  page: Page,
+  key: SoftAuthenticator,
+  claims: Parameters<SoftAuthenticator['get']>[1] = {},
+  action = SIGN_IN,
+): Promise<Page> {
+  const options = await optionsOf(browser, page, action)
+  return browser.submit(page, { credential: key.get(options, claims) }, action)
+}
+
+/** What was told in the tenant of a workspace. */
+export async function eventsOf({ running, workspace }: House, type: string) {
+  const rows = await sql<{ data: Record<string, unknown> }>(
+    running.db.database,
+    'select data from events where tenant_id = $1 and type = $2 order by sequence',
+    [workspace.tenantId, type],
+  )
+  return rows.map(({ data }) => data)
+}
+
+export function passkeysOf({ running, workspace }: House) {
+  return sql<{ id: string }>(
+    running.db.database,
+    `select p.id from passkeys p join tenant_users u on u.account_id = p.account_id
+     where u.tenant_id = $1`,
+    [workspace.tenantId],
+  )
+}

@@ -1,0 +1,16 @@
+/** Grants as an agent gathers them that is given one for each task. */
+import type { Database } from '../../../storage/platform/sql.js'
+import { sql } from '../identity/identity.js'
+
+/** Puts many newer grants of the same kind beside one, which have ended by time. */
+export function crowdWithEnded(database: Database, grantId: string): Promise<unknown> {
+  return sql(
+    database,
+    `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id, capabilities,
+       snapshot, expires_at, created_at)
+     select tenant_id, gen_random_uuid(), credential_id, grantee_type, grantee_id, capabilities,
+       snapshot, now() - interval '1 minute', now()
+     from vault_grants, generate_series(1, 250) where id = $1`,
+    [grantId],
+  )
+}

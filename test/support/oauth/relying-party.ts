@@ -1,0 +1,130 @@
+/** An application that signs people in, driven by openid-client, and the browser of its person. */
+import * as oidc from 'openid-client'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import {
+  insertApplication,
+  type NewApplication,
+  newClientSecret,
+} from '../../../storage/oauth/applications.js'
+import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
+import type { Workspace } from '../identity/person.js'
+import type { TestService } from '../service.js'
+
+export const CALLBACK = 'https://app.example/callback'
+const random = systemRandom(systemClock)
+
+export type RelyingParty = {
+  readonly config: oidc.Configuration
+  readonly clientId: string
+  readonly secret: string
+  readonly audience: string
+}
+
+/** Registers an application in the tenant, and lets openid-client discover the service. */
+export async function relyingParty(
+  { baseUrl, db }: TestService,
+  { tenantId }: Pick<Workspace, 'tenantId'>,
+  more: Partial<NewApplication> = {},
+  authentication?: oidc.ClientAuth,
+): Promise<RelyingParty> {
+  const { secret, sha256 } = newClientSecret(random)
+  const isPublic = more.clientType === 'public'
+  const row = await db.database.tenant(tenantId, (tx) =>
+    insertApplication(tx, {
+      id: random.uuid(),
+      tenantId,
+      name: 'Lighthouse',
+      redirectUris: [CALLBACK],
+      postLogoutRedirectUris: ['https://app.example/bye'],
+      scopes: ['openid', 'profile', 'email', 'offline_access', 'org:read', 'vault:list'],
+      createdAt: new Date(),
+      secretSha256: isPublic ? null : sha256,
+      ...more,
+    }),
+  )
+  const config = await oidc.discovery(
+    new URL(baseUrl),
+    row.id,
+    // Our ID tokens are not signed with the RS256 that clients take for granted.
+    { id_token_signed_response_alg: row.idTokenSignedResponseAlg },
+    authentication ?? (isPublic ? oidc.None() : oidc.ClientSecretBasic(secret)),
+    { execute: [oidc.allowInsecureRequests] },
+  )
+  return { config, clientId: row.id, secret, audience: row.audience }
+}
+
+export type Journey = {
+  readonly url: URL
+  readonly verifier: string
+  readonly state: string
+  readonly nonce: string
+}
+
+/** An authorization request with PKCE, state and nonce. */
+export async function journey(
+  { config }: RelyingParty,
+  parameters: Readonly<Record<string, string>> = {},
+): Promise<Journey> {
+  const verifier = oidc.randomPKCECodeVerifier()
+  const state = oidc.randomState()
+  const nonce = oidc.randomNonce()
+  const url = oidc.buildAuthorizationUrl(config, {
+    redirect_uri: CALLBACK,
+    scope: 'openid profile email',
+    code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    nonce,
+    ...parameters,
+  })
+  return { url, verifier, state, nonce }
+}
+
+export const pathOf = (url: URL): string => url.pathname + url.search
+
+/** Leads a browser from the request to the answer: signs in where it is asked, and says yes. */
+export async function authorized(
+  browser: TestBrowser,
+  person: Pick<Workspace, 'email' | 'password'>,
+  url: URL | string,
+): Promise<Page> {
+  let page = await browser.follow(await browser.get(typeof url === 'string' ? url : pathOf(url)))
+  if (page.path.startsWith('/auth/login'))
+    page = await browser.follow(
+      await browser.submit(page, { email: person.email, password: person.password }),
+    )
+  return isConsent(page) ? browser.submit(page, { action: 'allow' }) : page
+}
+
+export function isConsent(page: Page): boolean {
+  return page.status === 200 && page.html.includes('name="action" value="allow"')
+}
+
+/** The redirect to the application, as the address it is. */
+export function callbackOf(page: Page): URL {
+  if (page.status !== 302 || page.location === null || !page.location.startsWith(CALLBACK))
+    throw new Error(`no answer to the application: ${page.status} ${page.location} ${page.html}`)
+  return new URL(page.location)
+}
+
+/** The whole code flow in a browser of its own. */
+export async function signedIn(
+  running: TestService,
+  party: RelyingParty,
+  person: Pick<Workspace, 'email' | 'password'>,
+  parameters: Readonly<Record<string, string>> = {},
+  options: oidc.AuthorizationCodeGrantOptions = {},
+) {
+  const browser = openBrowser(running)
+  const begun = await journey(party, parameters)
+  const callback = callbackOf(await authorized(browser, person, begun.url))
+  const tokens = await oidc.authorizationCodeGrant(
+    party.config,
+    callback,
+    { pkceCodeVerifier: begun.verifier, expectedState: begun.state, expectedNonce: begun.nonce },
+    undefined,
+    options,
+  )
+  return { ...begun, browser, callback, tokens, claims: tokens.claims()! }
+}

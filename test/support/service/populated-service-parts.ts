@@ -1,0 +1,60 @@
+/** A service with everything on that an estate is made of, and what it speaks to. */
+import { randomBytes } from 'node:crypto'
+import { type Api, apiOf } from '../api.js'
+import { startFacilitator } from '../commerce/facilitator.js'
+import { type Receiver, startReceiver } from '../webhooks/receiver.js'
+import { REGISTRATION } from '../identity/registering.js'
+import { type TestService, testService } from '../service.js'
+import { COMMERCE } from '../commerce/shop.js'
+
+export interface EstateHouse {
+  readonly running: TestService
+  readonly api: Api
+  readonly receiver: Receiver
+  close(): Promise<void>
+}
+
+/** Started with the settings given beside those that an estate needs. */
+export async function estateHouse(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<EstateHouse> {
+  const receiver = await startReceiver()
+  const facilitator = await startFacilitator(null)
+  // Says yes to everything: nothing is on a chain here.
+  facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
+    const { authorization } = paymentPayload.payload as { authorization: { from: string } }
+    const { network, amount } = paymentRequirements
+    const payer = authorization.from
+    const transaction = `0x${randomBytes(32).toString('hex')}`
+    return operation === 'verify'
+      ? { isValid: true, payer }
+      : { success: true, payer, transaction, network, amount }
+  }
+  const running = await testService({
+    environment: {
+      SVC_OPENAPI__EXPOSURE: 'internal',
+      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
+      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_ENTERPRISE_SSO__ENABLED: 'true',
+      SVC_VERIFIED_DOMAINS__ENABLED: 'true',
+      ...COMMERCE,
+      SVC_COMMERCE__X402_ENABLED: 'true',
+      SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
+      ...REGISTRATION,
+      ...environment,
+    },
+  })
+  const api = apiOf(running)
+  return {
+    running,
+    api,
+    receiver,
+    async close() {
+      await api.close()
+      await running.end()
+      await receiver.close()
+      await facilitator.close()
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/** Eyes on a running service: probes at a steady pace, waits with a limit, figures by name. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Caller } from '../agents/journey.js'
+
+/** Waits until it holds; the milliseconds that took. @throws after `withinMs`, saying what was awaited. */
+export async function until(
+  what: string,
+  withinMs: number,
+  holds: () => Promise<boolean> | boolean,
+): Promise<number> {
+  const began = performance.now()
+  for (;;) {
+    if (await holds()) return performance.now() - began
+    if (performance.now() - began > withinMs) throw new Error(`${what}: not within ${withinMs} ms`)
+    await sleep(20)
+  }
+}
+
+export const isReady = async ({ call }: Caller) => (await call('/health/ready')).status === 200
+
+export interface Pulse {
+  /** Ends the watch: how many probes there were, those that were not 200, and the slowest. */
+  stop(): Promise<{ probes: number; bad: number; slowestMs: number }>
+}
+
+/** Asks /health/live all the time. */
+export function watchLive({ call }: Caller, paceMs = 25): Pulse {
+  const over = new AbortController()
+  const seen = { probes: 0, bad: 0, slowestMs: 0 }
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      const began = performance.now()
+      const status = await call('/health/live').then(
+        (answer) => answer.status,
+        () => 0,
+      )
+      seen.slowestMs = Math.max(seen.slowestMs, performance.now() - began)
+      seen.probes += 1
+      if (status !== 200) seen.bad += 1
+      await sleep(paceMs)
+    }
+  }
+  const watched = watch()
+  return {
+    async stop() {
+      over.abort()
+      await watched
+      return seen
+    },
+  }
+}
+
+export const METRICS_TOKEN = 'metrics-of-a-test-service'
+
+/** The sum of a metric over the samples that have all of these labels. */
+export async function metric(
+  { call }: Caller,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const { text } = await call('/metrics', { headers: { authorization: `Bearer ${METRICS_TOKEN}` } })
+  let sum = 0
+  for (const line of text.split('\n')) {
+    const [, found, inside = '', value] = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+    if (found !== name) continue
+    const fits = Object.entries(labels).every(([label, want]) =>
+      inside.includes(`${label}="${want}"`),
+    )
+    if (fits) sum += Number(value)
+  }
+  return sum
+}

@@ -1,0 +1,70 @@
+/** A PostgreSQL that belongs to one test file, so that the file may take it away. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { runMigrations } from '../../../migrations/main.js'
+import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+
+export interface OwnPostgres {
+  /** Of the role of the service; migrated. The same before and after an outage. */
+  readonly url: string
+  stop(): Promise<void>
+  start(): Promise<void>
+  /** Everything stands still: nothing is refused, nothing is answered. The answer ends it. */
+  freeze(): Promise<() => void>
+  /** One statement of a superuser, in the database of the service. */
+  ask<Row extends object>(text: string): Promise<Row[]>
+  /** Stops it and removes its files. */
+  end(): Promise<void>
+}
+
+export async function ownPostgres(): Promise<OwnPostgres> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'svc-own-'))
+  const run = () =>
+    startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false, connectionsMax: 60 })
+  let server = await run()
+  const { url, superuserUrl, folder } = server
+  await runMigrations({ url, log: silentLogger })
+  const inside = new URL(superuserUrl)
+  inside.pathname = new URL(url).pathname
+  async function ask<Row extends object>(text: string) {
+    const client = new Client({ connectionString: inside.href, application_name: 'test' })
+    await client.connect()
+    try {
+      return (await client.query<Row>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  return {
+    url,
+    stop: () => server.stop(),
+    async start() {
+      server = await run()
+    },
+    ask,
+    async freeze() {
+      const rows = await ask<{ pid: number }>(
+        'select pid from pg_stat_activity where pid <> pg_backend_pid()',
+      )
+      const pids = [server.pid, ...rows.map(({ pid }) => pid)]
+      const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+        for (const pid of pids) {
+          try {
+            process.kill(pid, name)
+          } catch {
+            // A worker of the moment that has ended since.
+          }
+        }
+      }
+      signal('SIGSTOP')
+      return () => signal('SIGCONT')
+    },
+    async end() {
+      await server.stop()
+      for (const path of [folder, dataDir]) rmSync(path, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * One PostgreSQL for all test files that run at the time. The runner of the whole suite owns one
+ * and names it in TEST_POSTGRES_URL; a file that runs alone starts one, shares it with files
+ * beside it, and the last to leave stops it.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { claimDataDirectory, DataDirectoryInUse, isAlive } from '../../../runtime/embedded/claim.js'
+import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+
+const CONNECTIONS_MAX = 300
+const LOCK_STEP_MS = 25
+const LOCK_STEPS_MAX = 4_000
+
+/** Of a superuser: test databases and their role are made with it. */
+let shared: Promise<string> | undefined
+
+/** The URL of a superuser of the shared server. */
+export function testPostgres(): Promise<string> {
+  const given = process.env['TEST_POSTGRES_URL']
+  if (given) return Promise.resolve(given)
+  shared ??= joinServer()
+  return shared
+}
+
+/** For the runner of the suite: a throwaway server of its own, and how to end it. */
+export async function startTestPostgres(dataDir: string) {
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    log: silentLogger,
+    durable: false,
+    connectionsMax: CONNECTIONS_MAX,
+  })
+  return {
+    env: { TEST_POSTGRES_URL: server.superuserUrl },
+    async stop() {
+      await server.stop()
+      // It may lie outside of the folder that the runner removes.
+      await rm(server.folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function joinServer(): Promise<string> {
+  // Checkouts beside each other share the server as long as they run the same programs.
+  const version = createHash('sha256').update(process.version).digest('hex').slice(0, 6)
+  const folder = join(tmpdir(), `svc-test-${process.getuid?.() ?? 0}-${version}`)
+  const users = join(folder, 'users')
+  mkdirSync(users, { recursive: true })
+  const me = join(users, `${process.pid}-${randomBytes(6).toString('hex')}`)
+  return locked(folder, async () => {
+    writeFileSync(me, '')
+    const server = await startEmbeddedPostgres({
+      dataDir: join(folder, 'data'),
+      log: silentLogger,
+      durable: false,
+      connectionsMax: CONNECTIONS_MAX,
+      claim: false,
+    })
+    // At the end of a worker thread there is time for synchronous work only.
+    process.once('exit', () => {
+      rmSync(me, { force: true })
+      if (livingUsers(users) > 0) return
+      try {
+        process.kill(server.pid, 'SIGINT')
+      } catch {
+        // Somebody else was the last at the same time.
+      }
+    })
+    return server.superuserUrl
+  })
+}
+
+function livingUsers(folder: string): number {
+  return readdirSync(folder).filter((name) => {
+    const lives = isAlive(Number(name.split('-')[0]))
+    if (!lives) rmSync(join(folder, name), { force: true })
+    return lives
+  }).length
+}
+
+async function locked<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  for (let step = 0; step < LOCK_STEPS_MAX; step += 1) {
+    const claim = await claimDataDirectory(folder).catch((error: unknown) => {
+      if (error instanceof DataDirectoryInUse) return undefined
+      throw error
+    })
+    if (claim === undefined) {
+      await sleep(LOCK_STEP_MS)
+      continue
+    }
+    try {
+      return await work()
+    } finally {
+      await claim.release()
+    }
+  }
+  throw new Error(`the shared test server in ${folder} stays locked`)
+}

@@ -1,0 +1,217 @@
+/** Calls through the egress proxy: a service that may reach a loopback upstream, and who may call. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Agent, type Dispatcher, request } from 'undici'
+import { keys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
+import { startUpstream, type Upstream } from '../../actors/vault/egress/upstream.js'
+import { type Api, apiOf, claimsOf, type Json } from '../api.js'
+import { everywhere } from '../service/canaries.js'
+import { sql } from '../identity/identity.js'
+import { type TestService, type TestServiceOptions, testService } from '../service.js'
+
+export { UPSTREAM_NAME }
+export const CREDENTIALS = '/api/v1/vault/credentials'
+/** Must not be seen by anybody but the upstream. */
+export const SECRET = everywhere.plant('secret of egress', 'canary-0f9b+61/7d')
+
+export interface EgressHouse {
+  readonly running: TestService
+  readonly api: Api
+  readonly upstream: Upstream
+  /** What another process has to be told to relay as this service does. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Sends as it is, for answers that are not JSON. */
+  send(path: string, options: SendOptions): Promise<Dispatcher.ResponseData>
+  end(): Promise<void>
+}
+
+export type SendOptions = {
+  readonly token: string
+  readonly headers?: Record<string, string>
+  readonly body?: Dispatcher.DispatchOptions['body']
+  readonly method?: 'GET' | 'POST'
+  readonly signal?: AbortSignal
+}
+
+/** An upstream on loopback, and what a service has to be told to reach it. */
+export async function reachableUpstream(): Promise<{
+  readonly upstream: Upstream
+  readonly environment: Readonly<Record<string, string>>
+  end(): Promise<void>
+}> {
+  const upstream = await startUpstream({ tls: true })
+  const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
+  const caPath = join(folder, 'ca.pem')
+  await writeFile(caPath, UPSTREAM_CERT)
+  return {
+    upstream,
+    environment: {
+      SVC_CONFIG_FILE: await configFile(folder),
+      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_VAULT__EGRESS_CA_PEM_PATH: caPath,
+    },
+    async end() {
+      await upstream.close()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
+  const { upstream, environment: reaching, end } = await reachableUpstream()
+  const environment = {
+    ...reaching,
+    // The tests of a file share one token, however long they take.
+    SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
+    ...options.environment,
+  }
+  const running = await testService({ ...options, environment })
+  const agent = new Agent({
+    allowH2: running.ca !== undefined,
+    connect: running.ca === undefined ? {} : { ca: running.ca },
+    bodyTimeout: 0,
+    headersTimeout: 0,
+  })
+  return {
+    running,
+    api: apiOf(running),
+    upstream,
+    environment,
+    send: (path, { token, headers = {}, body = null, method = 'POST', signal }) =>
+      request(new URL(path, running.baseUrl), {
+        dispatcher: agent,
+        method,
+        headers: { authorization: `Bearer ${token}`, ...headers },
+        body: body as null,
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    async end() {
+      await agent.destroy()
+      await running.end()
+      await end()
+    },
+  }
+}
+
+/** A table is for a file: there is no variable for it. */
+async function configFile(folder: string): Promise<string> {
+  const path = join(folder, 'svc.toml')
+  const names = [UPSTREAM_NAME, 'other.upstream.example', 'private.upstream.example']
+  const lines = names.map((name) => `"${name}" = "127.0.0.1"`)
+  await writeFile(path, `[vault.egress_dns_overrides]\n${lines.join('\n')}\n`)
+  return path
+}
+
+export interface Setting {
+  readonly tenantId: string
+  readonly operator: string
+  readonly agentId: string
+  /** A direct token of the agent. */
+  readonly direct: string
+  /** The same, acting for somebody. */
+  readonly delegated: string
+  readonly credentialId: string
+  readonly grantId: string
+}
+
+/** A tenant with a credential for the upstream, an agent, and a grant of the one to the other. */
+export async function settingOf(
+  { running, api }: EgressHouse,
+  credential: Json = {},
+  grant: Json = {},
+): Promise<Setting> {
+  const { token: operator, tenantId } = await api.workspace()
+  const { key, agentId } = await api.register(tenantId)
+  const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId }, 'vault:read')
+  const direct = String(body['access_token'])
+  const created = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Key',
+    auth_scheme: 'bearer',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret: SECRET,
+    ...credential,
+  })
+  if (created.status !== 201) throw new Error(JSON.stringify(created.body))
+  const credentialId = String(created.body['id'])
+  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+    grantee_type: 'agent',
+    grantee_id: agentId,
+    ...grant,
+  })
+  if (granted.status !== 201) throw new Error(JSON.stringify(granted.body))
+  const grantId = String(granted.body['id'])
+  const delegated = await delegatedToken(running, direct, agentId)
+  return { tenantId, operator, agentId, direct, delegated, credentialId, grantId }
+}
+
+/** A token signed by the service that says that the agent acts for another. */
+export async function delegatedToken(
+  { service }: TestService,
+  direct: string,
+  agentId: string,
+  more: Json = {},
+): Promise<string> {
+  const claims = {
+    ...claimsOf(direct),
+    act: { sub: agentId, subject_type: 'agent' },
+    ...more,
+  }
+  const signed = await service
+    .ref(keys)
+    .ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })
+  if (signed.tag !== 'signed') throw new Error(signed.tag)
+  return signed.token
+}
+
+/** Header fields of a call with a raw body. */
+export function bodyCall(
+  { credentialId }: Pick<Setting, 'credentialId'>,
+  url: string,
+  more: Record<string, string> = {},
+): Record<string, string> {
+  return {
+    'x-svc-credential-id': credentialId,
+    'x-svc-url': url,
+    'x-svc-method': 'POST',
+    ...more,
+  }
+}
+
+export type ClosedEvent = Readonly<Record<string, unknown>>
+
+/** The `data` of the ended calls of a tenant, once there are so many. */
+export async function closedCalls(
+  { running }: EgressHouse,
+  tenantId: string,
+  count: number,
+): Promise<ClosedEvent[]> {
+  for (let attempt = 0; ; attempt += 1) {
+    const rows = await sql<{ data: ClosedEvent }>(
+      running.db.database,
+      `select data from events where tenant_id = $1 and type = 'egress.stream.closed'
+       order by sequence`,
+      [tenantId],
+    )
+    if (rows.length >= count || attempt > 400) return rows.map(({ data }) => data)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** As if everything that is told of a tenant had been told an hour before. */
+export async function longAgo(
+  { running }: EgressHouse,
+  { tenantId }: Pick<Setting, 'tenantId'>,
+): Promise<void> {
+  const { database } = running.db
+  await sql(
+    database,
+    `update events set dispatched_at = dispatched_at - interval '1 h' where tenant_id = $1`,
+    [tenantId],
+  )
+  await sql(database, `update egress_settlement set settled_until = now() - interval '2 h'`)
+}

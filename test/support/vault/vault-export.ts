@@ -1,0 +1,74 @@
+/** Token exchange for what is in the vault, and what is told of it. */
+import type { Answer, Json } from '../api.js'
+import { type EgressHouse, type Setting, settingOf } from './egress.js'
+import { sql } from '../identity/identity.js'
+import type { TokenUpstream } from './token-upstream.js'
+
+export const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+export const VAULT_SECRET = 'urn:svc:params:oauth:token-type:vault-secret'
+export const URN = 'urn:svc:vault:credential:'
+/** Must be seen by the upstream only. */
+export const CLIENT_SECRET = 'canary-client:+ secret'
+
+type Asking = Pick<Setting, 'delegated' | 'direct' | 'credentialId'>
+
+export function exchange(
+  { api }: EgressHouse,
+  setting: Asking,
+  fields: Record<string, string> = {},
+): Promise<Answer> {
+  return api.form('/oauth/token', {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: setting.delegated,
+    subject_token_type: ACCESS,
+    actor_token: setting.direct,
+    actor_token_type: ACCESS,
+    requested_token_type: VAULT_SECRET,
+    resource: URN + setting.credentialId,
+    ...fields,
+  })
+}
+
+/** The access token of an upstream. */
+export function managed(at: EgressHouse, setting: Asking): Promise<Answer> {
+  return exchange(at, setting, { requested_token_type: ACCESS })
+}
+
+export const refusedAs = ({ status, body }: Answer) => [status, body['error']]
+
+export const accessedOf = ({ running }: EgressHouse, tenantId: string) =>
+  sql<{ data: Json; grantId: string | null }>(
+    running.db.database,
+    `select e.data, a.grant_id as "grantId" from events e join audit_events a using (tenant_id, id)
+     where e.tenant_id = $1 and e.type = 'vault.credential.accessed' order by e.sequence`,
+    [tenantId],
+  )
+
+/** An oauth2 credential whose token endpoint is `upstream`, granted to an agent. */
+export function oauthSetting(
+  house: EgressHouse,
+  upstream: TokenUpstream,
+  more: Json = {},
+): Promise<Setting> {
+  return settingOf(house, {
+    credential_type: 'oauth2',
+    auth_scheme: undefined,
+    non_exportable: false,
+    secret: JSON.stringify({
+      token_url: upstream.url,
+      client_id: 'client one',
+      client_secret: CLIENT_SECRET,
+      refresh_token: 'rt-0',
+      ...more,
+    }),
+  })
+}
+
+/** Moves the end of the token that is kept. */
+export const expireIn = ({ running }: EgressHouse, { credentialId }: Setting, secs: number) =>
+  sql(
+    running.db.database,
+    `update vault_managed_tokens set obtained_at = now() - interval '1 hour',
+       expires_at = now() + make_interval(secs => $2) where credential_id = $1`,
+    [credentialId, secs],
+  )
