@@ -1,7 +1,7 @@
 /** The HTTP side of a process: routes and references in, a listener out. */
 import type { EventType } from '../actors/domain/events.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
-import type { Tenant } from '../actors/domain/tenancy.js'
+import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { TenantsProtocol } from '../actors/identity/tenants/protocol.js'
 import type { TokensProtocol } from '../actors/oauth/tokens/protocol.js'
 import {

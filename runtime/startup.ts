@@ -180,7 +180,7 @@ async function seatActors(site: Site): Promise<Undo> {
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
   const egress: EgressThreadData = {
     ...access,
-    vault: { ...settings.vault, ...egressSettingsOf(settings) },
+    vault: egressSettingsOf(settings),
   }
   const threads: Readonly<
     Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'resourceLimits'>>

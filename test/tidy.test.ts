@@ -64,7 +64,7 @@ const isProtocol = (path: string) => /^actors\/[^/]+\/[^/]+\/protocol\.ts$/.test
 test('an area knows another area only by its protocols', (t) => {
   const trespasses = imports
     .filter(([from, to]) => from.startsWith('actors/') && AREAS.includes(areaOf(to)))
-    .filter(([from, to]) => areaOf(from) !== areaOf(to) && /\/(actor|client)\.ts$/.test(to))
+    .filter(([from, to]) => areaOf(from) !== areaOf(to) && !isProtocol(to))
   t.deepEqual(trespasses, [])
 })
 

@@ -41,3 +41,17 @@ export function unmetDemand(
   if (since !== undefined && authTime < since) return 'stale'
   return level < demand.level ? 'level' : null
 }
+
+/** What an account has set up beside its password. */
+export type OwnFactors = {
+  readonly totp: boolean
+  readonly passkey: boolean
+  /** A passkey that never leaves its device. */
+  readonly deviceBound: boolean
+}
+
+/** The highest level that an account can reach with what it has set up. */
+export function reachOf({ totp, passkey, deviceBound }: OwnFactors): AssuranceLevel {
+  if (deviceBound) return 3
+  return totp || passkey ? 2 : 1
+}

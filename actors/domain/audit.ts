@@ -130,3 +130,14 @@ export function actorOf({ principal }: Caller): { readonly type: string; readonl
     ? { type: principal.subjectType, id: principal.subject }
     : { type: acting.subjectType, id: acting.sub }
 }
+
+/** A person at their browser, as the audit chain records them. */
+export function byPerson({ sub }: { readonly sub: string }, address: string) {
+  return {
+    subject: { sub, subject_type: 'human' },
+    actors: [],
+    clientId: null,
+    grantId: null,
+    ip: address,
+  }
+}

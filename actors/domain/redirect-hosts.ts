@@ -1,5 +1,5 @@
 /** Where a checkout may send a buyer back to. decisions.md 10 and 22, redirect hosts. */
-import type { Environment } from './tenancy.js'
+import type { Environment } from './tenants/tenancy.js'
 
 const URL_CHARS_MAX = 2048
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])

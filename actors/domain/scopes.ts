@@ -182,3 +182,13 @@ export function narrowScopes(
     ? allowed.filter((scope) => asked.includes(scope))
     : undefined
 }
+
+const ROLES: readonly OrganizationRole[] = ['owner', 'admin']
+
+/**
+ * The highest of the known roles; whoever has none of them is a member (decisions.md 21). Roles are
+ * those in the tenant alone: who owns the organization and was made a member here is a member here.
+ */
+export function highestRole(roles: readonly string[]): OrganizationRole {
+  return ROLES.find((role) => roles.includes(role)) ?? 'member'
+}

@@ -5,7 +5,7 @@
 import { type Command, Option } from 'commander'
 import { createFirstOperator } from '../../actors/identity/organizations/first-operator.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
-import type { Environment } from '../../actors/domain/tenancy.js'
+import type { Environment } from '../../actors/domain/tenants/tenancy.js'
 import { type Appointment, appoint } from '../../actors/agents/management/appointment.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'

@@ -3,7 +3,7 @@ import type { SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
 import type { Settings } from '../configuration/settings.js'
 
-export function egressSettingsOf(settings: Settings): EgressSettings {
+export function egressSettingsOf(settings: Settings): Settings['vault'] & EgressSettings {
   return { ...settings.vault, own_names: ownNamesOf(settings) }
 }
 

@@ -1,6 +1,6 @@
 /** Outward connections of signing in: the worker that sends mail, and the provider of CAPTCHAs. */
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
-import { type MailRoom, openMailRoom } from '../../actors/operations/mail/mail-queue.js'
+import { type MailRoom, openMailRoom } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
 import { createMailWorker, type MailWorker } from '../../actors/operations/mail/worker.js'
 import { type Captcha, openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'

@@ -1,5 +1,6 @@
 /** What the vault is given to hand credentials out, and what keeps its seals young. */
-import { createVaultExports, type VaultExports } from '../../actors/vault/vault/exports.js'
+import type { VaultExports } from '../../actors/vault/vault/protocol.js'
+import { createVaultExports } from '../../actors/vault/vault/exports.js'
 import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { resealAll } from '../../storage/platform/sealing/reseal.js'

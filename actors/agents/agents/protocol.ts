@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../domain/ids.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
-import type { TenantSelector } from '../../domain/tenancy.js'
+import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { TenantConflict, TenantUnknown } from '../../identity/tenants/protocol.js'
 import type { PresentedProof, ProofRefused } from '../../oauth/tokens/protocol.js'
 

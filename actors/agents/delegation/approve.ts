@@ -3,6 +3,7 @@
  * page shows is decided from the rows and the session of the moment: that a browser came back proves
  * nothing. decisions.md section 3, 20 and 21, delegation page.
  */
+import { byPerson } from '../../domain/audit.js'
 import type { Turn } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import {
@@ -15,9 +16,8 @@ import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
 import { readUserCode } from '../../domain/user-code.js'
-import { faceOf } from '../../identity/tenants/branding.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds } from './needs.js'
-import { byPerson } from './user.js'
 import type {
   Asked,
   Decided,

@@ -1,4 +1,7 @@
 /** Delegations once they are made: looked at, and ended. decisions.md section 3, 17 and 21. */
+import { byPerson } from '../../domain/audit.js'
+import { highestRole } from '../../domain/scopes.js'
+import { reachOf } from '../../domain/assurance.js'
 import type { Turn } from '../../../runtime/kernel/actor.js'
 import {
   activeDelegations,
@@ -12,14 +15,11 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { personFactors } from '../../../storage/identity/passkeys.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
-import { reachOf } from '../../identity/sessions/flows.js'
-import { highestRole } from '../../identity/sessions/records.js'
 import { actorOf, doneBy } from '../../domain/audit.js'
 import { delegationRevoked, type EndedBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import type { DelegationNeeds } from './needs.js'
-import { byPerson } from './user.js'
 import type {
   DelegationProtocol,
   ListDelegations,

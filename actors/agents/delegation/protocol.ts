@@ -7,7 +7,7 @@ import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import type { PageTenant } from '../../identity/sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type DelegationProtocol = {
   /** An agent asks for authority; nobody has decided. */

@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentRecord, CompletionRefused, CompleteRegistration } from '../agents/protocol.js'
 import type { ApplicationId, OrganizationId, TenantId } from '../../domain/ids.js'
-import type { Environment } from '../../domain/tenancy.js'
+import type { Environment } from '../../domain/tenants/tenancy.js'
 
 export type WorkspacesProtocol = {
   /** What the ownership proof of a bootstrap must sign. Creates nothing. */

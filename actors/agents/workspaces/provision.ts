@@ -22,7 +22,7 @@ import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { agentRegistered, eventData, type NewEvent } from '../../domain/events.js'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../domain/scopes.js'
-import { slugCandidates } from '../../domain/slugs.js'
+import { slugCandidates } from '../../domain/tenants/slugs.js'
 import { type FixturePrepared, fixtureEmail } from '../../identity/users/protocol.js'
 
 const INVITE_TOKEN_BYTES = 32

@@ -3,7 +3,7 @@
  * without any is refused, and a payment is only begun by one of them.
  */
 import type { Rail, Rails } from '../payments/payment-provider.js'
-import type { Environment } from '../../domain/tenancy.js'
+import type { Environment } from '../../domain/tenants/tenancy.js'
 import { type LinkTerms, type Offer, type OfferMeans, offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 

@@ -10,7 +10,7 @@
  * A rail may answer `pending`: the buyer is at the provider's page, or the provider has not decided. The
  * charge stays pending and `conclude` is asked later, at the latest at `askAgainAt`.
  */
-import type { Environment } from '../../domain/tenancy.js'
+import type { Environment } from '../../domain/tenants/tenancy.js'
 
 export interface Rail {
   /** Lower case, as in `charges.rail`; never changed. */

@@ -8,7 +8,6 @@ import type { Resolver } from '../../platform/outbound-http/dialer.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
-import type { ChallengeSettings } from '../../agents/proof-of-work/settings.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 
 const LIMIT_MS = 3_000
@@ -17,7 +16,7 @@ const ANSWER_DEPTH_MAX = 8
 const RESPONSE_LENGTH_MAX = 4_096
 const ORIGINS_MAX = 2
 
-type Provider = ChallengeSettings['captcha_provider']
+type Provider = 'turnstile' | 'hcaptcha' | 'recaptcha'
 
 const VERIFY_URLS: Readonly<Record<Provider, string>> = {
   turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
@@ -37,10 +36,11 @@ export interface Captcha {
 }
 
 export type CaptchaOptions = {
-  readonly challenge: Pick<
-    ChallengeSettings,
-    'captcha_provider' | 'captcha_secret' | 'captcha_verify_url'
-  >
+  readonly challenge: {
+    readonly captcha_provider: Provider
+    readonly captcha_secret?: string | undefined
+    readonly captcha_verify_url?: string | undefined
+  }
   readonly settings: EgressSettings
   /** Resolver of names. Given by tests. */
   readonly resolve?: Resolver | undefined

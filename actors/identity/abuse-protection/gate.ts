@@ -6,19 +6,17 @@
 import { quotaAddress } from '../../domain/quota-address.js'
 import type { LockoutCounts } from '../sign-in/lockout.js'
 import type { CaptchaWidget } from '../sign-in/protocol.js'
-import type { ChallengeSettings } from '../../agents/proof-of-work/settings.js'
 import type { Captcha } from './captcha.js'
 
-export type CaptchaGateSettings = Pick<
-  ChallengeSettings,
-  | 'fail_mode'
-  | 'captcha_site_key'
-  | 'captcha_provider'
-  | 'captcha_script_url'
-  | 'captcha_after_failures'
-  | 'captcha_after_address_failures'
-  | 'captcha_degraded_per_minute'
->
+export type CaptchaGateSettings = {
+  readonly fail_mode: 'fail-degraded' | 'fail-closed'
+  readonly captcha_site_key?: string | undefined
+  readonly captcha_provider: CaptchaWidget['provider']
+  readonly captcha_script_url?: string | undefined
+  readonly captcha_after_failures: number
+  readonly captcha_after_address_failures: number
+  readonly captcha_degraded_per_minute: number
+}
 
 export type GateVerdict =
   | { readonly tag: 'open' }

@@ -7,7 +7,8 @@ import type { ConsentSeen } from '../../oauth/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
 import type { DelegationRecord } from '../../agents/delegation/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
-import type { PageTenant, SecretShown } from '../sign-in/protocol.js'
+import type { SecretShown } from '../sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { IdentitySeen } from '../federated-login/protocol.js'
 
 export type AccountProtocol = {

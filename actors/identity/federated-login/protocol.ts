@@ -5,8 +5,9 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
-import type { TenantSelector } from '../../domain/tenancy.js'
-import type { PageTenant, Visitor } from '../sign-in/protocol.js'
+import type { TenantSelector } from '../../domain/tenants/tenancy.js'
+import type { Visitor } from '../sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Upstream } from '../../domain/upstream.js'
 
 export type SsoProtocol = {

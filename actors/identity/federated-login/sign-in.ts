@@ -30,10 +30,11 @@ import {
 import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { eventData } from '../../domain/events.js'
-import { faceOf, socialOf } from '../tenants/branding.js'
+import { faceOf, socialOf } from '../../domain/tenants/branding.js'
 import { progressIn, readProgress } from '../sign-in/flow.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
-import type { FlowUnknown, PageTenant, Visitor } from '../sign-in/protocol.js'
+import type { FlowUnknown, Visitor } from '../sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { SsoTools } from './needs.js'
 import type { Ask, Errand, Said } from './client.js'
 import type {

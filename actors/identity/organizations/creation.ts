@@ -14,7 +14,7 @@ import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
-import { slugCandidates } from '../../domain/slugs.js'
+import { slugCandidates } from '../../domain/tenants/slugs.js'
 import type {
   CreateOrganization,
   CreateTenant,

@@ -11,7 +11,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenant } from '../../../storage/identity/tenants.js'
 import { eventData } from '../../domain/events.js'
-import type { Environment } from '../../domain/tenancy.js'
+import type { Environment } from '../../domain/tenants/tenancy.js'
 import { firstFree, slugsFor } from './creation.js'
 
 const INVITE_TOKEN_BYTES = 32

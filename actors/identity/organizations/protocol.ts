@@ -7,7 +7,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
-import type { Environment } from '../../domain/tenancy.js'
+import type { Environment } from '../../domain/tenants/tenancy.js'
 
 export type OrganizationsProtocol = {
   list: Ask<ListOrganizations, OrganizationsListed | NotOperator>

@@ -6,7 +6,7 @@ import {
   type OrganizationRole,
   type Scope,
 } from '../../domain/scopes.js'
-import { slugAllowed } from '../../domain/slugs.js'
+import { slugAllowed } from '../../domain/tenants/slugs.js'
 import type { NotOperator, SlugRefused } from './protocol.js'
 
 /** What a role may do with its organization. Making further organizations is nobody's there. */

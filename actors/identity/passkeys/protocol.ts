@@ -17,10 +17,10 @@ import type {
   Locked,
   LoginShown,
   Onward,
-  PageTenant,
   SignedIn,
   Visitor,
 } from '../sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasskeysProtocol = {
   /** The challenge for whoever signs in at this page, whichever account they have a passkey of. */

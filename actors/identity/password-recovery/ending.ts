@@ -4,13 +4,13 @@
  * lent. Passkeys, the authenticator app and the recovery codes stay: they are no part of the password,
  * and a letter to a mailbox must not take them away (NIST SP 800-63B, account recovery).
  */
+import { byPerson } from '../../domain/audit.js'
 import type { Turn } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { byPerson } from '../../agents/delegation/user.js'
 import { delegationRevoked } from '../../domain/events.js'
 
 export type GivenOut = {

@@ -5,7 +5,7 @@ import type { Lockout } from '../sign-in/lockout.js'
 import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { UserSelfServiceSettings } from '../sign-in/settings.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import type { MailRoom } from '../../operations/mail/mail-queue.js'
+import type { MailRoom } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type CredentialsNeeds = Pick<

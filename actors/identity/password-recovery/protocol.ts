@@ -15,10 +15,10 @@ import type {
   LinkGone,
   Locked,
   OtherBrowser,
-  PageTenant,
   Visitor,
   WayAbsent,
 } from '../sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type CredentialsProtocol = {
   /** The page of whoever forgot their password. */

@@ -1,4 +1,5 @@
 /** Sessions of browsers: found by their cookie, measured against a demand, listed and ended. */
+import { reachOf } from '../../domain/assurance.js'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -17,7 +18,7 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { AssuranceLevel, SessionDemand } from '../../domain/assurance.js'
 import { isUuid, type TenantId } from '../../domain/ids.js'
 import { type Doing, personEvent } from './events.js'
-import { beginFlow, nextStep, pathOf, reachOf, sha256, storedDemand } from './flows.js'
+import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
 

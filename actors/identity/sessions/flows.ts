@@ -5,7 +5,6 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { insertSignInFlow } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { AccountFactors } from '../../../storage/identity/passkeys.js'
 import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import type { NewFlow } from './protocol.js'
 
@@ -88,12 +87,6 @@ export function storedDemand(order: Omit<FlowOrder, 'flow'>): StoredDemand {
 }
 
 export type Step = 'login' | 'mfa' | 'enroll' | 'done'
-
-/** The highest level that an account can reach with what it has set up. */
-export function reachOf({ totp, passkey, deviceBound }: AccountFactors): AssuranceLevel {
-  if (deviceBound) return 3
-  return totp || passkey ? 2 : 1
-}
 
 /** Which page a browser needs next, given its session, pending ones included. */
 export function nextStep(

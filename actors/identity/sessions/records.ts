@@ -1,10 +1,10 @@
 /** A session as the rest of the house sees it. */
+import { highestRole } from '../../domain/scopes.js'
 import type {
   BrowserSessionRow,
   BrowserSessionSeen,
 } from '../../../storage/identity/browser-sessions.js'
 import { acrOf } from '../../domain/assurance.js'
-import type { OrganizationRole } from '../../domain/scopes.js'
 import type { BrowserSession, SessionSeen } from './protocol.js'
 
 export function sessionRecord(row: BrowserSessionRow): BrowserSession {
@@ -28,16 +28,6 @@ export function sessionRecord(row: BrowserSessionRow): BrowserSession {
     createdAt: row.createdAt,
     expiresAt: row.expiresAt,
   }
-}
-
-const ROLES: readonly OrganizationRole[] = ['owner', 'admin']
-
-/**
- * The highest of the known roles; whoever has none of them is a member (decisions.md 21). Roles are
- * those in the tenant alone: who owns the organization and was made a member here is a member here.
- */
-export function highestRole(roles: readonly string[]): OrganizationRole {
-  return ROLES.find((role) => roles.includes(role)) ?? 'member'
 }
 
 export function seenRecord(row: BrowserSessionSeen): SessionSeen {

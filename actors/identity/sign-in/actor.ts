@@ -9,7 +9,7 @@ import { browserSessions, type BrowserSessionsProtocol } from '../sessions/proto
 import { passwords } from '../passwords/protocol.js'
 import { sso } from '../federated-login/protocol.js'
 import { tenants } from '../tenants/protocol.js'
-import { faceOf } from '../tenants/branding.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import type { LoginNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'

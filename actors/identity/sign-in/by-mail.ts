@@ -20,9 +20,9 @@ import { sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
-import type { MailRoom } from '../../operations/mail/mail-queue.js'
-import { sendTicketed } from '../../operations/mail/with-ticket.js'
-import { faceOf } from '../tenants/branding.js'
+import type { MailRoom } from '../../platform/mail/mail-queue.js'
+import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import { goneLink, readGoneLink } from './expired-link.js'
 import {
   flowPage,

@@ -2,7 +2,7 @@
 import { findTicketTenant, type TicketPurpose } from '../../../storage/operations/mail-tickets.js'
 import type { Turn } from '../../../runtime/kernel/actor.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { faceOf } from '../tenants/branding.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import type { LinkGone } from './protocol.js'
 
 export async function goneLink(

@@ -1,4 +1,5 @@
 /** What every step of signing in begins with: the flow of its page and the session of its browser. */
+import { reachOf } from '../../domain/assurance.js'
 import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -15,14 +16,14 @@ import {
   type SignInFlowFound,
 } from '../../../storage/identity/sign-in-flows.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { nextStep, pathOf, reachOf, sha256, type Step } from '../sessions/flows.js'
+import { nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { SsoProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { faceOf } from '../tenants/branding.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
 import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
 

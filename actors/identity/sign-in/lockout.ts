@@ -9,7 +9,7 @@
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { quotaAddress } from '../../domain/quota-address.js'
 import type { AuthSettings } from '../passwords/settings.js'
-import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../abuse-protection/attempts.js'
+import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../../platform/attempts.js'
 
 export type LockoutSettings = Pick<
   AuthSettings,

@@ -3,13 +3,14 @@
  * whether or not anybody has it, and per network address. The answer is so the same for both.
  */
 import { quotaAddress } from '../../domain/quota-address.js'
-import type { EmailSettings } from '../../operations/mail/settings.js'
 import type { LockoutCounts } from './lockout.js'
 
-export type MailQuotaSettings = Pick<
-  EmailSettings,
-  'requests_per_name_max' | 'requests_per_address_max' | 'requests_window_secs'
->
+/** Members of [email]. */
+export type MailQuotaSettings = {
+  readonly requests_per_name_max: number
+  readonly requests_per_address_max: number
+  readonly requests_window_secs: number
+}
 
 export type MailAsked =
   | { readonly tag: 'open' }

@@ -2,10 +2,9 @@
  * Signing in: password, second factor, enrolment of one. decisions.md 20 (pages), 7.6 (lockout).
  * Each step answers with where the browser goes next; the flow says where it ends.
  */
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { Locale } from '../../domain/locales.js'
-import type { TenantId } from '../../domain/ids.js'
-import type { TenantSelector } from '../../domain/tenancy.js'
+import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { FlowReason } from '../sessions/protocol.js'
 
@@ -123,20 +122,6 @@ export type PasswordLogin = {
   readonly visitor: Visitor
 }
 export type FlowStep = { readonly flow: string; readonly visitor: Visitor }
-
-/** A tenant as its pages show it. `branding` of the tenant settings. */
-export type PageTenant = {
-  readonly id: TenantId
-  readonly name: string
-  /** `#rrggbb`, lower case; null: ours. */
-  readonly color: string | null
-  /** A `data:` URI of a PNG, JPEG or WebP picture; null: none. */
-  readonly logo: string | null
-  /** For those who ask for no language that there is; null: English. */
-  readonly locale: Locale | null
-  /** An address or page where people find help; null: none. */
-  readonly supportContact: string | null
-}
 
 /** What the sign-in page offers besides a password. */
 export type SignInOffers = {

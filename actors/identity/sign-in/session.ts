@@ -5,7 +5,7 @@ import {
 } from '../../../storage/identity/browser-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
-import { lifetimesOf } from '../tenants/branding.js'
+import { lifetimesOf } from '../../domain/tenants/branding.js'
 import type { LoginTools } from './flow.js'
 import type { Visitor } from './protocol.js'
 

@@ -10,11 +10,11 @@ import {
   insertControlPlane,
   type TenantRow,
 } from '../../../storage/identity/tenants.js'
-import { CONTROL_PLANE_SLUG } from '../../domain/slugs.js'
-import type { Tenant } from '../../domain/tenancy.js'
+import { CONTROL_PLANE_SLUG } from '../../domain/tenants/slugs.js'
+import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenantCache } from './cache.js'
 import { type TenantsProtocol, tenants } from './protocol.js'
-import { nameTenant, type TenancySettings } from './rules.js'
+import { nameTenant, type TenancySettings } from '../../domain/tenants/resolution.js'
 import { tenantSettings } from './tenant-settings.js'
 
 const UNKNOWN = { tag: 'unknown_tenant' } as const

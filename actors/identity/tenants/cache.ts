@@ -1,6 +1,6 @@
 /** Tenants as last read: bounded, dropped on a change, never older than the ceiling. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Tenant } from '../../domain/tenancy.js'
+import type { Tenant } from '../../domain/tenants/tenancy.js'
 
 const TENANTS_MAX = 4096
 /** Ceiling on staleness where a notification was lost: a suspension holds everywhere within 1 s. */

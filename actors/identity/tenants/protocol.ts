@@ -1,9 +1,10 @@
 /** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
+import type { TenantNaming } from '../../domain/tenants/resolution.js'
 import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
 import type { Locale } from '../../domain/locales.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
-import type { Tenant, TenantSelector } from '../../domain/tenancy.js'
+import type { Tenant, TenantSelector } from '../../domain/tenants/tenancy.js'
 
 export type TenantsProtocol = {
   /** Explicit id or slug, else `[tenant].default_tenant_slug`, else the host, else control plane. */
@@ -20,8 +21,7 @@ export type TenantsProtocol = {
 export type TenantResolved = {
   tag: 'resolved'
   tenant: Tenant
-  /** `default` and `control_plane`: the request itself named no tenant. */
-  by: 'explicit' | 'host' | 'default' | 'control_plane'
+  by: TenantNaming
 }
 
 /**

@@ -111,7 +111,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   }
 }
 
-/** As they lie in the row, where the pages read them (actors/identity/tenants/branding.ts). */
+/** As they lie in the row, where the pages read them (actors/domain/tenants/branding.ts). */
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly x402_pay_to?: Readonly<Record<string, string>>

@@ -4,7 +4,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
-import type { MailRoom } from '../../operations/mail/mail-queue.js'
+import type { MailRoom } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type UsersNeeds = {

@@ -6,7 +6,7 @@ import { endSession as endTokens } from '../../../storage/oauth/token-sessions.j
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
 import type { KeysProtocol } from '../signing-keys/protocol.js'
-import { faceOf } from '../../identity/tenants/branding.js'
+import { faceOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'

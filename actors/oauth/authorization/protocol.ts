@@ -5,7 +5,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Acr } from '../../domain/assurance.js'
 import type { SessionId, TenantId } from '../../domain/ids.js'
-import type { PageTenant } from '../../identity/sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import type {
   Authenticate,
   FormFields,

@@ -1,9 +1,9 @@
 /** What whoever made an initial access token may do now: its clients get no more (RFC 7591 section 3). */
+import { highestRole } from '../../domain/scopes.js'
 import { findAgentMaker, type TokenMaker } from '../../../storage/oauth/client-registration.js'
 import { findApplication } from '../../../storage/oauth/applications.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
-import { highestRole } from '../../identity/sessions/records.js'
 import { agentScopes, HUMAN_SCOPES } from '../../domain/scopes.js'
 
 /** Nothing for somebody who is gone or suspended. Accounts and agents' homes: it crosses tenants. */

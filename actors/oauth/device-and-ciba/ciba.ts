@@ -11,7 +11,6 @@ import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { insertBackchannelRequest } from '../../../storage/oauth/backchannel-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import type { KeysProtocol } from '../signing-keys/protocol.js'
-import type { DeviceAuthorizationSettings } from '../../agents/delegation/settings.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
@@ -29,7 +28,7 @@ export type CibaNeeds = AskingNeeds &
   HintNeeds & {
     readonly keys: ActorRef<KeysProtocol>
     readonly documents: Pick<Documents, 'fetch'>
-    readonly settings: Pick<DeviceAuthorizationSettings, 'interval_secs'>
+    readonly settings: { readonly interval_secs: number }
     /** The highest that people can reach here. */
     readonly levelMax: AssuranceLevel
     readonly metrics: BackchannelMetrics

@@ -17,10 +17,9 @@ import {
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { activeClient } from '../clients/active-client.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import type { DeviceAuthorizationSettings } from '../../agents/delegation/settings.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
-import { faceOf } from '../../identity/tenants/branding.js'
-import type { AttemptCounts } from '../../identity/abuse-protection/attempts.js'
+import { faceOf } from '../../domain/tenants/branding.js'
+import type { AttemptCounts } from '../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
 import { type AskingNeeds, readAsking } from './request.js'
 import { decide, type DecisionNeeds, grantable } from './decision.js'
@@ -47,7 +46,7 @@ export type DeviceNeeds = AskingNeeds &
   DecisionNeeds & {
     readonly sessions: ActorRef<BrowserSessionsProtocol>
     readonly coordination: AttemptCounts
-    readonly settings: Pick<DeviceAuthorizationSettings, 'ttl_secs' | 'interval_secs'>
+    readonly settings: { readonly ttl_secs: number; readonly interval_secs: number }
     readonly guessing: GuessSettings
     readonly metrics: BackchannelMetrics
   }

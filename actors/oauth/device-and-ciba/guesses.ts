@@ -3,19 +3,15 @@
  * (RFC 8628 section 5.1). With 10 of them in 15 minutes, 1,000 codes waiting at the same time and
  * 20^8 codes in all, an address finds one by chance in about 70 years.
  *
- * How they are counted: ../risk/attempts.ts. A backend that gives no answer means no.
+ * How they are counted: actors/platform/attempts.ts. A backend that gives no answer means no.
  */
-import type { AuthSettings } from '../../identity/passwords/settings.js'
-import {
-  type AttemptCounts,
-  judgeAttempt,
-  type Judged,
-} from '../../identity/abuse-protection/attempts.js'
+import { type AttemptCounts, judgeAttempt, type Judged } from '../../platform/attempts.js'
 
-export type GuessSettings = Pick<
-  AuthSettings,
-  'brute_force_max_attempts' | 'brute_force_lockout_secs'
->
+/** Members of [auth]. */
+export type GuessSettings = {
+  readonly brute_force_max_attempts: number
+  readonly brute_force_lockout_secs: number
+}
 
 /**
  * Judges one code that somebody at the address typed: `judge` calls `wrong` for one that there is not.

@@ -3,6 +3,7 @@
  * needs a second factor and a recent sign-in, as that to a delegation does. A token lists and denies,
  * with a second factor behind it. decisions.md 7.3, 7.6 and 24.
  */
+import { highestRole } from '../../domain/scopes.js'
 import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
 import {
   findInInbox,
@@ -14,13 +15,11 @@ import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { activeClient } from '../clients/active-client.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import { highestRole } from '../../identity/sessions/records.js'
-import type { DeviceAuthorizationSettings } from '../../agents/delegation/settings.js'
 import { type AssuranceLevel, unmetDemand } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import { faceOf } from '../../identity/tenants/branding.js'
-import type { PageTenant } from '../../identity/sign-in/protocol.js'
+import { faceOf } from '../../domain/tenants/branding.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import { decide, type Decider, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import type {
@@ -42,7 +41,7 @@ export const INBOX_PAGE = '/auth/requests'
 
 export type InboxNeeds = DecisionNeeds & {
   readonly sessions: ActorRef<BrowserSessionsProtocol>
-  readonly settings: Pick<DeviceAuthorizationSettings, 'approval_max_auth_age_secs'>
+  readonly settings: { readonly approval_max_auth_age_secs: number }
   readonly metrics: BackchannelMetrics
 }
 

@@ -7,7 +7,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import type { SessionId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import type { PageTenant } from '../../identity/sign-in/protocol.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 
 export type BackchannelProtocol = {

@@ -4,10 +4,10 @@ import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/a
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
-import { isSlug } from '../../domain/slugs.js'
-import type { Tenant } from '../../domain/tenancy.js'
+import { isSlug } from '../../domain/tenants/slugs.js'
+import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
-import type { TenancySettings } from '../../identity/tenants/rules.js'
+import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { detailTypes } from './detail-types.js'
 import {
   authorizationServer,

@@ -10,7 +10,7 @@ import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import { authorizationDetailsTypes } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
-import { nameTenant, type TenancySettings } from '../../identity/tenants/rules.js'
+import { nameTenant, type TenancySettings } from '../../domain/tenants/resolution.js'
 import { briefMemory } from '../../platform/batching/ttl-cache.js'
 
 /** A document stays one that clients read whole. */

@@ -1,4 +1,5 @@
 /** Issues, refreshes, judges and introspects tokens. decisions.md 7.2, 7.3, 7.6. */
+import type { VaultExports } from '../../vault/vault/protocol.js'
 import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -9,7 +10,6 @@ import type { Standing } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
-import type { VaultExports } from '../../vault/vault/exports.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'

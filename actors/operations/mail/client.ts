@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { Letter } from './render.js'
+import type { Letter } from '../../platform/mail/render.js'
 import type { EmailSettings } from './settings.js'
 
 const CONNECT_TIMEOUT_MS = 10_000

@@ -27,7 +27,7 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { Bell } from '../../platform/batching/wake-signal.js'
 import type { Mailer, Posted } from './client.js'
-import type { Letter } from './render.js'
+import type { Letter } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
 /** Letters sent side by side, in all and of one tenant. */

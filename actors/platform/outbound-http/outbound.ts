@@ -1,22 +1,21 @@
 /** Where calls to addresses of others may go, as the settings say: one reading of them for every feature. */
 import { readFileSync } from 'node:fs'
-import type { VaultSettings } from '../../vault/vault/settings.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import { createDialer, type DialerOptions } from './dialer.js'
 import { createNameLookup } from './name-lookup.js'
 import type { TargetRules } from './targets.js'
 
-export type EgressSettings = Pick<
-  VaultSettings,
-  | 'egress_allow_private_networks'
-  | 'egress_allow_non_standard_ports'
-  | 'egress_ca_pem_path'
-  | 'egress_dns_overrides'
-> &
-  Partial<Pick<VaultSettings, 'egress_dns_servers' | 'lookups_per_tenant_max'>> & {
-    /** Hosts that this service answers on. Calls must not come back to them. */
-    readonly own_names: readonly string[]
-  }
+/** Members of [vault]: calls to addresses that others name follow them, whichever feature makes the call. */
+export type EgressSettings = {
+  readonly egress_allow_private_networks: boolean
+  readonly egress_allow_non_standard_ports: boolean
+  readonly egress_ca_pem_path?: string | undefined
+  readonly egress_dns_overrides: Readonly<Record<string, string>>
+  readonly egress_dns_servers?: readonly string[] | undefined
+  readonly lookups_per_tenant_max?: number | undefined
+  /** Hosts that this service answers on. Calls must not come back to them. */
+  readonly own_names: readonly string[]
+}
 
 export type Outbound = {
   /** Connects to checked addresses only. */

@@ -1,16 +1,8 @@
 /** Whether a credential leaves the vault for its caller: pure. decisions.md 4, export; 22. */
+import type { ExportKind, ExportRefusal } from './protocol.js'
 import type { AuthorityRow } from '../../../storage/vault/egress-authorities.js'
 import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
 
-/** The stored secret itself, or the access token that an upstream gives for it. */
-export type ExportKind = 'secret' | 'access_token'
-
-export type ExportRefusal =
-  /** There is none, it is another tenant's, or the caller has no grant. */
-  | { readonly tag: 'unknown_credential' }
-  | { readonly tag: 'denied'; readonly detail: string }
-  /** The type of the credential does not give what was asked for. */
-  | { readonly tag: 'wrong_kind'; readonly detail: string }
 export type ExportVerdict =
   | { readonly tag: 'allowed'; readonly row: SecretCredentialRow; readonly grantId: string }
   | ExportRefusal

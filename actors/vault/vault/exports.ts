@@ -2,6 +2,13 @@
  * Credentials on their way out to an agent, by token exchange: the secret of an exportable one, or
  * the access token that an upstream gives for an `oauth2` one. decisions.md 4 and 22.
  */
+import type {
+  RefreshFailure,
+  ExportRefusal,
+  VaultExports,
+  AskedExport,
+  Exported,
+} from './protocol.js'
 import type { Turn } from '../../../runtime/kernel/actor.js'
 import { findEgressAuthorities } from '../../../storage/vault/egress-authorities.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -11,37 +18,10 @@ import {
   findVaultCredential,
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
-import type { Caller } from '../../domain/audit.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { secretAccessed } from './events.js'
-import {
-  type ExportKind,
-  type ExportRefusal,
-  type ExportVerdict,
-  judgeExport,
-} from './export-rules.js'
+import { type ExportVerdict, judgeExport } from './export-rules.js'
 import { createManagedTokens, type ManagedTokensNeeds } from './managed-tokens.js'
-import type { RefreshFailure } from './token-answer.js'
-
-export type AskedExport = {
-  readonly caller: Caller
-  /** A UUID, lower case. */
-  readonly credentialId: string
-  readonly kind: ExportKind
-}
-export type Exported = {
-  readonly tag: 'exported'
-  readonly token: string
-  /** Null: not known. */
-  readonly expiresInSecs: number | null
-  readonly scope: string | null
-}
-
-export interface VaultExports {
-  export(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal | RefreshFailure>
-  /** Waits until what upstreams gave is stored. */
-  close(): Promise<void>
-}
 
 export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   const { database, sealer, endpoint, clock, random, metrics } = needs

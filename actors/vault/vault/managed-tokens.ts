@@ -8,6 +8,7 @@
  * process that dies between the upstream's answer and that commit loses it; the next attempt then
  * shows the older one, which upstreams with a grace period take, and is told `invalid_grant` by others.
  */
+import type { RefreshFailure } from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -32,7 +33,7 @@ import {
 } from '../../../storage/vault/vault-credentials.js'
 import type { VaultMetrics } from './metrics.js'
 import { readOAuthSecret, withRefreshToken } from './oauth-secret.js'
-import type { RefreshFailure, TokenAnswer } from './token-answer.js'
+import type { TokenAnswer } from './token-answer.js'
 import type { TokenEndpoint } from './token-endpoint.js'
 
 /** decisions.md 22, oauth2 credentials. */

@@ -1,4 +1,5 @@
 /** Credentials of third parties, and who may use them. interface.md, Vault; decisions.md 4, 17, 22. */
+import type { Turn } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -249,3 +250,45 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 
 export const vault = address<VaultProtocol>('vault', ['list', 'read', 'listGrants', 'listLeases'])
+
+/** The stored secret itself, or the access token that an upstream gives for it. */
+export type ExportKind = 'secret' | 'access_token'
+
+export type ExportRefusal =
+  /** There is none, it is another tenant's, or the caller has no grant. */
+  | { readonly tag: 'unknown_credential' }
+  | { readonly tag: 'denied'; readonly detail: string }
+  /** The type of the credential does not give what was asked for. */
+  | { readonly tag: 'wrong_kind'; readonly detail: string }
+
+/** Why there is no token. */
+export type RefreshFailure =
+  /** The upstream knows the client, the refresh token or the request, and says no. */
+  | { readonly tag: 'refused'; readonly error: string }
+  /** No answer, or one that says "later". */
+  | { readonly tag: 'unavailable'; readonly fault: string; readonly retryAfterSecs: number | null }
+  /** An answer that is none of this protocol. */
+  | { readonly tag: 'malformed'; readonly fault: string }
+  /** The address is not one that may be asked. */
+  | { readonly tag: 'prohibited'; readonly fault: string }
+
+export type AskedExport = {
+  readonly caller: Caller
+  /** A UUID, lower case. */
+  readonly credentialId: string
+  readonly kind: ExportKind
+}
+export type Exported = {
+  readonly tag: 'exported'
+  readonly token: string
+  /** Null: not known. */
+  readonly expiresInSecs: number | null
+  readonly scope: string | null
+}
+
+/** Credentials on their way out to an agent, by token exchange. Given to whatever issues tokens. */
+export interface VaultExports {
+  export(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal | RefreshFailure>
+  /** Waits until what upstreams gave is stored. */
+  close(): Promise<void>
+}

@@ -1,4 +1,5 @@
 /** What the answer of an upstream's token endpoint comes to. RFC 6749 sections 5.1 and 5.2. */
+import type { RefreshFailure } from './protocol.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../../storage/vault/managed-tokens.js'
 
@@ -32,17 +33,6 @@ export type TokenAnswer =
       readonly clientAuth: ClientAuth
     }
   | RefreshFailure
-
-/** Why there is no token. */
-export type RefreshFailure =
-  /** The upstream knows the client, the refresh token or the request, and says no. */
-  | { readonly tag: 'refused'; readonly error: string }
-  /** No answer, or one that says "later". */
-  | { readonly tag: 'unavailable'; readonly fault: string; readonly retryAfterSecs: number | null }
-  /** An answer that is none of this protocol. */
-  | { readonly tag: 'malformed'; readonly fault: string }
-  /** The address is not one that may be asked. */
-  | { readonly tag: 'prohibited'; readonly fault: string }
 
 export function judgeEndpointAnswer(
   answer: EndpointAnswer,

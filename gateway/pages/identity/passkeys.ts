@@ -1,5 +1,5 @@
 /** The pages of passkeys: what became of one in a flow, and the page that adds one to an account. */
-import type { PageTenant } from '../../../actors/identity/sign-in/protocol.js'
+import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PasskeyRefused } from '../../../actors/identity/passkeys/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../catalogue/en.js'

@@ -13,8 +13,8 @@ import type {
   LinkPage,
   MailShown,
   OtherBrowser,
-  PageTenant,
 } from '../../../actors/identity/sign-in/protocol.js'
+import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../catalogue/en.js'
 import { captchaParts } from './captcha.js'

@@ -1,6 +1,6 @@
 /** The inbox of a person: what applications ask them for, and what they answered. decisions.md 7.3. */
 import type { InboxDecided, InboxSeen } from '../../../actors/oauth/device-and-ciba/protocol.js'
-import type { PageTenant } from '../../../actors/identity/sign-in/protocol.js'
+import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { renderPage } from '../platform/render.js'

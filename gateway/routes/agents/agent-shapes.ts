@@ -11,7 +11,7 @@ import type {
 } from '../../../actors/agents/agents/protocol.js'
 import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
-import type { TenantSelector } from '../../../actors/domain/tenancy.js'
+import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
 import type { ReplyRule } from '../../response/replies.js'
 import { problem, reply } from '../../route.js'

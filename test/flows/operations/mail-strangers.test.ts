@@ -3,7 +3,7 @@
  * delivers. decisions.md 24, mail. docs/guides/operations/mail.md
  */
 import test, { type ExecutionContext } from 'ava'
-import { LETTER_RULES } from '../../../actors/operations/mail/message-rules.js'
+import { LETTER_RULES } from '../../../actors/platform/mail/message-rules.js'
 import { type Answer, type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf, type Human } from '../../support/agents/delegation.js'

@@ -5,6 +5,7 @@
  * Nothing grows on the way: scopes and lifetime are at most those of the subject token; session,
  * refresh family and delegation stay the same, so that whatever ends them ends what was made of them.
  */
+import type { VaultExports } from '../../../vault/vault/protocol.js'
 import type { Turn } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -12,7 +13,6 @@ import { activeDelegations, type DelegationRow } from '../../../../storage/agent
 import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
-import type { VaultExports } from '../../../vault/vault/exports.js'
 import type { AccessGrant, ReadToken } from '../issue/access-token.js'
 import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
 import type { Bearer } from '../verify/access-token-verifier.js'

@@ -2,10 +2,9 @@
  * Token exchange for what is in the vault: `resource` names a credential, `requested_token_type` its
  * secret or, of an `oauth2` one, the upstream's access token. RFC 8693; decisions.md 4 and 22.
  */
+import type { ExportKind, VaultExports } from '../../../vault/vault/protocol.js'
 import type { Turn } from '../../../../runtime/kernel/actor.js'
 import { isUuid } from '../../../domain/ids.js'
-import type { ExportKind } from '../../../vault/vault/export-rules.js'
-import type { VaultExports } from '../../../vault/vault/exports.js'
 import { ACCESS_TOKEN_URN } from './token-exchange-rules.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused, SecretIssued } from '../protocol.js'

@@ -6,7 +6,7 @@ import {
   refusal,
   secondsTooEarly,
 } from '../../../../actors/agents/agents/rules.js'
-import type { Tenant } from '../../../../actors/domain/tenancy.js'
+import type { Tenant } from '../../../../actors/domain/tenants/tenancy.js'
 import type { LoginCandidate, SpentChallenge } from '../../../../storage/agents/agent-challenges.js'
 
 const tenant: Tenant = {

@@ -1,3 +1,4 @@
+import { highestRole } from '../../../../actors/domain/scopes.js'
 import test from 'ava'
 import * as fc from 'fast-check'
 import {
@@ -8,7 +9,6 @@ import {
   storedDemand,
 } from '../../../../actors/identity/sessions/flows.js'
 import type { AssuranceLevel } from '../../../../actors/domain/assurance.js'
-import { highestRole } from '../../../../actors/identity/sessions/records.js'
 import type { BrowserSessionRow } from '../../../../storage/identity/browser-sessions.js'
 
 const at = (secs: number) => new Date(Date.UTC(2030, 0, 1) + secs * 1000)

@@ -1,6 +1,10 @@
 import test from 'ava'
 import * as fc from 'fast-check'
-import { CONTROL_PLANE_SLUG, slugAllowed, slugCandidates } from '../../../actors/domain/slugs.js'
+import {
+  CONTROL_PLANE_SLUG,
+  slugAllowed,
+  slugCandidates,
+} from '../../../../actors/domain/tenants/slugs.js'
 
 let count = 0
 const unique = () => `${(count += 1)}`.padStart(8, '0')

@@ -1,6 +1,20 @@
 /** A tenant as its pages show it, from the `branding` of its settings. Anything unfit is left out. */
-import { LOCALES } from '../../domain/locales.js'
-import type { PageTenant } from '../sign-in/protocol.js'
+import type { TenantId } from '../ids.js'
+import { type Locale, LOCALES } from '../locales.js'
+
+/** A tenant as its pages show it. `branding` of the tenant settings. */
+export type PageTenant = {
+  readonly id: TenantId
+  readonly name: string
+  /** `#rrggbb`, lower case; null: ours. */
+  readonly color: string | null
+  /** A `data:` URI of a PNG, JPEG or WebP picture; null: none. */
+  readonly logo: string | null
+  /** For those who ask for no language that there is; null: English. */
+  readonly locale: Locale | null
+  /** An address or page where people find help; null: none. */
+  readonly supportContact: string | null
+}
 
 const LOGO_LENGTH_MAX = 96 * 1024
 

@@ -1,8 +1,7 @@
 /** How a request names its tenant, decided from the request alone. decisions.md 0, Tenant resolution. */
-import { isUuid } from '../../domain/ids.js'
-import { isSlug } from '../../domain/slugs.js'
-import type { TenantSelector } from '../../domain/tenancy.js'
-import type { TenantResolved } from './protocol.js'
+import { isUuid } from '../ids.js'
+import { isSlug } from './slugs.js'
+import type { TenantSelector } from './tenancy.js'
 
 export type TenancySettings = {
   /** `[server] base_domain`. */
@@ -13,9 +12,12 @@ export type TenancySettings = {
   readonly defaultTenantSlug: string | undefined
 }
 
+/** `default` and `control_plane`: the request itself named no tenant. */
+export type TenantNaming = 'explicit' | 'host' | 'default' | 'control_plane'
+
 export type NamedTenant =
-  | { readonly by: 'id'; readonly id: string; readonly how: TenantResolved['by'] }
-  | { readonly by: 'slug'; readonly slug: string; readonly how: TenantResolved['by'] }
+  | { readonly by: 'id'; readonly id: string; readonly how: TenantNaming }
+  | { readonly by: 'slug'; readonly slug: string; readonly how: TenantNaming }
   | { readonly by: 'control_plane' }
   | { readonly by: 'nothing_known' }
   | { readonly by: 'conflict' }
@@ -36,7 +38,7 @@ export function nameTenant(selector: TenantSelector, settings: TenancySettings):
   return slug === undefined ? { by: 'control_plane' } : bySlug(slug, 'host')
 }
 
-function bySlug(slug: string, how: TenantResolved['by']): NamedTenant {
+function bySlug(slug: string, how: TenantNaming): NamedTenant {
   return isSlug(slug) ? { by: 'slug', slug, how } : { by: 'nothing_known' }
 }
 

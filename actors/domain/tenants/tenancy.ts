@@ -1,5 +1,5 @@
 /** What the rest of the house knows of a tenant: one environment of an organization. */
-import type { OrganizationId, TenantId } from './ids.js'
+import type { OrganizationId, TenantId } from '../ids.js'
 
 export type Environment = 'sandbox' | 'production'
 

@@ -1,6 +1,6 @@
 import test from 'ava'
 import * as fc from 'fast-check'
-import { nameTenant, slugOfHost } from '../../../../actors/identity/tenants/rules.js'
+import { nameTenant, slugOfHost } from '../../../../actors/domain/tenants/resolution.js'
 
 const ID = '11111111-2222-4333-8444-555555555555'
 const settings = {
