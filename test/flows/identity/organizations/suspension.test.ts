@@ -260,7 +260,7 @@ async function town(t: ExecutionContext) {
       return (await at.post(path, workspace.operator)).status === 200
     }),
   }
-  /** A stream through egress that says nothing after its first chunk. */
+  /** Opens a stream through egress that says nothing after its first chunk. */
   const stream = async (withToken: string) => {
     const { statusCode, body } = await request(new URL('/v1/proxy/body', second.at.baseUrl), {
       method: 'POST',
@@ -270,12 +270,13 @@ async function town(t: ExecutionContext) {
       },
     })
     if (statusCode !== 200) throw new Error(`${statusCode}: ${await body.text()}`)
-    return new Promise<void>((resolve) =>
+    const ended = new Promise<void>((resolve) =>
       body
         .on('error', () => resolve())
         .on('end', () => resolve())
         .resume(),
     )
+    return { ended }
   }
   return {
     workspace,
@@ -329,7 +330,7 @@ test.serial(
 
     const organizationPath = `/api/v1/organizations/${workspace.organizationId}`
     for (const path of [`/api/v1/tenants/${workspace.tenantId}`, organizationPath]) {
-      const streamed = made.stream(made.agentToken)
+      const { ended } = await made.stream(made.agentToken)
       t.is((await change(path, 'suspend'))['status'], 'suspended')
       t.false(await works(first, made.agentToken), 'the process that suspends refuses at once')
       await until(
@@ -340,7 +341,7 @@ test.serial(
       for (const at of [first, second])
         for (const [what, { works: probe }] of Object.entries(probes))
           t.false(await probe(at), `${what} is refused: ${path}`)
-      await streamed
+      await ended
       if (path === organizationPath) {
         const tenants = `/api/v1/control-plane/organizations/${workspace.organizationId}/tenants`
         t.is((await second.get(tenants, made.boundToken)).status, 401, 'a bound token')
@@ -408,14 +409,14 @@ test.serial(
     t.deepEqual(await expected(200, second.get(path, ops.token)), found)
     const works = async (at: Api) => (await at.get('/userinfo', made.personToken)).status === 200
     t.true(await works(second))
-    const streamed = made.stream(made.lentToken)
+    const { ended } = await made.stream(made.lentToken)
     t.is((await change(path, 'suspend'))['status'], 'suspended')
     t.false(await works(first))
     await until(t, 'the other process refuses', async () => !(await works(second)))
     for (const at of [first, second])
       for (const [what, { works: probe, ofPerson }] of Object.entries(probes))
         t.is(await probe(at), !ofPerson, what)
-    await streamed
+    await ended
 
     // The tenant sees a suspended user, and cannot lift what is not its own.
     const listed = `/api/v1/tenant-users?email=${encodeURIComponent(human.email)}`
